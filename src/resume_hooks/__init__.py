@@ -1,0 +1,27 @@
+"""resume-hooks: go on when a Claude Code session is full, with every byte of the old one within reach.
+
+The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``, ``SessionNode`` and
+``rollover``. Names load on first use, since hooks import this package before every trigger.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SessionNode",
+    "__version__",
+    "get_continuation_lineage",
+    "get_full_lineage_chain",
+    "get_parent_info",
+    "rollover",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        # Loaded here and not above: the guard's lane must not pay for the engine.
+        from resume_hooks import api  # noqa: PLC0415
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,68 @@
+"""The tree of expected failures; each one can say what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class ResumeHooksError(Exception):
+    """Base of every failure that a user may meet and that is not a bug.
+
+    ``code`` is the stable name used in ``--json`` and ``exit_code`` what the shell gets.
+    """
+
+    code = "failed"
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class UsageError(ResumeHooksError):
+    """What was typed does not name something that can be done."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class AmbiguousLocator(UsageError):
+    """A locator fits several sessions; ``candidates`` are their rows, newest first."""
+
+    code = "ambiguous-locator"
+
+    def __init__(self, locator: str, candidates: list[dict[str, object]]) -> None:
+        super().__init__(
+            f"'{locator}' fits {len(candidates)} sessions",
+            "Use more of the id, or the path of the file.",
+        )
+        self.candidates = candidates
+
+
+class SessionNotFound(ResumeHooksError):
+    """No session answers to a locator."""
+
+    code = "session-not-found"
+
+
+class NothingToHandOff(ResumeHooksError):
+    """The session holds no turn of its own, so a child of it would carry nothing."""
+
+    code = "nothing-to-hand-off"
+
+
+class NotATranscript(ResumeHooksError):
+    """The file is no transcript of Claude Code."""
+
+    code = "not-a-transcript"
+
+
+class CheckFailed(ResumeHooksError):
+    """A written session broke an invariant as read back; the file is already removed."""
+
+    code = "check-failed"
+
+
+class WriteFailed(ResumeHooksError):
+    """The file system refused a write; nothing was left behind."""
+
+    code = "write-failed"

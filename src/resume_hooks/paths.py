@@ -1,0 +1,137 @@
+"""Where things lie: the client's config home, its project folders, our state folder.
+
+Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from typing import Mapping, Optional
+
+MAX_KEY = 200
+"""Characters of a project key before the client cuts it and adds a hash."""
+
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+_HEX = frozenset("0123456789abcdef")
+
+
+def config_home(environ: Optional[Mapping[str, str]] = None) -> str:
+    """The client's config folder: ``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
+    env = os.environ if environ is None else environ
+    home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude")
+    return unicodedata.normalize("NFC", os.path.abspath(home))
+
+
+def projects_home(environ: Optional[Mapping[str, str]] = None) -> str:
+    """The folder that holds one folder a project."""
+    return os.path.join(config_home(environ), "projects")
+
+
+def state_home(environ: Optional[Mapping[str, str]] = None) -> str:
+    """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
+    env = os.environ if environ is None else environ
+    return env.get("RESUME_HOOKS_HOME") or os.path.join(config_home(env), "resume-hooks")
+
+
+def private_folder(path: str) -> str:
+    """Make ``path`` (mode 0700) where it is missing and return it. OSError where that can't be done."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+def canonical(folder: str) -> str:
+    """A folder as the client names it: real path, NFC."""
+    return unicodedata.normalize("NFC", os.path.realpath(folder))
+
+
+def project_key(folder: str) -> str:
+    """The name of the project folder for a working directory.
+
+    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``; past 200 characters the rest is a hash of the
+    whole path, which differs between clients, so look long keys up by their first 200 characters.
+    """
+    path = canonical(folder)
+    units = _utf16_units(path)
+    key = "".join(chr(unit) if _plain(unit) else "-" for unit in units)
+    return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
+
+
+def project_folders(cwd: str, environ: Optional[Mapping[str, str]] = None) -> list[str]:
+    """The project folders that may hold sessions of ``cwd``: several where a long key was hashed differently."""
+    home = projects_home(environ)
+    key = project_key(cwd)
+    if len(key) <= MAX_KEY:
+        return [os.path.join(home, key)]
+    prefix = key[: MAX_KEY + 1]
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        names = []
+    return [os.path.join(home, name) for name in names if name.startswith(prefix)] or [os.path.join(home, key)]
+
+
+def is_session_id(text: object) -> bool:
+    """Whether ``text`` is a lower-case UUID, the only shape of a session id that ever reaches a path."""
+    if not isinstance(text, str) or len(text) != 36:
+        return False
+    groups = text.split("-")
+    return [len(group) for group in groups] == [8, 4, 4, 4, 12] and all(_HEX.issuperset(g) for g in groups)
+
+
+def session_id_of(path: str) -> Optional[str]:
+    """The session id in a file name ``<uuid>.jsonl``, or None: any other name is no session."""
+    stem, extension = os.path.splitext(os.path.basename(path))
+    return stem if extension == ".jsonl" and is_session_id(stem) else None
+
+
+def find_session(session_id: str, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
+    """The file of a session id in any project, or None.
+
+    Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead anywhere.
+    """
+    if not is_session_id(session_id):
+        return None
+    home = projects_home(environ)
+    try:
+        names = os.listdir(home)
+    except OSError:
+        return None
+    found = [os.path.join(home, name, session_id + ".jsonl") for name in names]
+    files = [path for path in found if is_session_file(path)]
+    return max(files, key=os.path.getmtime) if files else None
+
+
+def is_session_file(path: str) -> bool:
+    """Whether ``path`` is a regular file with something in it, not a link, named as a session."""
+    return session_id_of(path) is not None and not os.path.islink(path) and _size(path) > 0
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path) if os.path.isfile(path) else 0
+    except OSError:
+        return 0
+
+
+def _utf16_units(text: str) -> list[int]:
+    raw = text.encode("utf-16-le", "surrogatepass")
+    return [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
+
+
+def _plain(unit: int) -> bool:
+    return 48 <= unit <= 57 or 65 <= unit <= 90 or 97 <= unit <= 122
+
+
+def _hash36(units: list[int]) -> str:
+    """The client's 32-bit string hash in base 36."""
+    value = 0
+    for unit in units:
+        value = ((value << 5) - value + unit) & 0xFFFFFFFF
+    number = abs(value - (1 << 32) if value >= 1 << 31 else value)
+    digits = ""
+    while True:
+        number, rest = divmod(number, 36)
+        digits = _BASE36[rest] + digits
+        if not number:
+            return digits

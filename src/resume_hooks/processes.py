@@ -1,0 +1,84 @@
+"""The processes above this one: which client runs us, and which terminal the user sits at.
+
+Standard library, Python 3.9. Other people's processes are seen but never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Dict, NamedTuple, Optional, Set
+
+MAX_DEPTH = 64
+"""Ancestors followed; real chains have a dozen."""
+
+PS_LIMIT = 2.0
+"""Seconds that ``ps`` may take where there is no /proc."""
+
+_HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
+
+
+class Process(NamedTuple):
+    """A running process; ``tty`` is the device number of its controlling terminal on Linux, or ``ps``'s name for it."""
+
+    pid: int
+    parent: int
+    name: str
+    tty: str
+
+
+def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
+    """The processes above ``pid`` (default: this one), nearest first."""
+    seen: Set[int] = set()
+    process = _lookup(os.getpid() if pid is None else pid)
+    while process is not None and process.parent > 1 and process.parent not in seen and len(seen) < MAX_DEPTH:
+        seen.add(process.parent)
+        process = _lookup(process.parent)
+        if process is not None:
+            yield process
+
+
+def client_pid() -> Optional[int]:
+    """The client that runs this hook: as it says itself (2.1.220 and later), else the first that is no helper."""
+    said = os.environ.get("CLAUDE_PID", "")
+    if said.isdigit():
+        return int(said)
+    found = (process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS))
+    return next(found, None)
+
+
+def _lookup(pid: int) -> Optional[Process]:
+    if os.path.isdir("/proc/self"):
+        return _from_proc(pid)
+    return _table().get(pid)
+
+
+def _from_proc(pid: int) -> Optional[Process]:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            raw = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+    # The name stands in parentheses and may hold spaces and parentheses itself.
+    name = raw[raw.find("(") + 1 : raw.rfind(")")]
+    fields = raw[raw.rfind(")") + 1 :].split()
+    return Process(pid, int(fields[1]), name, fields[4])
+
+
+_known: Dict[int, Process] = {}
+
+
+def _table() -> Dict[int, Process]:
+    """Every process by one run of ``ps``, kept for the life of this short-lived one."""
+    if not _known:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            command = ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="]
+            out = subprocess.run(command, capture_output=True, timeout=PS_LIMIT, check=True).stdout
+            for row in out.decode("utf-8", "replace").split("\n"):
+                cells = row.split(None, 3)
+                if len(cells) == 4 and cells[0].isdigit() and cells[1].isdigit():
+                    name = os.path.basename(cells[3])
+                    _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
+    return _known

@@ -1,0 +1,165 @@
+"""Typed access to parsed records. Unknown kinds and fields are kept opaque; nothing here raises on odd input.
+
+A record is the dict that a line parses to. The accessors answer with the right type or a neutral value, since the
+format is internal to the client, differs between its versions, and files are edited by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+Record = dict[str, Any]
+
+CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"})
+"""Kinds that are linked by uuid and parentUuid; every other kind is bookkeeping."""
+
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model name of assistant records that the client (or we) wrote without asking a model."""
+
+_NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
+"""Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
+
+
+def parse(body: bytes) -> Record | None:
+    """Parse a line's body; None for anything that is not a JSON object.
+
+    orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines take the
+    slower standard parser.
+    """
+    if body[:1] != b"{":
+        body = body.strip()
+        if body[:1] != b"{":
+            return None
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = _parse_tolerantly(body)
+    return value if isinstance(value, dict) else None
+
+
+def _parse_tolerantly(body: bytes) -> object:
+    try:
+        return json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def string(record: Record, key: str) -> str:
+    """A string field, or ``""``."""
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def kind(record: Record) -> str:
+    """The record's type: user, assistant, system, attachment, custom-title..."""
+    return string(record, "type")
+
+
+def message(record: Record) -> Record:
+    """The API message inside a user or assistant record, or ``{}``."""
+    value = record.get("message")
+    return value if isinstance(value, dict) else {}
+
+
+def blocks(record: Record) -> list[Record]:
+    """The content of a message as blocks; a plain string becomes one text block."""
+    content = message(record).get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def text(record: Record) -> str:
+    """The text blocks of a message, joined by newlines."""
+    return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == "text")
+
+
+def call_ids(record: Record) -> list[str]:
+    """Ids of the tool calls that an assistant record makes."""
+    return [string(block, "id") for block in blocks(record) if block.get("type") == "tool_use"]
+
+
+def result_ids(record: Record) -> list[str]:
+    """Ids of the tool calls that a user record answers."""
+    return [string(block, "tool_use_id") for block in blocks(record) if block.get("type") == "tool_result"]
+
+
+def context_tokens(record: Record) -> int:
+    """Tokens of context that the API counted for an assistant record, its answer included; 0 where unknown."""
+    usage = message(record).get("usage")
+    if kind(record) != "assistant" or not isinstance(usage, dict):
+        return 0
+    keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    counts = [usage.get(key) for key in keys]
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0)
+
+
+def model(record: Record) -> str:
+    """The model that answered, ``""`` for synthetic answers."""
+    name = string(message(record), "model")
+    return "" if name == SYNTHETIC_MODEL else name
+
+
+def is_prompt(record: Record) -> bool:
+    """Whether a user record opens a turn: something a person (or a caller) asked.
+
+    Tool results, summaries, output of local commands and what the client inserts by itself are none.
+    """
+    if kind(record) != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+        return False
+    if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
+        return False
+    found = blocks(record)
+    if not found or any(block.get("type") == "tool_result" for block in found):
+        return False
+    return not text(record).lstrip().startswith(_NOT_PROMPTS)
+
+
+def prompt_text(record: Record) -> str:
+    """What a prompt says, a slash command in the words it was typed in."""
+    said = text(record)
+    name = _between(said, "<command-name>", "</command-name>")
+    if not said.lstrip().startswith("<command-message>") or not name:
+        return said
+    return f"{name} {_between(said, '<command-args>', '</command-args>')}".strip()
+
+
+def _between(said: str, opening: str, closing: str) -> str:
+    return said.partition(opening)[2].partition(closing)[0].strip()
+
+
+def characters(record: Record) -> int:
+    """Characters of a record that reach the API: texts, tool inputs, tool results, rendered attachments.
+
+    Images and documents count nothing here; their cost has nothing to do with the length of their encoding.
+    """
+    if kind(record) == "attachment":
+        attachment = record.get("attachment")
+        return len(string(attachment, "rendered")) if isinstance(attachment, dict) else 0
+    return sum(_block_characters(block) for block in blocks(record))
+
+
+def _block_characters(block: Record) -> int:
+    if block.get("type") == "tool_use":
+        return sum(len(piece) for piece in _strings(block.get("input")))
+    if block.get("type") == "tool_result":
+        content = block.get("content")
+        if isinstance(content, list):
+            return sum(_block_characters(inner) for inner in content if isinstance(inner, dict))
+        return len(content) if isinstance(content, str) else 0
+    return len(string(block, "text")) + len(string(block, "thinking"))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)

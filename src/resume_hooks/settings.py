@@ -1,0 +1,131 @@
+"""Settings: one table of keys, read from our file, then the environment, then the plugin's options; later wins.
+
+Kept free of pydantic, since every trigger reads it; ``settings_model`` builds the validating model from the same table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.paths import private_folder, state_home
+
+Value = int | str | tuple[str, ...]
+FILE_NAME = "settings.json"
+
+
+class Key(NamedTuple):
+    """One setting: its default, what it does, and how a typed or stored value becomes one of ours."""
+
+    default: Value
+    about: str
+    read: Callable[[object], Value]
+
+
+class Setting(NamedTuple):
+    """A value in force and where it came from: default, file, environment or plugin."""
+
+    value: Value
+    source: str
+
+
+def _number(low: int, high: int) -> Callable[[object], Value]:
+    def read(raw: object) -> Value:
+        number = int(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else low - 1
+        if not low <= number <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return number
+
+    return read
+
+
+def _one_of(*choices: str) -> Callable[[object], Value]:
+    def read(raw: object) -> Value:
+        if raw not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return str(raw)
+
+    return read
+
+
+def _words(raw: object) -> Value:
+    words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        raise ValueError("words, separated by commas")
+    return tuple(word.lower().lstrip(">") for word in words)
+
+
+KEYS: dict[str, Key] = {
+    "context_window": Key(0, "Tokens of the model's context window; 0 = told by the session.", _number(0, 10_000_000)),
+    "clipboard": Key(
+        "auto",
+        "How text reaches the clipboard.",
+        _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
+    ),
+    "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
+}
+
+
+def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
+    """Every setting with its source. A value that can't be read keeps what was there before it."""
+    env = os.environ if environ is None else environ
+    found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
+    stored = _stored(settings_file(env))
+    for name, key in KEYS.items():
+        upper = name.upper()
+        for source, raw in (
+            ("file", stored.get(name)),
+            ("environment", env.get(f"RESUME_HOOKS_{upper}")),
+            ("plugin", env.get(f"CLAUDE_PLUGIN_OPTION_{upper}")),
+        ):
+            if raw is None or raw == "":
+                continue
+            try:
+                found[name] = Setting(key.read(raw), source)
+            except ValueError:
+                continue
+    return found
+
+
+def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Value:
+    """Write one setting to our file and return its value. UsageError for an unknown key or a bad value."""
+    key = KEYS.get(name)
+    if key is None:
+        raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
+    try:
+        value = key.read(text)
+    except ValueError as error:
+        raise UsageError(f"{name} must be {error}, not '{text}'") from error
+    path = settings_file(environ)
+    _replace(path, {**_stored(path), "version": 1, name: value})
+    return value
+
+
+def settings_file(environ: Mapping[str, str] | None = None) -> str:
+    """The path of our settings file."""
+    return os.path.join(state_home(environ), FILE_NAME)
+
+
+def _stored(path: str) -> dict[str, object]:
+    try:
+        with open(path, "rb") as stream:
+            value = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _replace(path: str, values: dict[str, object]) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        private_folder(os.path.dirname(path))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(values, stream, indent=2)
+            stream.write("\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error
