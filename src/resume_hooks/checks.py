@@ -1,0 +1,96 @@
+"""The invariants that a written session must hold, tested on the file as read back (docs/transcripts.md)."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from resume_hooks import records
+from resume_hooks.chain import Node
+from resume_hooks.errors import CheckFailed
+from resume_hooks.lines import read_lines
+from resume_hooks.transcript import scan
+
+
+class Check(NamedTuple):
+    """One invariant by name, and whether it holds."""
+
+    name: str
+    ok: bool
+
+
+def check_session(path: str, session_id: str) -> list[Check]:
+    """Every general invariant of a session file; what a verb adds for itself is checked by the verb."""
+    transcript = scan(path)
+    parsed = _parsed(path)
+    chain = [record for record in parsed if records.kind(record) in records.CHAIN_KINDS]
+    nodes = transcript.nodes
+    return [
+        Check("every line is a whole JSON object", not transcript.bad_lines and not transcript.torn),
+        Check("one root, every parent stands before its child", _is_tree(nodes)),
+        Check(
+            "the live chain is the whole file in order", [n.uuid for n in transcript.chain] == [n.uuid for n in nodes]
+        ),
+        Check("record ids are unique", len({node.uuid for node in nodes}) == len(nodes)),
+        Check("instants never go back", _in_order(nodes)),
+        Check("the conversation starts with a user", _starts_with_user(nodes)),
+        Check("no assistant content is a plain string", all(map(_has_blocks, chain))),
+        Check("no text is empty", all(map(_says_something, chain))),
+        Check("every tool call is answered once", _is_paired(nodes)),
+        Check("every record carries the session's id", all(_belongs(record, session_id) for record in parsed)),
+        Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+    ]
+
+
+def require(checks: list[Check], path: str) -> None:
+    """Raise CheckFailed naming every check that did not hold."""
+    broken = [check.name for check in checks if not check.ok]
+    if broken:
+        raise CheckFailed(
+            f"The new session {os.path.basename(path)} was not kept: {'; '.join(broken)}",
+            "Nothing was changed. Please report this with the output of: resume-hooks doctor",
+        )
+
+
+def _parsed(path: str) -> list[records.Record]:
+    with open(path, "rb") as stream:
+        return [record for line in read_lines(stream) if (record := records.parse(line.body)) is not None]
+
+
+def _is_tree(nodes: list[Node]) -> bool:
+    seen: set[str] = set()
+    for index, node in enumerate(nodes):
+        root = node.parent is None
+        if root != (index == 0) or not (root or node.parent in seen):
+            return False
+        seen.add(node.uuid)
+    return bool(nodes)
+
+
+def _in_order(nodes: list[Node]) -> bool:
+    times = [node.time_ms for node in nodes]
+    return None not in times and times == sorted(time for time in times if time is not None)
+
+
+def _starts_with_user(nodes: list[Node]) -> bool:
+    conversation = [node for node in nodes if node.kind in {"user", "assistant"}]
+    return bool(conversation) and conversation[0].kind == "user" and not conversation[0].results
+
+
+def _has_blocks(record: records.Record) -> bool:
+    return records.kind(record) != "assistant" or isinstance(records.message(record).get("content"), list)
+
+
+def _says_something(record: records.Record) -> bool:
+    texts = [records.string(block, "text") for block in records.blocks(record) if block.get("type") == "text"]
+    return all(text.strip() for text in texts)
+
+
+def _is_paired(nodes: list[Node]) -> bool:
+    calls = [call for node in nodes for call in node.calls]
+    results = [call for node in nodes for call in node.results]
+    return sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
+
+
+def _belongs(record: records.Record, session_id: str) -> bool:
+    return "sessionId" not in record or record["sessionId"] == session_id

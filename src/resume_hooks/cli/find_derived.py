@@ -1,0 +1,51 @@
+"""``find-derived``: what came from a session."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import click
+
+from resume_hooks.cli.lineage import line, row_data
+from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.lineage import Descendant, Family
+
+
+@click.command("find-derived")
+@locator_argument
+@click.option("--tree", is_flag=True, help="Show who came from whom.")
+@json_option
+def command(locator: str | None, tree: bool, as_json: bool) -> None:
+    """Show the sessions that came from a session, directly or not, oldest first.
+
+    \b
+    Examples:
+      resume-hooks find-derived 5e12a303
+      resume-hooks find-derived "Fix the parser" --tree
+    """
+    session = located(locator)
+    found = Family(os.environ).descendants(session.session_id)
+    data = {"session_id": session.session_id, "rows": [row_data(child.row) for child in found]}
+
+    def text() -> str:
+        if not found:
+            return f"Nothing came from {session.session_id} yet."
+        return _tree(session.session_id, found) if tree else "\n".join(line(child.row) for child in found)
+
+    emit("find-derived", data, text, as_json=as_json)
+
+
+def _tree(root_id: str, found: list[Descendant]) -> str:
+    # rich draws the tree; it loads only for this view.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+    from rich.tree import Tree  # noqa: PLC0415
+
+    branches = {root_id: Tree(Text(root_id))}
+    for child in found:
+        label = Text(f"{child.row.title} · {child.row.kind}\n{child.row.session_id}")
+        branches[child.row.session_id] = branches[child.parent_session_id].add(label)
+    out = io.StringIO()
+    Console(file=out, width=100, no_color=True).print(branches[root_id])
+    return out.getvalue().rstrip("\n")

@@ -1,0 +1,80 @@
+"""``info``: what a session holds, from one whole scan of its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from resume_hooks import settings, tokens
+from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
+from resume_hooks.glance import Glance
+from resume_hooks.lineage_block import size_text
+from resume_hooks.transcript import Transcript, scan
+
+
+@click.command("info")
+@locator_argument
+@json_option
+def command(locator: str | None, as_json: bool) -> None:
+    """Show a session: title, dates, turns, context tokens, records, what is damaged.
+
+    Tokens are what the API counted for the last answer of the live conversation.
+
+    \b
+    Examples:
+      resume-hooks info
+      resume-hooks info 5e12a303 --json
+    """
+    session = located(locator)
+    data = facts(session.session_id, Glance(session.path), scan(session.path))
+    emit("info", data, lambda: table(_shown(data)), as_json=as_json)
+
+
+def facts(session_id: str, glance: Glance, transcript: Transcript) -> dict[str, Any]:
+    """What a session holds, in its documented JSON form."""
+    window = settings.load()["context_window"].value
+    context = tokens.context_of(transcript.chain, window if isinstance(window, int) else 0)
+    return {
+        "session_id": session_id,
+        "session_file": glance.path,
+        "title": glance.title,
+        "tag": glance.tag,
+        "cwd": glance.cwd,
+        "branch": glance.branch,
+        "client_version": glance.version,
+        "created": glance.created,
+        "ended": glance.ended,
+        "size": glance.size,
+        "lines": transcript.line_count,
+        "bad_lines": transcript.bad_lines,
+        "torn": transcript.torn,
+        "records": len(transcript.nodes),
+        "live_records": len(transcript.chain),
+        "turns": len(transcript.turns),
+        "tool_calls": len(transcript.pairs),
+        "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
+        "models": transcript.models,
+        "context": {**context._asdict(), "percent": context.percent, "compacts_at_once": context.compacts_at_once},
+        "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
+    }
+
+
+def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
+    context = data["context"]
+    measured = "" if context["measured"] else "about "
+    damage = f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "none"
+    return [
+        ("title", data["title"]),
+        ("id", data["session_id"]),
+        ("file", data["session_file"]),
+        ("folder", data["cwd"] or "unknown"),
+        ("branch", data["branch"] or "none"),
+        ("client", data["client_version"] or "unknown"),
+        ("dates", f"{data['created']} .. {data['ended']}"),
+        ("size", f"{size_text(data['size'])}, {data['lines']:,} lines"),
+        ("context", f"{measured}{context['tokens']:,} tokens, {context['percent']} % of {context['window']:,}"),
+        ("turns", f"{data['turns']} in the live conversation, {data['tool_calls']} tool calls"),
+        ("records", f"{data['live_records']:,} live of {data['records']:,}"),
+        ("damage", damage + (", torn last line" if data["torn"] else "")),
+    ]

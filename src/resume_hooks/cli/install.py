@@ -1,0 +1,58 @@
+"""``install``: registers the plugin with the client, or says how."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+
+import click
+
+from resume_hooks.cli.output import dry_run_option, emit, json_option
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.plugin_files import MARKETPLACE, NAME, plugin_folder
+
+LIMIT = 120
+"""Seconds that one command of the client may take."""
+
+
+@click.command("install")
+@dry_run_option
+@json_option
+def command(dry_run: bool, as_json: bool) -> None:
+    """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
+
+    The engine's own packages are installed by the plugin, in the background, when the next session starts.
+
+    \b
+    Examples:
+      resume-hooks install
+      resume-hooks install --dry-run
+    """
+    folder = plugin_folder()
+    commands = [
+        ["claude", "plugin", "marketplace", "add", folder],
+        ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
+    ]
+    ran = not dry_run and run_all(commands)
+    lines = [shlex.join(words) for words in commands]
+    data = {"plugin": folder, "commands": lines, "ran": ran, "stays": []}
+    done = "Installed. Start Claude Code and type >help."
+    todo = "Run these to install the plugin:\n" + "\n".join(f"  {text}" for text in lines)
+    emit("install", data, lambda: done if ran else todo, as_json=as_json)
+
+
+def run_all(commands: list[list[str]]) -> bool:
+    """Run commands of the client in order; false where it is not on PATH, ResumeHooksError where one fails."""
+    client = shutil.which("claude")
+    if client is None:
+        return False
+    for words in commands:
+        try:
+            done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=LIMIT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ResumeHooksError(f"{shlex.join(words)} did not run: {error}", "Run it by hand.") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()[-400:]
+            raise ResumeHooksError(f"{shlex.join(words)} failed: {said}", "Run it by hand.")
+    return True

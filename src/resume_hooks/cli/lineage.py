@@ -1,0 +1,54 @@
+"""``lineage``: a session's ancestors, oldest first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.clock import minute
+from resume_hooks.lineage import Ancestor, Family, without_trims
+from resume_hooks.lineage_block import size_text
+
+
+@click.command("lineage")
+@locator_argument
+@click.option("--continued", is_flag=True, help="Leave trimmed sessions out.")
+@json_option
+def command(locator: str | None, continued: bool, as_json: bool) -> None:
+    """Show a session's ancestors, oldest first, the session itself last.
+
+    An ancestor whose file is gone is shown as missing.
+
+    \b
+    Examples:
+      resume-hooks lineage
+      resume-hooks lineage 5e12a303 --continued
+      resume-hooks lineage "Fix the parser" --json
+    """
+    rows = Family(os.environ).lineage(located(locator).path)
+    shown = without_trims(rows) if continued else rows
+    emit("lineage", {"rows": [row_data(row) for row in shown]}, lambda: render(shown), as_json=as_json)
+
+
+def row_data(row: Ancestor) -> dict[str, Any]:
+    """A row in its documented JSON form."""
+    return asdict(row)
+
+
+def render(rows: list[Ancestor]) -> str:
+    """Rows for people, numbered from the oldest."""
+    return "\n".join(f"{click.style(f'{number}.', bold=True)} {line(row)}" for number, row in enumerate(rows, 1))
+
+
+def line(row: Ancestor) -> str:
+    """One row: title, how derived, then id, dates, size and file."""
+    if row.status == "missing":
+        named = f"\n   {row.session_file}" if row.session_file else ""
+        return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id}{named}"
+    how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
+    dates = f"{minute(row.created)} .. {minute(row.ended)}"
+    return f"{row.title} · {how}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"

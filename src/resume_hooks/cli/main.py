@@ -1,0 +1,140 @@
+"""The entry of the command line: finds the verb, and turns every failure into a sentence and an exit code.
+
+Verbs are loaded when they are called, so that ``lineage`` does not pay for what ``doctor`` needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+import orjson
+
+from resume_hooks import __version__, clock
+from resume_hooks.cli.output import failure
+from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, UsageError
+from resume_hooks.paths import private_folder, state_home
+
+VERBS = {
+    "handoff": "Go on in a fresh, linked session that knows what is next.",
+    "rollover": "Go on in a fresh, linked session.",
+    "lineage": "Show a session's ancestors, oldest first.",
+    "find-original": "Show the session that a lineage began with.",
+    "find-derived": "Show the sessions that came from a session.",
+    "info": "Show what a session holds: turns, tokens, records.",
+    "resolve": "Show which session a locator names.",
+    "doctor": "Check the installation, each finding with its remedy.",
+    "config": "Show or change the settings.",
+    "install": "Register the plugin with Claude Code.",
+    "uninstall": "Remove the plugin; says what stays.",
+}
+"""Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
+
+BUG = 3
+INTERRUPTED = 130
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name the verbs for the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load a verb; None where there is no such one."""
+        if cmd_name not in VERBS and cmd_name != "slash":
+            return None
+        module = importlib.import_module(f"resume_hooks.cli.{cmd_name.replace('-', '_')}")
+        command = module.command
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the verbs without loading them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="LOCATOR: a session id or four or more of its first characters, an exact title, the path of a .jsonl "
+    "file; by default the latest session of this folder. In Claude Code, type >help.",
+)
+@click.version_option(__version__, prog_name="resume-hooks")
+def cli() -> None:
+    """Go on when a Claude Code session is full, with every byte of the old one within reach."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run(given))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code: 0 done, 1 failed, 2 usage, 3 a bug, 130 interrupted."""
+    as_json = "--json" in arguments
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    try:
+        code = cli.main(arguments, prog_name="resume-hooks", standalone_mode=False)
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _fail(
+            verb, UsageError(error.format_message(), f"resume-hooks {verb} --help".replace("  ", " ")), as_json
+        )
+    except ResumeHooksError as error:
+        return _fail(verb, error, as_json)
+    except BrokenPipeError:
+        # The reader has gone (| head): what is still buffered must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
+        return _bug(verb, error, as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
+    candidates = error.candidates if isinstance(error, AmbiguousLocator) else None
+    if as_json:
+        document = failure(verb, error.code, error.message, error.remedy, candidates)
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        return error.exit_code
+    click.echo(f"resume-hooks: {error.message}", err=True)
+    for candidate in candidates or []:
+        click.echo(f"  {candidate['session_id']}  {candidate['ended']}  {candidate['title']}", err=True)
+    if error.remedy:
+        click.echo(f"  {error.remedy}", err=True)
+    return error.exit_code
+
+
+def _bug(verb: str, error: Exception, as_json: bool) -> int:
+    where = _log(error)
+    message = f"A bug: {type(error).__name__}: {error}"
+    remedy = (
+        f"Nothing of yours was changed by it. The trace is in {where}." if where else "The trace could not be kept."
+    )
+    if as_json:
+        click.echo(orjson.dumps(failure(verb, "bug", message, remedy), option=orjson.OPT_INDENT_2))
+    else:
+        click.echo(f"resume-hooks: {message}\n  {remedy}", err=True)
+    return BUG
+
+
+def _log(error: Exception) -> str:
+    """Keep a trace in the state folder, without any content of a session; its path, or ``""``."""
+    path = os.path.join(state_home(), "log", "errors.log")
+    try:
+        private_folder(os.path.dirname(path))
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as stream:
+            stream.write(f"{clock.now()} {__version__}\n{''.join(traceback.format_tb(error.__traceback__))}")
+            stream.write(f"{type(error).__name__}\n\n")
+    except OSError:
+        return ""
+    return path

@@ -1,0 +1,65 @@
+"""How a verb answers: text for people, one checked JSON document for programs; and the options all verbs share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import orjson
+
+from resume_hooks import store
+
+SCHEMA = 1
+
+locator_argument = click.argument("locator", required=False)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
+
+
+def emit(
+    verb: str, data: dict[str, Any], text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
+) -> None:
+    """Print a verb's answer; warnings go to the document, or to stderr."""
+    if as_json:
+        click.echo(orjson.dumps(success(verb, data, warnings), option=orjson.OPT_INDENT_2))
+        return
+    click.echo(text())
+    for warning in warnings:
+        click.echo(f"note: {warning}", err=True)
+
+
+def success(verb: str, data: dict[str, Any], warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """The document of an answer, checked against the schema of its verb."""
+    # pydantic takes 60 ms to load, which only a program's call has to spend.
+    from resume_hooks.cli.schema import checked  # noqa: PLC0415
+
+    return {
+        "schema": SCHEMA,
+        "verb": verb,
+        "ok": True,
+        "data": checked(verb, data),
+        "warnings": list(warnings),
+    }
+
+
+def failure(
+    verb: str, code: str, message: str, remedy: str, candidates: list[dict[str, object]] | None = None
+) -> dict[str, Any]:
+    """The document of a failure."""
+    error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
+    if candidates is not None:
+        error["candidates"] = candidates
+    return {"schema": SCHEMA, "verb": verb, "ok": False, "error": error}
+
+
+def located(locator: str | None) -> store.SessionFile:
+    """The session that a locator names, seen from the current folder."""
+    return store.resolve(locator, os.getcwd(), os.environ)
+
+
+def table(pairs: Sequence[tuple[str, object]]) -> str:
+    """Facts as two columns."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {value}" for name, value in pairs)

@@ -1,0 +1,32 @@
+"""``resolve``: which session a locator names."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks import clock
+from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.glance import Glance
+
+
+@click.command("resolve")
+@locator_argument
+@json_option
+def command(locator: str | None, as_json: bool) -> None:
+    """Print the id and the file of the session that LOCATOR names.
+
+    \b
+    Examples:
+      resume-hooks resolve
+      resume-hooks resolve 5e12
+      resume-hooks resolve "Fix the parser" --json
+    """
+    session = located(locator)
+    data = {
+        "session_id": session.session_id,
+        "session_file": session.path,
+        "title": Glance(session.path).title,
+        "size": session.size,
+        "ended": clock.from_epoch(session.mtime),
+    }
+    emit("resolve", data, lambda: f"{session.session_id}\n{session.path}", as_json=as_json)

@@ -1,0 +1,183 @@
+"""The documented forms of ``--json``: one model a verb, exported to docs/schema/.
+
+A verb whose answer does not fit its model is a bug, found before a program reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """No field beyond the documented ones."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class LineageRow(Strict):
+    """A session of a lineage."""
+
+    session_id: str
+    session_file: str
+    title: str
+    derivation_type: Literal["original", "trimmed", "continued", "unknown"]
+    kind: str = Field(description="original, handoff, rollover, trim, fork, clear...")
+    exported_file: str | None
+    parent_session_id: str | None
+    status: Literal["present", "kept", "missing"]
+    created: str
+    ended: str
+    size: int = Field(description="bytes")
+
+
+class Lineage(Strict):
+    """Ancestors, oldest first, the session itself last."""
+
+    rows: list[LineageRow]
+
+
+class Derived(Strict):
+    """What came from a session, parents before children."""
+
+    session_id: str
+    rows: list[LineageRow]
+
+
+class Resolved(Strict):
+    """The session that a locator names."""
+
+    session_id: str
+    session_file: str
+    title: str
+    size: int = Field(description="bytes")
+    ended: str
+
+
+class Context(Strict):
+    """Tokens in use."""
+
+    tokens: int
+    window: int
+    measured: bool = Field(description="counted by the API; else estimated from characters")
+    percent: int
+    compacts_at_once: bool
+
+
+class Info(Strict):
+    """What a session holds."""
+
+    session_id: str
+    session_file: str
+    title: str
+    tag: str
+    cwd: str
+    branch: str
+    client_version: str
+    created: str
+    ended: str
+    size: int = Field(description="bytes")
+    lines: int
+    bad_lines: list[int] = Field(description="0-based numbers of lines that hold no JSON object")
+    torn: bool = Field(description="the last line has no ending")
+    records: int
+    live_records: int
+    turns: int
+    tool_calls: int
+    unanswered_calls: int
+    models: dict[str, int] = Field(description="answers by model")
+    context: Context
+    characters_per_token: float
+
+
+class CheckRow(Strict):
+    """One invariant of a written session."""
+
+    name: str
+    ok: bool
+
+
+class Commands(Strict):
+    """How to go on in the child."""
+
+    in_client: str
+    shell: str
+
+
+class Receipt(Strict):
+    """What a verb wrote, or would write where ``written`` is false."""
+
+    session_id: str
+    file: str
+    title: str
+    parent_session_id: str
+    parent_file: str
+    kind: str
+    written: bool
+    tokens_before: int
+    tokens_after: int
+    chars_saved: int
+    tools_trimmed: int
+    checks: list[CheckRow]
+    commands: Commands
+
+
+class Finding(Strict):
+    """One finding of doctor."""
+
+    name: str
+    level: Literal["ok", "note", "problem"]
+    detail: str
+    remedy: str
+
+
+class Doctor(Strict):
+    """The findings of doctor, in the order checked."""
+
+    findings: list[Finding]
+
+
+class SettingRow(Strict):
+    """A setting in force."""
+
+    key: str
+    value: int | str | list[str]
+    source: Literal["default", "file", "environment", "plugin"]
+    about: str
+
+
+class Config(Strict):
+    """The settings in force and the file that keeps them."""
+
+    file: str
+    settings: list[SettingRow]
+
+
+class Installation(Strict):
+    """What install or uninstall did."""
+
+    plugin: str
+    commands: list[str]
+    ran: bool = Field(description="false: claude is not on PATH, the commands are for the user to run")
+    stays: list[str] = Field(description="folders of ours that are still there")
+
+
+DATA: dict[str, type[Strict]] = {
+    "lineage": Lineage,
+    "find-original": LineageRow,
+    "find-derived": Derived,
+    "resolve": Resolved,
+    "info": Info,
+    "rollover": Receipt,
+    "handoff": Receipt,
+    "doctor": Doctor,
+    "config": Config,
+    "install": Installation,
+    "uninstall": Installation,
+}
+
+
+def checked(verb: str, data: dict[str, Any]) -> dict[str, Any]:
+    """``data`` as its verb's model has it."""
+    return DATA[verb].model_validate(data).model_dump(mode="json")

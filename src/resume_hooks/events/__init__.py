@@ -1,0 +1,1 @@
+"""Hook events in, replies out: triggers, cards, the links that the client makes itself."""

@@ -1,0 +1,111 @@
+"""What each trigger that reads a transcript does: something to copy, and the card that says so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from resume_hooks import quick_rollover, store
+from resume_hooks.clipboard import Copied
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.events import cards
+from resume_hooks.events.plain_cards import session_card
+from resume_hooks.events.triggers import Trigger
+from resume_hooks.glance import Glance
+from resume_hooks.lineage import Family
+from resume_hooks.receipt import Receipt
+from resume_hooks.tokens import recent_context
+
+LIMIT = 3.0
+"""Seconds that reading and writing may take; the clipboard has its own two."""
+
+
+class TimeLimit(ResumeHooksError):
+    """The work behind a trigger took longer than a prompt may wait."""
+
+    code = "too-slow"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"It took longer than {LIMIT:g} s, so nothing was made", "In a shell there is no limit: resume-hooks --help"
+        )
+
+
+class Answer(NamedTuple):
+    """What goes to the clipboard (``""`` for nothing), and the card once that was tried."""
+
+    to_copy: str
+    card: Callable[[Copied], str]
+
+
+def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:
+    """Do what a trigger asks of the session at ``path`` (None: no transcript yet). Raises ResumeHooksError."""
+    if path is None:
+        return _without_transcript(trigger, session_id)
+    if trigger.verb == "handoff":
+        return _handoff(store.session_file(path), trigger)
+    with _time_limit():
+        return _lineage(path) if trigger.verb == "lineage" else _resume(path, session_id, trigger.text, window)
+
+
+def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
+    receipt = _hand_off_in_time(parent, trigger.text)
+
+    def card(copied: Copied) -> str:
+        return cards.handoff_card(receipt, copied, trigger.text, slash=trigger.slash)
+
+    return Answer(receipt.in_client, card)
+
+
+def _hand_off_in_time(parent: store.SessionFile, next_step: str) -> Receipt:
+    decided: quick_rollover.RolloverPlan | None = None
+    try:
+        with _time_limit():
+            decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=next_step)
+            return quick_rollover.write(decided, os.environ)
+    except TimeLimit:
+        # The name is given only to a checked file: if it is there, the child is whole, however late.
+        if decided is None or not os.path.exists(decided.path):
+            raise
+        return quick_rollover.receipt(decided, written=True)
+
+
+def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
+    glance = Glance(path)
+    context = recent_context(path, window)
+    folder = quick_rollover.home_folder(glance)
+    return Answer(session_id, lambda copied: cards.resume_card(glance, session_id, folder, context, copied, text))
+
+
+def _lineage(path: str) -> Answer:
+    rows = Family(os.environ).lineage(path)
+    return Answer("", lambda _: cards.lineage_card(rows))
+
+
+def _without_transcript(trigger: Trigger, session_id: str) -> Answer:
+    if trigger.verb == "resume":
+        return Answer(session_id, lambda copied: session_card(session_id, copied))
+    what = "nothing to hand off" if trigger.verb == "handoff" else "no ancestors to show"
+    return Answer("", lambda _: f"resume-hooks: {what}, this session has no transcript yet.")
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise TimeLimit in the block once it takes too long, where the platform can."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeLimit
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

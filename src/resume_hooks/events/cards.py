@@ -1,0 +1,87 @@
+"""The texts that triggers show. Each ends in its most useful line of at most 40 columns: a busy client shows no more."""
+
+from __future__ import annotations
+
+from resume_hooks.clipboard import Copied
+from resume_hooks.clock import minute
+from resume_hooks.events.plain_cards import id_line
+from resume_hooks.glance import Glance
+from resume_hooks.lineage import Ancestor
+from resume_hooks.lineage_block import size_text
+from resume_hooks.receipt import Receipt, resume_command
+from resume_hooks.tokens import Context
+
+NEARLY_FULL = 80
+"""Per cent of the window from which on the card recommends something."""
+
+ROW = 68
+"""Columns that a title may fill."""
+
+
+def resume_card(glance: Glance, session_id: str, folder: str, context: Context, copied: Copied, text: str) -> str:
+    """``>resume``: the session, how full it is, and the choices with their commands."""
+    lines = [
+        f"resume-hooks · {copied.sentence('session id')}",
+        "",
+        f"  {glance.title[:ROW]}",
+        f"  {session_id}",
+        f"  {_context(context)} · {size_text(glance.size)}{f' · {glance.branch}' if glance.branch else ''}",
+        *(f"  {line}" for line in _advice(context)),
+        "",
+        "  go on in a fresh, linked session   /resume-hooks:handoff [next step]",
+        "                                     or  >handoff [next step]",
+        f"  this session in this client        /resume {session_id}",
+        f"  this session in a shell            {resume_command(folder, session_id)}",
+        "  its ancestors                      /resume-hooks:lineage",
+    ]
+    if text:
+        lines += ["", "  Your text was not sent. To hand off with it as the next step:", f"  >handoff {text}"]
+    return "\n".join([*lines, "", id_line(copied)])
+
+
+def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool) -> str:
+    """``>handoff``: the child, what it holds, and the two ways into it."""
+    lines = [
+        f"resume-hooks · handed off, {copied.sentence(receipt.in_client)}",
+        "",
+        f"  {receipt.title}",
+        f"  {receipt.tokens_before:,} tokens here, about {receipt.tokens_after:,} there; this session stays as it is",
+        f"  next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "  no next step given",
+        *(f"  note: {warning}" for warning in receipt.warnings),
+        "",
+        f"  in this client   {receipt.in_client}",
+        f"  in a shell       {receipt.shell}",
+        "",
+    ]
+    return "\n".join([*lines, _paste_line(copied, slash=slash)])
+
+
+def lineage_card(rows: list[Ancestor]) -> str:
+    """``>lineage``: the ancestors, oldest first, each with what resumes it."""
+    count = len(rows)
+    lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})", ""]
+    for number, row in enumerate(rows, 1):
+        here = " · this session" if number == count else ""
+        lines.append(f"  {number}. {row.title[:ROW] or '(file gone)'} · {row.derivation_type}{here}")
+        dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
+        lines.append(f"     {row.session_id}{dates}")
+    return "\n".join([*lines, "", "/resume <id> opens one of them."])
+
+
+def _context(context: Context) -> str:
+    about = "" if context.measured else "about "
+    return f"context {about}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"
+
+
+def _advice(context: Context) -> list[str]:
+    if context.compacts_at_once:
+        return ["Resuming it would compact at once: hand off instead."]
+    return ["Nearly full: a handoff leaves the most room."] if context.percent >= NEARLY_FULL else []
+
+
+def _paste_line(copied: Copied, *, slash: bool) -> str:
+    """How to get into the child; a ``>`` prompt comes back into the input box, a slash command leaves it empty."""
+    if copied.how == "not copied":
+        return "Type the /resume line above." if slash else "Ctrl+C once, type the /resume line."
+    done = "Copied" if copied.how == "copied" else "Sent"
+    return f"{done}: paste it, press Enter." if slash else f"{done}: Ctrl+C once, paste, Enter."

@@ -1,0 +1,67 @@
+"""UserPromptSubmit before the engine is installed: what the standard library alone can answer.
+
+``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. Python 3.9.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict
+
+from resume_hooks.clipboard import copy
+from resume_hooks.events import reply
+from resume_hooks.events.plain_cards import HELP, PASTED, session_card
+from resume_hooks.events.triggers import Trigger, recognise
+from resume_hooks.paths import is_session_id
+
+MAX_INPUT = 32 * 1024 * 1024
+
+
+def main() -> None:
+    """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
+    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    trigger = recognise(reply.field(event, "prompt")) if event else None
+    if event is None or trigger is None or os.environ.get("RESUME_HOOKS_CHILD"):
+        return
+    sys.stdout.buffer.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
+    sys.stdout.buffer.flush()
+
+
+def answer(trigger: Trigger, session_id: str) -> str:
+    """The text to show for a trigger without the engine."""
+    if trigger.pasted:
+        return PASTED
+    if trigger.verb == "help":
+        return f"{HELP}\n\n{engine_state()}"
+    if trigger.verb in {"resume", "session"} and is_session_id(session_id):
+        card = session_card(session_id, copy(session_id))
+        return f"{engine_state()}\n\n{card}" if trigger.verb == "resume" else card
+    kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
+    return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\nTry again in a minute."
+
+
+def engine_state() -> str:
+    """One sentence on the engine's installation, from the state file that the installer keeps."""
+    state = _installer_state()
+    if state.get("state") == "installing":
+        return f"It is being installed{_since(state.get('started'))}."
+    if state.get("state") == "failed":
+        return f"Its installation failed: {state.get('error') or 'see install.log in the data folder of the plugin'}."
+    return "It is not installed yet; the next session start tries."
+
+
+def _installer_state() -> Dict[str, Any]:
+    try:
+        with open(os.path.join(os.environ["CLAUDE_PLUGIN_DATA"], "install.json"), encoding="utf-8") as stream:
+            state = json.load(stream)
+    except (KeyError, OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _since(started: object) -> str:
+    """``, for 12 s so far``, from the epoch time at which the installer began."""
+    return f", for {max(0, round(time.time() - started))} s so far" if isinstance(started, (int, float)) else ""

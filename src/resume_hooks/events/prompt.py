@@ -1,0 +1,74 @@
+"""UserPromptSubmit: decides whether a prompt is a trigger and answers it.
+
+Invariant: a prompt that is not ours passes, whatever happens; once a trigger was recognised, a failure is told with
+a way out. Imports inside functions keep each lane to what it needs: ``>session`` never loads a transcript.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from resume_hooks import settings
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.events import reply
+from resume_hooks.events.triggers import Trigger, recognise
+from resume_hooks.paths import find_session, is_session_id
+
+MAX_INPUT = 32 * 1024 * 1024
+"""Bytes of hook input that are read; a trigger is never that long."""
+
+
+def main() -> None:
+    """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
+    raw = sys.stdin.buffer.read(MAX_INPUT + 1)
+    event = reply.read_event(raw) if len(raw) <= MAX_INPUT else None
+    trigger = recognise(reply.field(event, "prompt")) if event else None
+    if event is None or trigger is None or os.environ.get("RESUME_HOOKS_CHILD"):
+        return
+    try:
+        reason = answer(trigger, event)
+    except ResumeHooksError as error:
+        reason = f"resume-hooks: {error.message}.\n\n{error.remedy}".rstrip()
+    except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
+        reason = _bug(error)
+    if reason:
+        sys.stdout.buffer.write(reply.block(reason))
+        sys.stdout.buffer.flush()
+
+
+def answer(trigger: Trigger, event: dict[str, Any]) -> str:
+    """The text to show for a trigger, ``""`` where it is switched off and the prompt passes."""
+    chosen = settings.load()
+    off = chosen["triggers_off"].value
+    if isinstance(off, tuple) and trigger.verb in off:
+        return ""
+    if trigger.pasted or trigger.verb == "help":
+        from resume_hooks.events.plain_cards import HELP, PASTED  # noqa: PLC0415
+
+        return PASTED if trigger.pasted else HELP
+    session_id = reply.field(event, "session_id")
+    if not is_session_id(session_id):
+        return "resume-hooks: the client named no session, so nothing was done.\n\nSend a prompt first."
+    from resume_hooks.clipboard import copy  # noqa: PLC0415
+
+    way = str(chosen["clipboard"].value)
+    if trigger.verb == "session":
+        from resume_hooks.events.plain_cards import session_card  # noqa: PLC0415
+
+        return session_card(session_id, copy(session_id, way=way))
+    from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
+
+    window = chosen["context_window"].value
+    found = from_transcript(trigger, find_session(session_id), session_id, window if isinstance(window, int) else 0)
+    return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
+
+
+def _bug(error: Exception) -> str:
+    kind = type(error).__name__
+    return (
+        f"resume-hooks failed and changed nothing you had ({kind}: {error}).\n\n"
+        "Your prompt was not sent. Put a space before > to send it as it is.\n"
+        "Then run: resume-hooks doctor"
+    )

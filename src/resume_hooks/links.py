@@ -1,0 +1,71 @@
+"""Links between sessions that no transcript holds, one JSON row a line in ``links.jsonl`` of our state folder.
+
+Only appended to. Standard library and Python 3.9: the session hooks write here before the engine is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.rewrite import append_line
+
+FILE_NAME = "links.jsonl"
+
+
+class Link(NamedTuple):
+    """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant."""
+
+    child_id: str
+    parent_id: str
+    kind: str
+    at: str
+    client_pid: Optional[int] = None
+
+
+def links_file(environ: Optional[Mapping[str, str]] = None) -> str:
+    """The path of the links of this config home."""
+    return os.path.join(state_home(environ), FILE_NAME)
+
+
+def record_link(link: Link, environ: Optional[Mapping[str, str]] = None) -> None:
+    """Append a link. OSError where the state folder can't be written."""
+    path = links_file(environ)
+    private_folder(os.path.dirname(path))
+    row = {key: value for key, value in link._asdict().items() if value is not None}
+    append_line(path, json.dumps(row, separators=(",", ":")).encode())
+
+
+def read_links(environ: Optional[Mapping[str, str]] = None) -> list[Link]:
+    """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
+    try:
+        with open(links_file(environ), "rb") as stream:
+            rows = stream.read().split(b"\n")
+    except OSError:
+        return []
+    links = []
+    for row in rows:
+        with contextlib.suppress(ValueError):
+            link = _link(json.loads(row)) if row.strip() else None
+            if link is not None:
+                links.append(link)
+    return links
+
+
+def _link(row: object) -> Optional[Link]:
+    if not isinstance(row, dict):
+        return None
+    child, parent, pid = row.get("child_id"), row.get("parent_id"), row.get("client_pid")
+    if not is_session_id(child) or not is_session_id(parent) or child == parent:
+        return None
+    return Link(
+        str(child),
+        str(parent),
+        str(row.get("kind", "")),
+        str(row.get("at", "")),
+        pid if isinstance(pid, int) else None,
+    )

@@ -1,0 +1,93 @@
+"""The first line of a derived session: where it came from. Every known variant is read, one is written.
+
+No key of the written line may be one that listers look for as raw text in the head of a file (cwd, timestamp,
+sessionId, titles, tag...): it would be taken for the session's own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks import records
+from resume_hooks.lines import Line
+from resume_hooks.paths import session_id_of
+from resume_hooks.records import Record, string
+
+MAX_FIRST_LINE = 4 * 1024 * 1024
+"""Bytes of a first line that are read in search of metadata merged into a record."""
+
+HEAD = 64 * 1024
+"""Bytes in which a fork's mark is looked for."""
+
+
+class Parent(NamedTuple):
+    """What a file says of its parent. ``file`` is untrusted: never opened before it is found to be a session."""
+
+    session_id: str
+    file: str
+    derivation_type: str
+    kind: str
+    at: str
+    exported_file: str = ""
+
+
+def read_parent(path: str) -> Parent | None:
+    """The parent that a session file names, or None. OSError where it can't be read."""
+    with open(path, "rb") as stream:
+        raw = stream.readline(MAX_FIRST_LINE)
+        if b'_metadata"' in raw and (found := _from_metadata(records.parse(Line(0, 0, raw).body))):
+            return found
+        if b'"forkedFrom"' in raw:
+            return _from_fork(raw)
+        head = raw + stream.read(max(0, HEAD - len(raw)))
+    start = head.find(b'"forkedFrom"')
+    if start < 0:
+        return None
+    end = head.find(b"\n", start)
+    return _from_fork(head[head.rfind(b"\n", 0, start) + 1 : end if end >= 0 else len(head)])
+
+
+def continue_line(*, parent_id: str, parent_file: str, kind: str, at: str, summary: bool) -> bytes:
+    """The first line of a child, without its ending; readable by other tools of the field."""
+    return orjson.dumps(
+        {
+            "continue_metadata": {
+                "parent_session_file": parent_file,
+                "parent_file": parent_file,
+                "parent_session_id": parent_id,
+                "continued_at": at,
+                "continuation_type": kind,
+                "summary_included": summary,
+            }
+        }
+    )
+
+
+def _from_metadata(record: Record | None) -> Parent | None:
+    if record is None:
+        return None
+    trimmed, continued = record.get("trim_metadata"), record.get("continue_metadata")
+    trim = trimmed if isinstance(trimmed, dict) else {}
+    on = continued if isinstance(continued, dict) else {}
+    file = string(on, "parent_session_file") or string(on, "parent_file") or string(trim, "parent_file")
+    session_id = string(on, "parent_session_id") or string(trim, "parent_session_id") or session_id_of(file) or ""
+    if not file and not session_id:
+        return None
+    return Parent(
+        session_id=session_id,
+        file=file,
+        derivation_type="trimmed" if trim else "continued",
+        kind=string(on, "continuation_type") or ("trim" if trim else "rollover"),
+        at=string(on, "continued_at") or string(trim, "trimmed_at"),
+        exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
+    )
+
+
+def _from_fork(body: bytes) -> Parent | None:
+    record = records.parse(body)
+    fork = record.get("forkedFrom") if record else None
+    if not isinstance(fork, dict) or not string(fork, "sessionId"):
+        return None
+    return Parent(string(fork, "sessionId"), "", "continued", "fork", string(record or {}, "timestamp"))

@@ -1,0 +1,95 @@
+"""The records that a fresh child opens with: lineage for the model, a short card for the screen.
+
+The form was measured on clients 2.0.76 to 2.1.329: a summary record that only the transcript view shows, then a
+synthetic answer, so that nothing is inserted between them and the next prompt.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks.records import SYNTHETIC_MODEL
+
+_USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
+NEXT_STEP = "Next step, as the user put it:"
+
+
+class Setting(NamedTuple):
+    """Where and when a child is born: its id, folder, branch, the client's version, the instant."""
+
+    session_id: str
+    cwd: str
+    branch: str
+    version: str
+    at: str
+
+
+def opening_text(block: str, next_step: str) -> str:
+    """What the model reads first: the lineage block, and the next step where one was given."""
+    return f"{block}\n\n{NEXT_STEP}\n{next_step}" if next_step else block
+
+
+def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
+    """The two chain records, user and assistant, as lines without endings."""
+    user_id, answer_id = str(uuid.uuid4()), str(uuid.uuid4())
+    user = {
+        **_envelope(setting, None, "user", user_id),
+        "message": {"role": "user", "content": text},
+        "isCompactSummary": True,
+        "isVisibleInTranscriptOnly": True,
+    }
+    answer = {
+        **_envelope(setting, user_id, "assistant", answer_id),
+        "message": {
+            "id": str(uuid.uuid4()),
+            "type": "message",
+            "role": "assistant",
+            "model": SYNTHETIC_MODEL,
+            "content": [{"type": "text", "text": card}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "",
+            "usage": _USAGE,
+        },
+    }
+    return [_dump(user), _dump(answer)]
+
+
+def title_line(session_id: str, title: str) -> bytes:
+    """The record that names a session; readers look for it at the start of a line."""
+    return _dump({"type": "custom-title", "customTitle": title, "sessionId": session_id})
+
+
+def _envelope(setting: Setting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:
+    """Fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
+    return {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        "entrypoint": "cli",
+        "cwd": setting.cwd,
+        "sessionId": setting.session_id,
+        "version": setting.version,
+        "gitBranch": setting.branch,
+        "type": kind,
+        "uuid": record_id,
+        "timestamp": setting.at,
+    }
+
+
+def _dump(record: dict[str, Any]) -> bytes:
+    # A lone surrogate from a hostile prompt or title can't be written as UTF-8; it becomes a question mark.
+    try:
+        return orjson.dumps(record)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_encodable(record))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(inner) for key, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,50 @@
+"""The receipt: what a write did, and which checks it passed."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, NamedTuple
+
+from resume_hooks.checks import Check
+
+
+class Receipt(NamedTuple):
+    """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain."""
+
+    session_id: str
+    file: str
+    title: str
+    parent_session_id: str
+    parent_file: str
+    kind: str
+    written: bool
+    folder: str
+    tokens_before: int
+    tokens_after: int
+    chars_saved: int = 0
+    tools_trimmed: int = 0
+    checks: tuple[Check, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def in_client(self) -> str:
+        """What to type in the running client."""
+        return f"/resume {self.session_id}"
+
+    @property
+    def shell(self) -> str:
+        """What to type in a shell."""
+        return resume_command(self.folder, self.session_id)
+
+    def data(self) -> dict[str, Any]:
+        """The receipt in its documented JSON form."""
+        row = self._asdict()
+        del row["warnings"], row["folder"]
+        row["checks"] = [check._asdict() for check in self.checks]
+        row["commands"] = {"in_client": self.in_client, "shell": self.shell}
+        return row
+
+
+def resume_command(folder: str, session_id: str) -> str:
+    """The shell command that starts the client on a session, in the session's own folder."""
+    return f"cd {shlex.quote(folder)} && claude --resume {session_id}"
