@@ -1,0 +1,103 @@
+"""The demo: the real hook scripts answer on a bundled sample session, in a throw-away config folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SESSION = "0d5e5510-0000-4000-8000-00000000cafe"
+
+
+def main() -> int:
+    """Show the card, hand off, print the lineage and the child's opening; 0 where all of it worked."""
+    with tempfile.TemporaryDirectory(prefix="resume-hooks-demo-") as scratch:
+        work = Path(scratch, "checkout")
+        work.mkdir()
+        environ = demo_environment(Path(scratch))
+        folder = Path(environ["CLAUDE_CONFIG_DIR"], "projects", key_of(work))
+        folder.mkdir(parents=True)
+        lay_sample(folder / f"{SESSION}.jsonl", work)
+        heading("An ordinary prompt passes; the hook says nothing")
+        print(repr(prompt("please fix the failing test", work, environ)))
+        heading("You type >resume")
+        print(prompt(">resume", work, environ))
+        heading("You type >handoff fix the flaky upload test")
+        print(prompt(">handoff fix the flaky upload test", work, environ))
+        child = newest(folder)
+        heading("resume-hooks lineage, in a shell")
+        print(engine(["lineage", child.stem], work, environ))
+        heading("What the fresh session opens with")
+        records = [json.loads(line) for line in child.read_text(encoding="utf-8").split("\n") if line]
+        print(records[1]["message"]["content"])
+    return 0
+
+
+def demo_environment(scratch: Path) -> dict[str, str]:
+    """An environment whose home, config and plugin data are all in the scratch folder; nothing is copied anywhere."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(scratch),
+        "CLAUDE_CONFIG_DIR": str(scratch / ".claude"),
+        "CLAUDE_PLUGIN_ROOT": str(ROOT),
+        "CLAUDE_PLUGIN_DATA": str(scratch / "plugin-data"),
+        "RESUME_HOOKS_PYTHON": sys.executable,
+        "RESUME_HOOKS_CLIPBOARD": "none",
+    }
+
+
+def lay_sample(path: Path, work: Path) -> None:
+    """Put the bundled session where the client would have written it, as if it had been started in ``work``."""
+    sample = (ROOT / "demo" / "sample.jsonl").read_text(encoding="utf-8")
+    path.write_text(sample.replace("/demo/checkout", str(work)), encoding="utf-8")
+    path.chmod(0o600)
+
+
+def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
+    """Send a prompt through hooks.json the way the client does; the text it would show, ``""`` where it passes."""
+    event = {"session_id": SESSION, "cwd": str(work), "hook_event_name": "UserPromptSubmit", "prompt": text}
+    hooks = json.loads((ROOT / "hooks" / "hooks.json").read_text(encoding="utf-8"))
+    command = hooks["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
+    out = subprocess.run(
+        ["/bin/sh", "-c", command],
+        input=json.dumps(event).encode(),
+        capture_output=True,
+        cwd=work,
+        env=environ,
+        check=True,
+    ).stdout
+    return str(json.loads(out)["reason"]) if out else ""
+
+
+def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
+    """Run a verb through the launcher that the skill uses, too."""
+    command = ["sh", str(ROOT / "hooks" / "engine"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=work, env=environ, check=True).stdout.rstrip()
+
+
+def newest(folder: Path) -> Path:
+    """The session that was written last."""
+    return max((path for path in folder.glob("*.jsonl") if path.stem != SESSION), key=lambda path: path.stat().st_mtime)
+
+
+def key_of(work: Path) -> str:
+    """The project folder's name for a working directory, asked of the engine's own rule."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from resume_hooks.paths import project_key
+
+    return project_key(str(work))
+
+
+def heading(text: str) -> None:
+    """Print a heading as wide as the terminal allows."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    print(f"\n== {text} {'=' * max(0, width - len(text) - 4)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
