@@ -1,0 +1,12 @@
+"""Owns the command line's start from the plugin's own src folder, run isolated (python -I)."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+    sys.argv[0] = "resume-hooks"
+    runpy.run_module("resume_hooks", run_name="__main__", alter_sys=True)

@@ -1,0 +1,59 @@
+"""Owns one run of the installer: alone on this machine, out of the client's reach, logged in install.log.
+
+Usage: install.py [--now] DATA_FOLDER. Exit 0: ready, nothing due, or another run is at work; 1: failed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+
+def is_alone(handle: IO[str]) -> bool:
+    """Take the lock that the kernel drops with this process: a dead run's lock is never in the way."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - exists on Windows alone
+
+            msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - exists everywhere else
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def leave_client(data: Path) -> None:
+    """Own session, own log: the client neither waits for the install nor ends it."""
+    if sys.platform != "win32":
+        os.setsid()
+    log = os.open(data / "install.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def main(arguments: list[str]) -> int:
+    """Install if it is due; the exit status."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import install_attempt  # noqa: PLC0415 - only now: -I leaves the script's own folder off sys.path
+
+    now, data = "--now" in arguments, Path(arguments[-1])
+    os.umask(0o077)
+    data.mkdir(parents=True, exist_ok=True)
+    with open(data / "install.lock", "a", encoding="utf-8") as lock:
+        if not is_alone(lock) or not install_attempt.is_due(data, time.time(), asked=now):
+            if now:
+                print("resume-hooks: nothing to do: the engine is ready, or being installed", file=sys.stderr)
+            return 0
+        if not now:
+            leave_client(data)
+        return install_attempt.run(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

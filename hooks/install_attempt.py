@@ -1,0 +1,55 @@
+"""Owns install.json, the memory of the last attempt: a failure waits an hour, not just for the next start.
+
+install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch seconds,
+0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the lock it was for)}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import install_venv
+
+RETRY_SECONDS = 3600
+
+
+def remember(data: Path, state: dict[str, Any]) -> None:
+    """Replace install.json whole: a hook may read it at any moment."""
+    fresh = data / f"install.json.{os.getpid()}"
+    fresh.write_text(json.dumps(state) + "\n", encoding="utf-8")
+    os.replace(fresh, data / "install.json")
+
+
+def is_due(data: Path, now: float, *, asked: bool) -> bool:
+    """Whether to try: no venv for this lock, and no failure within the hour (unless the user `asked`)."""
+    if install_venv.is_ready(data):
+        return False
+    try:
+        last = json.loads((data / "install.json").read_text(encoding="utf-8"))
+        waiting = last["lock"] == install_venv.digest() and last["started"] <= now < last["retry_after"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True  # none yet, or not ours: then nothing speaks against it
+    return asked or not waiting
+
+
+def run(data: Path) -> int:
+    """Build the venv and remember how it went; 0 or 1."""
+    state = {"state": "installing", "started": int(time.time()), "ended": 0, "retry_after": 0, "error": ""}
+    state.update(pid=os.getpid(), lock=install_venv.digest())
+    remember(data, state)
+    try:
+        install_venv.build(data)
+        state["state"] = "ready"
+    except install_venv.MissingPythonError as error:
+        state.update(state="failed", error=str(error))  # no network was used: look again at the next start
+    except (OSError, install_venv.BuildError) as error:
+        state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)
+    state["ended"] = int(time.time())
+    remember(data, state)
+    print(f"resume-hooks: {state['error'] or 'the engine is ready'}", file=sys.stderr)
+    return int(state["state"] == "failed")

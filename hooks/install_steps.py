@@ -1,0 +1,47 @@
+"""Owns the commands that make a venv: the only ones of the plugin's own that use a network.
+
+They get the environment without the client's secrets and without settings that would install elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+CHECK = "import orjson, pydantic, pyperclip, click, rich"
+LIMIT_SECONDS = 600
+REFUSED = ("ANTHROPIC", "CLAUDE", "PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_REQUIRE")
+
+
+class BuildError(Exception):
+    """A step failed or took too long; the message names it, install.log holds its output."""
+
+
+def step(name: str, *command: str) -> None:
+    """Run `command` to its end, its output to ours (the log)."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(REFUSED)}
+    try:
+        subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, check=True)
+    except subprocess.CalledProcessError as error:
+        raise BuildError(f"{name} failed with exit status {error.returncode}; see install.log") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{name} failed: {type(error).__name__}") from error
+
+
+def venv_python(venv: Path) -> Path:
+    """Where a venv keeps its Python."""
+    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def fill(venv: Path, python: str, lock: Path) -> None:
+    """Make `venv` and install the lock's wheels: hashes checked, nothing resolved, no build script run."""
+    inside = str(venv_python(venv))
+    locked = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
+    if python == "uv":
+        step("uv venv", "uv", "venv", "--quiet", "--python", ">=3.11", str(venv))
+        step("uv pip install", "uv", "pip", "install", "--python", inside, *locked)
+    else:
+        step("python -m venv", python, "-I", "-m", "venv", str(venv))
+        step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
+    step("the import check", inside, "-I", "-c", CHECK)

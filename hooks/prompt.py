@@ -1,0 +1,16 @@
+"""Owns the prompt hook's start on the engine's Python; where it lacks a dependency the fallback does."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib costs 3 ms that a prompt need not wait
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    try:
+        from resume_hooks.events.prompt import main
+    except ImportError:  # a venv from before an update may lack a new dependency
+        from resume_hooks.events.fallback import main
+    main()

@@ -1,0 +1,54 @@
+"""Owns the rule for what a test needs from outside: absent means skipped by name, or failed if required."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+_UUID_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.jsonl")
+
+
+def need(what: str, present: object, how: str) -> None:
+    """Return when `present` is true; else skip the test naming `what` and `how` to get it.
+
+    Under REQUIRE_ALL=1 (what the CI sets) the same absence fails, so that nothing goes untested unseen.
+    """
+    if present:
+        return
+    message = f"{what} is missing: {how}"
+    if os.environ.get("REQUIRE_ALL") == "1":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+def corpus_folder() -> Path:
+    """Where the real transcripts are looked for; it may not exist."""
+    return Path(os.environ.get("RESUME_HOOKS_CORPUS") or REPO.parent / "shared" / "corpus")
+
+
+def corpus() -> Path:
+    """The folder of real transcripts; skips or fails the test where there is none."""
+    folder = corpus_folder()
+    need("the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}")
+    return folder
+
+
+def corpus_sessions() -> list[Path]:
+    """Every conversation file of the corpus, sorted; empty where there is no corpus (usable to parametrise).
+
+    Left out: sub-agent files, the client's 0-byte stubs, and whatever lies in a session's own folder.
+    """
+    files = sorted(corpus_folder().rglob("*.jsonl"))
+    return [file for file in files if _is_conversation(file)]
+
+
+def _is_conversation(file: Path) -> bool:
+    """Whether a .jsonl is a session of its own; companions lie under a folder named like a session."""
+    if file.name.startswith("agent-") or file.stat().st_size == 0:
+        return False
+    inside = file.relative_to(corpus_folder()).parts[:-1]
+    return not any(_UUID_NAME.fullmatch(f"{part}.jsonl") for part in inside)
