@@ -75,19 +75,26 @@ def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
     found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     stored = _stored(settings_file(env))
     for name, key in KEYS.items():
-        upper = name.upper()
-        for source, raw in (
-            ("file", stored.get(name)),
-            ("environment", env.get(f"RESUME_HOOKS_{upper}")),
-            ("plugin", env.get(f"CLAUDE_PLUGIN_OPTION_{upper}")),
-        ):
-            if raw is None or raw == "":
-                continue
+        for source, raw in _given(name, stored, env):
             try:
                 found[name] = Setting(key.read(raw), source)
             except ValueError:
-                continue
+                continue  # doctor tells; a trigger goes on with what was there before
     return found
+
+
+def refused(environ: Mapping[str, str] | None = None) -> list[str]:
+    """What stands in the settings but can't be used, one sentence each."""
+    env = os.environ if environ is None else environ
+    stored = _stored(settings_file(env))
+    sentences = []
+    for name, key in KEYS.items():
+        for source, raw in _given(name, stored, env):
+            try:
+                key.read(raw)
+            except ValueError as error:
+                sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
+    return sentences
 
 
 def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Value:
@@ -107,6 +114,16 @@ def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Val
 def settings_file(environ: Mapping[str, str] | None = None) -> str:
     """The path of our settings file."""
     return os.path.join(state_home(environ), FILE_NAME)
+
+
+def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list[tuple[str, object]]:
+    """The values given for a setting as (source, raw), the weakest first; empty ones count as not given."""
+    raws = {
+        "file": stored.get(name),
+        "environment": env.get(f"RESUME_HOOKS_{name.upper()}"),
+        "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}"),
+    }
+    return [(source, raw) for source, raw in raws.items() if raw not in (None, "")]
 
 
 def _stored(path: str) -> dict[str, object]:

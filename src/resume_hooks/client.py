@@ -1,0 +1,93 @@
+"""What the client is set up to do: its version, its settings at every level, the plugins it has.
+
+Read-only, and nothing here trusts what it reads: a damaged file counts as empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from resume_hooks.paths import config_home
+
+OLDEST = (2, 1, 42)
+"""The oldest client that the plugin is tested with."""
+
+LIMIT = 10
+"""Seconds that ``claude --version`` may take."""
+
+
+def version() -> tuple[int, ...] | None:
+    """The version of the client on PATH, such as (2, 1, 329); None where there is none or it does not answer."""
+    found = shutil.which("claude")
+    if found is None:
+        return None
+    try:
+        out = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    numbers = out.split()[0].split(".") if out.split() else []
+    return tuple(int(number) for number in numbers) if numbers and all(map(str.isdigit, numbers)) else None
+
+
+def settings_files(cwd: str) -> list[str]:
+    """The client's settings files from the weakest level to the strongest: user, project, local, managed."""
+    managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
+    return [
+        os.path.join(config_home(), "settings.json"),
+        os.path.join(cwd, ".claude", "settings.json"),
+        os.path.join(cwd, ".claude", "settings.local.json"),
+        os.path.join(managed, "managed-settings.json"),
+    ]
+
+
+def switched_on(key: str, cwd: str) -> str:
+    """The strongest settings file in which ``key`` is true, ``""`` where none says so."""
+    return next((path for path in reversed(settings_files(cwd)) if read_json(path).get(key) is True), "")
+
+
+def enabled_plugins(cwd: str) -> dict[str, bool]:
+    """Plugins by ``name@marketplace`` and whether they are on, the strongest level deciding."""
+    found: dict[str, bool] = {}
+    for path in settings_files(cwd):
+        plugins = read_json(path).get("enabledPlugins")
+        if isinstance(plugins, dict):
+            found |= {name: on is True for name, on in plugins.items() if isinstance(name, str)}
+    return found
+
+
+def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
+    """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
+    for path in settings_files(cwd):
+        yield from ((path, command) for command in _commands(read_json(path).get("hooks")))
+    installed = read_json(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
+    for name, copies in installed.items() if isinstance(installed, dict) else ():
+        for copy in copies if isinstance(copies, list) else ():
+            root = copy.get("installPath") if isinstance(copy, dict) else None
+            if isinstance(root, str):
+                declared = read_json(os.path.join(root, "hooks", "hooks.json")).get("hooks")
+                yield from ((name, command) for command in _commands(declared))
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The object in a JSON file, ``{}`` where there is none."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            value = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _commands(hooks: object) -> Iterator[str]:
+    groups = hooks.get("UserPromptSubmit") if isinstance(hooks, dict) else None
+    for group in groups if isinstance(groups, list) else ():
+        handlers = group.get("hooks") if isinstance(group, dict) else None
+        for handler in handlers if isinstance(handlers, list) else ():
+            if isinstance(handler, dict) and isinstance(handler.get("command"), str):
+                yield handler["command"]

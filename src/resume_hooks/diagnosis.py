@@ -1,0 +1,147 @@
+"""What may be wrong with an installation: one small test a question, each finding with its remedy."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from resume_hooks import client, clipboard, settings, store
+from resume_hooks.paths import config_home, projects_home, state_home
+from resume_hooks.plugin_files import NAME
+
+OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
+"""Words in the hooks of other tools that answer to the same triggers."""
+
+
+class Finding(NamedTuple):
+    """One answer. ``level`` is ok, note (works, but worth knowing) or problem (something will not work)."""
+
+    name: str
+    level: str
+    detail: str
+    remedy: str = ""
+
+
+def diagnose(cwd: str) -> list[Finding]:
+    """Every finding, in the order in which things must work."""
+    questions: list[Callable[[str], Finding]] = [
+        _client,
+        _hooks_on,
+        _plugin,
+        _engine,
+        _others,
+        _transcripts,
+        _state,
+        _settings,
+        _clipboard,
+    ]
+    return [question(cwd) for question in questions]
+
+
+def _client(_: str) -> Finding:
+    version = client.version()
+    if version is None:
+        return Finding("client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.")
+    text = ".".join(map(str, version))
+    if version < client.OLDEST:
+        oldest = ".".join(map(str, client.OLDEST))
+        return Finding("client", "problem", f"Claude Code {text} is older than {oldest}", "Run: claude update")
+    return Finding("client", "ok", f"Claude Code {text}")
+
+
+def _hooks_on(cwd: str) -> Finding:
+    for key in ("disableAllHooks", "allowManagedHooksOnly"):
+        if path := client.switched_on(key, cwd):
+            remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
+            return Finding("hooks", "problem", f"{key} is true in {path}", remedy)
+    return Finding("hooks", "ok", "not switched off in any settings file")
+
+
+def _plugin(cwd: str) -> Finding:
+    found = {name: on for name, on in client.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
+    if not found:
+        return Finding("plugin", "problem", "not installed in this config folder", "Run: resume-hooks install")
+    if not any(found.values()):
+        name = next(iter(found))
+        return Finding("plugin", "problem", f"{name} is switched off", f"Run: claude plugin enable {name}")
+    return Finding("plugin", "ok", f"{', '.join(found)} is enabled")
+
+
+def _engine(_: str) -> Finding:
+    running = f"Python {sys.version.split()[0]} at {sys.executable}"
+    data = os.path.join(config_home(), "plugins", "data")
+    states = [client.read_json(os.path.join(data, name, "install.json")) for name in _ours(data)]
+    last = max(states, key=lambda state: _number(state.get("started")), default={})
+    if last.get("state") == "failed":
+        remedy = "Mend the cause, then start a session; a failure is tried again after an hour."
+        return Finding("engine", "problem", f"the plugin's own install failed: {last.get('error')}", remedy)
+    if last.get("state") == "installing":
+        return Finding(
+            "engine", "note", "the plugin's own install is under way", "Wait a minute, then run doctor again."
+        )
+    how = "the plugin's own is ready" if last.get("state") == "ready" else "the plugin's own installs at the next start"
+    return Finding("engine", "ok", f"{running}; {how}")
+
+
+def _ours(data: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(data) if name.startswith(NAME)]
+    except OSError:
+        return []
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _others(cwd: str) -> Finding:
+    rivals = sorted({where for where, command in client.prompt_hooks(cwd) if any(word in command for word in OTHERS)})
+    rivals += [name for name, on in client.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
+    if rivals:
+        named = ", ".join(dict.fromkeys(rivals))
+        remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
+        return Finding("other tools", "problem", f"{named} answers the same triggers", remedy)
+    return Finding("other tools", "ok", "nothing else answers the same triggers")
+
+
+def _transcripts(cwd: str) -> Finding:
+    here, everywhere = len(store.sessions_of(cwd)), len(store.all_sessions())
+    if not everywhere:
+        remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
+        return Finding("transcripts", "note", f"none under {projects_home()}", remedy)
+    return Finding("transcripts", "ok", f"{everywhere:,} sessions, {here:,} of this folder, under {projects_home()}")
+
+
+def _state(_: str) -> Finding:
+    folder = state_home()
+    if not os.path.lexists(folder):
+        return Finding("state", "ok", f"{folder} is made when it is first needed")
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        return Finding("state", "problem", f"{folder} is not a folder", "Move it away; a folder is made in its place.")
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        return Finding("state", "problem", f"{folder} belongs to another user", f"Run: sudo chown -R $USER {folder}")
+    if status.st_mode & 0o077:
+        return Finding("state", "problem", f"{folder} can be read by others", f"Run: chmod 700 {folder}")
+    if not os.access(folder, os.W_OK):
+        return Finding("state", "problem", f"{folder} can't be written", f"Run: chmod 700 {folder}")
+    return Finding("state", "ok", f"{folder} is private and writable")
+
+
+def _settings(_: str) -> Finding:
+    refused = settings.refused()
+    if refused:
+        remedy = "Mend it with: resume-hooks config KEY VALUE"
+        return Finding("settings", "problem", "; ".join(refused), remedy)
+    return Finding("settings", "ok", "every value can be used")
+
+
+def _clipboard(_: str) -> Finding:
+    ways = clipboard.ways()
+    if not ways:
+        remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
+        return Finding("clipboard", "note", "no way to the clipboard from here", remedy)
+    return Finding("clipboard", "ok", f"tried in this order: {', '.join(ways)}")
