@@ -1,0 +1,42 @@
+"""Owns the reading of what the client asked the API: who said what, and whether it is a turn at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Request = dict[str, Any]
+
+# Opens the last message of the client's prompt-suggestion call, which looks like a turn, tools and all.
+_SUGGESTION = "[SUGGESTION MODE:"
+
+
+def message_text(message: Request) -> str:
+    """All text of one message of a request, blocks joined by newlines, tool results included."""
+    content = message.get("content", "")
+    return content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    if block.get("type") == "tool_result":
+        return message_text(block)
+    return str(block.get("text", ""))
+
+
+def conversation(request: Request) -> list[tuple[str, str]]:
+    """(role, text) of the user's and the model's messages; 2.1.329 puts `system` ones among them."""
+    messages = [message for message in request.get("messages", []) if message.get("role") != "system"]
+    return [(message["role"], message_text(message)) for message in messages]
+
+
+def last_user_text(request: Request) -> str:
+    """The text of the last user message, "" where there is none."""
+    return next((text for role, text in reversed(conversation(request)) if role == "user"), "")
+
+
+def is_main(request: Request) -> bool:
+    """Whether a request is a turn of the conversation, not one of the client's own errands.
+
+    Seen on 2.1.42 and 2.1.112: titles and topics are asked for without tools, a turn always has them (unless
+    the client was started with `--tools ""`); a prompt suggestion carries a marker in its last message.
+    """
+    return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)

@@ -1,0 +1,34 @@
+"""Owns the harness's front: the names that tests about the real client import."""
+
+from __future__ import annotations
+
+from tests.e2e.harness.home import ClientHome
+from tests.e2e.harness.printing import PrintResult, run_print
+from tests.e2e.harness.terminal import Terminal
+from tests.e2e.harness.tmux import TmuxTui
+from tests.e2e.harness.tui import Tui
+from tests.e2e.harness.versions import (
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    VERSIONS,
+    ClientVersion,
+    clients_folder,
+    find_client,
+)
+
+__all__ = [
+    "MIDDLE",
+    "NEWEST",
+    "OLDEST",
+    "VERSIONS",
+    "ClientHome",
+    "ClientVersion",
+    "PrintResult",
+    "Terminal",
+    "TmuxTui",
+    "Tui",
+    "clients_folder",
+    "find_client",
+    "run_print",
+]

@@ -1,0 +1,59 @@
+"""Owns the picture of a terminal: bytes in, lines out; what pyte cannot parse is cut before it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable
+
+import pyte
+
+# pyte prints the tail of these as text: private CSI other than "?" (XTVERSION, kitty keys), queries with an
+# intermediate byte, and string sequences (DCS, APC, OSC).
+_STRING = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
+_UNPARSED = re.compile(rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|" + _STRING)
+_UNFINISHED = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
+_OSC_52 = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
+
+
+class _Screen(pyte.Screen):
+    """A screen that answers the client's questions about the terminal."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
+        super().__init__(columns, rows)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data.encode())
+
+
+class Emulator:
+    """Feeds pyte; `answer` gets the bytes that the terminal says back. Not thread safe."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
+        """An empty screen of that size."""
+        self._screen = _Screen(columns, rows, answer)
+        self._stream = pyte.ByteStream(self._screen)
+        self._pending = b""
+        self.raw = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take output of the client; a sequence cut off at the end waits for its rest."""
+        self.raw += data
+        data = _UNPARSED.sub(b"", self._pending + data)
+        cut = _UNFINISHED.search(data)
+        end = cut.start() if cut else len(data)
+        self._pending = data[end:]
+        self._stream.feed(data[:end])
+
+    def lines(self) -> list[str]:
+        """The screen, trailing blanks cut."""
+        return [line.rstrip() for line in self._screen.display]
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size; the content stays until the client redraws."""
+        self._screen.resize(rows, columns)
+
+    def clipboard_writes(self) -> list[str]:
+        """What OSC 52 has asked the terminal to put on the clipboard, oldest first."""
+        return [b64decode(found).decode() for found in _OSC_52.findall(bytes(self.raw))]

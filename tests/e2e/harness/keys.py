@@ -1,0 +1,34 @@
+"""Owns what a terminal sends for a named key; names are tmux's, so that both kinds of terminal share them."""
+
+from __future__ import annotations
+
+PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+ALIASES = {"Esc": "Escape", "Backspace": "BSpace", "Delete": "DC"}
+
+_NAMED = {
+    "Enter": b"\r",
+    "Escape": b"\x1b",
+    "Tab": b"\t",
+    "BTab": b"\x1b[Z",
+    "Space": b" ",
+    "BSpace": b"\x7f",
+    "DC": b"\x1b[3~",
+    "Up": b"\x1b[A",
+    "Down": b"\x1b[B",
+    "Right": b"\x1b[C",
+    "Left": b"\x1b[D",
+    "Home": b"\x1b[H",
+    "End": b"\x1b[F",
+}
+_CONTROL_MASK = 0x1F
+
+
+def sequence(name: str) -> bytes:
+    """The bytes of one key: a name above, C-<letter>, M-<character>, a single character; else KeyError."""
+    name = ALIASES.get(name, name)
+    prefix, _, rest = name.partition("-")
+    if prefix == "C" and len(rest) == 1:
+        return bytes([ord(rest.upper()) & _CONTROL_MASK])
+    if prefix == "M" and len(rest) == 1:
+        return b"\x1b" + rest.encode()
+    return name.encode() if len(name) == 1 else _NAMED[name]

@@ -1,0 +1,181 @@
+"""Owns the loopback stand-in for the Messages API; every request body is kept, nothing leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self, cast
+
+from tests.e2e.harness.asked import Request, conversation, is_main, last_user_text, message_text
+from tests.e2e.harness.replies import Message, Reply, Usage, compose
+
+__all__ = ["MockApi", "Request", "Usage", "conversation", "is_main", "last_user_text", "message_text"]
+
+Script = Iterable[Reply] | Callable[[Request], Reply | None]
+
+
+class MockApi:
+    """A Messages API on 127.0.0.1 for the length of a `with` block.
+
+    `script` gives the replies to main requests, one each; past its end and for None the reply is
+    "Mock reply N.". A callable gets the request body. `usage` may be set at any time.
+    """
+
+    def __init__(self, script: Script = (), usage: Usage | None = None) -> None:
+        """Nothing is bound before the `with` block starts."""
+        self.usage = usage or Usage()
+        self.closing = threading.Event()
+        self._lock = threading.RLock()
+        self._requests: list[Request] = []
+        self._refused: list[str] = []
+        self._main_count = 0
+        self._server: _Server | None = None
+        self.script = script
+
+    @property
+    def script(self) -> Script:
+        """The replies, as set."""
+        return self._script
+
+    @script.setter
+    def script(self, script: Script) -> None:
+        with self._lock:
+            self._script = script
+            self._next = script if callable(script) else _one_by_one(script)
+
+    @property
+    def base_url(self) -> str:
+        """What ANTHROPIC_BASE_URL must be."""
+        if self._server is None:
+            msg = "the mock API is not running: use it in a with block"
+            raise RuntimeError(msg)
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def client_env(self) -> dict[str, str]:
+        """What sends a client here, and keeps it from anywhere else.
+
+        At the start of its TUI 2.1.42 asks the real API's host whether it is online, whatever
+        ANTHROPIC_BASE_URL says. The mock therefore stands as the proxy too, and refuses.
+        """
+        direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+        proxied = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.base_url)
+        return {"ANTHROPIC_BASE_URL": self.base_url} | proxied | direct
+
+    @property
+    def refused(self) -> list[str]:
+        """Each "host:port" that something wanted to reach through the proxy and did not, oldest first."""
+        with self._lock:
+            return list(self._refused)
+
+    def refuse(self, target: str) -> None:
+        """Log a connection that was asked for."""
+        with self._lock:
+            self._refused.append(target)
+
+    @property
+    def requests(self) -> list[Request]:
+        """Bodies of all POST /v1/messages so far, oldest first (a copy)."""
+        with self._lock:
+            return list(self._requests)
+
+    def main_requests(self) -> list[Request]:
+        """The requests that are turns of a conversation (see `is_main`)."""
+        return [request for request in self.requests if is_main(request)]
+
+    def clear(self) -> None:
+        """Forget the requests so far; the script and the numbering go on."""
+        with self._lock:
+            self._requests.clear()
+
+    def answer(self, request: Request) -> Message:
+        """Log a request and compose its reply; only main requests use up the script."""
+        model = str(request.get("model", "mock"))
+        with self._lock:
+            self._requests.append(request)
+            if not is_main(request):
+                return compose("{}", number=0, model=model, usage=Usage())
+            self._main_count += 1
+            number = self._main_count
+            reply = self._next(request)
+        return compose(reply, number=number, model=model, usage=self.usage)
+
+    def __enter__(self) -> Self:
+        """Bind a free port and serve from a thread."""
+        self.closing.clear()
+        self._server = _Server(self)
+        threading.Thread(target=self._server.serve_forever, name="mock-api", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; a reply that is still waiting out its delay is let go."""
+        self.closing.set()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+def _one_by_one(script: Iterable[Reply]) -> Callable[[Request], Reply | None]:
+    replies = iter(script)
+    return lambda _request: next(replies, None)
+
+
+class _Server(ThreadingHTTPServer):
+    """Hands its MockApi to the handlers; their threads never hold up the end of a test."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, api: MockApi) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.api = api
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Stay silent: a client that was stopped in mid-reply is a test's business, not an error here."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
+        """Keep the test output clean; the bodies are in MockApi.requests."""
+
+    def do_CONNECT(self) -> None:
+        cast("_Server", self.server).api.refuse(self.path)
+        self._send(403, b"", "text/plain")
+
+    def do_HEAD(self) -> None:
+        self._send(200, b"", "text/plain")
+
+    def do_GET(self) -> None:
+        self._send(200 if self.path == "/" else 404, b"{}", "application/json")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = self.path.partition("?")[0]
+        if path == "/v1/messages":
+            self._answer(json.loads(body))
+        elif path == "/v1/messages/count_tokens":
+            self._send(200, json.dumps({"input_tokens": len(body) // 4}).encode(), "application/json")
+        else:
+            self._send(404, b"{}", "application/json")
+
+    def _answer(self, request: Request) -> None:
+        api = cast("_Server", self.server).api
+        message = api.answer(request)
+        if message.delay and api.closing.wait(message.delay):
+            self.close_connection = True
+            return
+        if request.get("stream"):
+            self._send(200, message.as_stream(), "text/event-stream")
+        else:
+            self._send(200, message.as_json(), "application/json")
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,61 @@
+"""Owns the end of what a test started: by process id, politely first, and only what is provably ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+GRACE = 3.0
+_POLL = 0.02
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Poll `condition` until it holds; False when `seconds` went by first."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is more than a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def end(pid: int) -> None:
+    """Terminate one process, kill it if it lingers; a process that is gone is fine."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(pid, sign)
+        if wait_until(lambda: not is_running(pid), GRACE):
+            return
+
+
+def end_all_with(setting: str) -> None:
+    """End each process of this user whose environment holds `setting` ("NAME=value") and that is not us."""
+    for pid in pids_with(setting):
+        end(pid)
+
+
+def pids_with(setting: str) -> list[int]:
+    """Ids of running processes that were started with `setting` in their environment (Linux)."""
+    wanted = setting.encode()
+    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [pid for pid in numbers if pid != os.getpid() and wanted in _environment(pid) and is_running(pid)]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []

@@ -1,0 +1,113 @@
+"""Owns the shape of a scripted reply and how the Messages API spells it, streamed or whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Part = str | float | Mapping[str, Any]
+Reply = Part | Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts that the mock reports with each reply."""
+
+    input_tokens: int = 10
+    output_tokens: int = 5
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """The API's `usage` object."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Message:
+    """One assistant message: its blocks, its usage, and the seconds to wait before the first byte."""
+
+    id: str
+    model: str
+    usage: Usage
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    delay: float = 0.0
+
+    @property
+    def stop_reason(self) -> str:
+        """What the API gives for such blocks."""
+        return "tool_use" if any(block["type"] == "tool_use" for block in self.blocks) else "end_turn"
+
+    def envelope(self) -> dict[str, Any]:
+        """The message with no content yet, as `message_start` carries it."""
+        return {
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": self.usage.as_dict(),
+        }
+
+    def as_json(self) -> bytes:
+        """The answer to a request that did not ask for a stream."""
+        whole = self.envelope() | {"content": self.blocks, "stop_reason": self.stop_reason}
+        return json.dumps(whole).encode()
+
+    def as_stream(self) -> bytes:
+        """The answer as server-sent events, in the API's order."""
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": self.envelope()}]
+        for index, block in enumerate(self.blocks):
+            events += _block_events(index, block)
+        delta = {"stop_reason": self.stop_reason, "stop_sequence": None}
+        usage = self.usage.as_dict()
+        events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+
+
+def compose(reply: Reply | None, *, number: int, model: str, usage: Usage) -> Message:
+    """Turn a scripted reply into the `number`th message.
+
+    A string is a text block, a mapping {"name", "input"} a tool call, a number the seconds to wait; a
+    sequence holds any of them. With no block (None, or only a delay) the text is "Mock reply <number>.".
+    """
+    parts: Sequence[Part]
+    if reply is None:
+        parts = []
+    elif isinstance(reply, str | int | float | Mapping):
+        parts = [reply]
+    else:
+        parts = reply
+    delay = sum(part for part in parts if isinstance(part, int | float))
+    blocks = [_block(part, f"toolu_mock_{number}_{at}") for at, part in enumerate(parts) if _has_content(part)]
+    blocks = blocks or [{"type": "text", "text": f"Mock reply {number}."}]
+    return Message(id=f"msg_mock_{number}", model=model, usage=usage, blocks=blocks, delay=delay)
+
+
+def _has_content(part: Part) -> bool:
+    return not isinstance(part, int | float)
+
+
+def _block(part: Part, tool_id: str) -> dict[str, Any]:
+    if isinstance(part, Mapping):
+        return {"type": "tool_use", "id": tool_id, "name": part["name"], "input": dict(part["input"])}
+    return {"type": "text", "text": str(part)}
+
+
+def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
+    """Start, one delta with everything, stop: the client assembles a tool's input from the JSON delta."""
+    if block["type"] == "tool_use":
+        opening = block | {"input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    else:
+        opening = block | {"text": ""}
+        delta = {"type": "text_delta", "text": block["text"]}
+    return [
+        {"type": "content_block_start", "index": index, "content_block": opening},
+        {"type": "content_block_delta", "index": index, "delta": delta},
+        {"type": "content_block_stop", "index": index},
+    ]

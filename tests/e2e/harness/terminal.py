@@ -1,0 +1,156 @@
+"""Owns what a test may do with a client on a screen, whatever runs it; waits poll, never sleep blindly."""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tests.e2e.harness.home import ClientHome
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.printing import client_arguments
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.versions import ClientVersion
+
+COLUMNS, ROWS = 120, 50
+START_TIMEOUT = 40.0
+PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+# The input box: a rule, then the prompt sign at the line's start.
+_READY = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
+_BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
+_QUIET = 0.8
+
+
+class Terminal(ABC):
+    """The client's TUI on a screen of 120 x 50; a context manager that ends the client."""
+
+    def __init__(
+        self,
+        version: ClientVersion,
+        home: ClientHome,
+        api: MockApi,
+        *,
+        columns: int = COLUMNS,
+        rows: int = ROWS,
+    ) -> None:
+        """Nothing runs before `start`."""
+        self.version, self.home, self.api = version, home, api
+        self.columns, self.rows = columns, rows
+
+    def start(
+        self,
+        args: Sequence[str] = (),
+        *,
+        resume: str | None = None,
+        plugin_dir: Path | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        ready: bool = True,
+    ) -> Self:
+        """Start the client with `args` and, unless `ready` is False, wait for its input box."""
+        command = [*self.version.command, *client_arguments(resume, plugin_dir, args)]
+        env = self.home.env(self.api.client_env() | dict(extra_env or {}))
+        self._launch(command, env)
+        if ready:
+            self.wait_ready()
+        return self
+
+    @abstractmethod
+    def _launch(self, command: list[str], env: dict[str, str]) -> None:
+        """Run the command on a new screen."""
+
+    @abstractmethod
+    def type(self, text: str) -> None:
+        """Send characters as if typed; no Enter is added."""
+
+    @abstractmethod
+    def key(self, name: str) -> None:
+        """Press one key, in tmux's names: Enter, Escape (or Esc), Tab, Up, BSpace, C-c, C-u, M-x..."""
+
+    @abstractmethod
+    def paste(self, text: str) -> None:
+        """Send text as a bracketed paste."""
+
+    @abstractmethod
+    def screen(self) -> list[str]:
+        """The visible lines, top to bottom, trailing blanks cut."""
+
+    @abstractmethod
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the window's size; the client redraws."""
+
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether the client still runs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the client and its screen; safe to call twice, or before `start`."""
+
+    def text(self) -> str:
+        """The screen as one string."""
+        return "\n".join(self.screen())
+
+    def submit(self, text: str) -> None:
+        """Type a line, wait until the box shows its end, press Enter.
+
+        Enter that arrives in the same read as the characters would be taken as part of a paste.
+        """
+        self.type(text)
+        self.wait_for(re.escape(text[-20:].strip()))
+        self.key("Enter")
+
+    def wait_for(self, pattern: str, timeout: float = 20) -> re.Match[str]:
+        """Wait for `pattern` (MULTILINE) on the screen; AssertionError with the screen after `timeout` s."""
+        found: list[re.Match[str]] = []
+
+        def seen() -> bool:
+            found.extend(re.finditer(pattern, self.text(), re.MULTILINE))
+            return bool(found)
+
+        self._expect(wait_until(seen, timeout), f"no {pattern!r} within {timeout} s")
+        return found[0]
+
+    def wait_gone(self, pattern: str, timeout: float = 20) -> None:
+        """Wait until `pattern` has left the screen; raises like `wait_for`."""
+        gone = wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), timeout)
+        self._expect(gone, f"{pattern!r} still there after {timeout} s")
+
+    def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
+        """Wait until the input box stands and the screen has come to rest."""
+        self.wait_for(_READY, timeout)
+        self.wait_idle()
+
+    def wait_idle(self, quiet: float = _QUIET, timeout: float = 20) -> None:
+        """Wait until the screen was still for `quiet` seconds; a working client's spinner keeps moving."""
+        last, since = self.text(), time.monotonic()
+
+        def rested() -> bool:
+            nonlocal last, since
+            now = self.text()
+            if now != last:
+                last, since = now, time.monotonic()
+            return time.monotonic() - since >= quiet
+
+        self._expect(wait_until(rested, timeout), f"the screen never rested for {quiet} s")
+
+    def input_text(self) -> str:
+        """What stands in the input box, its lines joined by newlines, "" when empty."""
+        boxes = re.findall(_BOX, self.text(), re.MULTILINE)
+        return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
+
+    def _expect(self, held: object, complaint: str) -> None:
+        if not held:
+            state = "running" if self.alive() else "gone"
+            msg = f"{complaint} (client {self.version}, {state}); the screen:\n{self.text()}"
+            raise AssertionError(msg)
+
+    def __enter__(self) -> Self:
+        """Give the terminal; it need not be started yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the client, also after a failure."""
+        self.close()

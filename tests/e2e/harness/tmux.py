@@ -1,0 +1,100 @@
+"""Owns the client inside a private tmux server; the user's own tmux and its socket are never touched."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+
+from tests.e2e.harness.keys import ALIASES
+from tests.e2e.harness.processes import end, is_running
+from tests.e2e.harness.terminal import Terminal
+
+_PASTE_BUFFER = "typed-by-test"
+
+
+class TmuxTui(Terminal):
+    """The client's TUI in tmux with `set-clipboard on`, where OSC 52 fills tmux's paste buffer."""
+
+    _folder: Path | None = None
+    _server_pid = 0
+    _client_pid = 0
+
+    def _launch(self, command: list[str], env: dict[str, str]) -> None:
+        # A short folder of its own: a socket path may have 107 bytes, which a test's folder easily passes.
+        self._folder = Path(tempfile.mkdtemp(prefix="rh-tmux-"))
+        self._name = f"rh-{uuid.uuid4().hex[:8]}"
+        self._env = env | {"TMUX_TMPDIR": str(self._folder)}
+        config = self._folder / "tmux.conf"
+        config.write_text("set -g set-clipboard on\nset -g escape-time 10\n", encoding="utf-8")
+        size = ["-x", str(self.columns), "-y", str(self.rows)]
+        self._tmux("-f", str(config), "new-session", "-d", *size, "-c", str(self.home.cwd), shlex.join(command))
+        pids = self._tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
+        self._server_pid, self._client_pid = int(pids[0]), int(pids[1])
+
+    def _tmux(self, *args: str, stdin: str | None = None) -> str:
+        if self._folder is None:
+            msg = "the TUI is not running: call start()"
+            raise RuntimeError(msg)
+        done = subprocess.run(
+            ["tmux", "-L", self._name, *args],
+            env=self._env,
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=10,
+            check=False,
+        )
+        if done.returncode:
+            msg = f"tmux {args[0]} failed: {done.stderr.strip()}"
+            raise RuntimeError(msg)
+        return done.stdout
+
+    def type(self, text: str) -> None:
+        """Send characters as if typed; no Enter is added."""
+        self._tmux("send-keys", "-l", "--", text)
+
+    def key(self, name: str) -> None:
+        """Press one key, in tmux's names."""
+        self._tmux("send-keys", ALIASES.get(name, name))
+
+    def paste(self, text: str) -> None:
+        """Send text as a bracketed paste; its buffer is gone afterwards."""
+        self._tmux("load-buffer", "-b", _PASTE_BUFFER, "-", stdin=text)
+        self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER)
+
+    def screen(self) -> list[str]:
+        """The visible lines, top to bottom, trailing blanks cut."""
+        return [line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")[: self.rows]]
+
+    def buffer(self) -> str:
+        """The newest paste buffer of tmux, "" while there is none."""
+        if not self._tmux("list-buffers"):
+            return ""
+        return self._tmux("show-buffer")
+
+    def tty(self) -> Path:
+        """The terminal device that the client runs on."""
+        return Path(self._tmux("display-message", "-p", "#{pane_tty}").strip())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the window's size; the client redraws."""
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        self.columns, self.rows = columns, rows
+
+    def alive(self) -> bool:
+        """Whether the client still runs."""
+        return bool(self._client_pid) and is_running(self._client_pid)
+
+    def close(self) -> None:
+        """End the client, then the tmux server; safe to call twice, or before `start`."""
+        if self._folder is None:
+            return
+        for pid in (self._client_pid, self._server_pid):
+            if pid:
+                end(pid)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None

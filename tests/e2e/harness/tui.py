@@ -1,0 +1,109 @@
+"""Owns the client on a pseudo terminal; a thread drains it, so that the client never waits for a reader."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import pexpect
+
+from tests.e2e.harness.emulator import Emulator
+from tests.e2e.harness.keys import PASTE_END, PASTE_START, sequence
+from tests.e2e.harness.processes import end
+from tests.e2e.harness.terminal import Terminal
+
+_CHUNK = 65536
+_POLL = 0.1
+
+
+class Tui(Terminal):
+    """The client's TUI under pexpect and pyte."""
+
+    _child: pexpect.spawn[bytes] | None = None
+    _emulator: Emulator | None = None
+    _reader: threading.Thread | None = None
+
+    def _launch(self, command: list[str], env: dict[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._child = pexpect.spawn(
+            command[0],
+            command[1:],
+            cwd=str(self.home.cwd),
+            env=env,
+            dimensions=(self.rows, self.columns),
+            timeout=None,
+        )
+        self._child.delaybeforesend = None
+        self._emulator = Emulator(self.columns, self.rows, self._send)
+        self._reader = threading.Thread(target=self._drain, name="tui-reader", daemon=True)
+        self._reader.start()
+
+    def _drain(self) -> None:
+        """Read until the client's end of the terminal is closed."""
+        child, emulator = self._running()
+        while True:
+            try:
+                data = child.read_nonblocking(_CHUNK, timeout=_POLL)
+            except pexpect.TIMEOUT:
+                continue
+            except (pexpect.EOF, OSError, ValueError):
+                return
+            with self._lock:
+                emulator.feed(data)
+
+    def _running(self) -> tuple[pexpect.spawn[bytes], Emulator]:
+        if self._child is None or self._emulator is None:
+            msg = "the TUI is not running: call start()"
+            raise RuntimeError(msg)
+        return self._child, self._emulator
+
+    def _send(self, data: bytes) -> None:
+        self._running()[0].send(data)
+
+    def type(self, text: str) -> None:
+        """Send characters as if typed; no Enter is added."""
+        self._send(text.encode())
+
+    def key(self, name: str) -> None:
+        """Press one key, in tmux's names."""
+        self._send(sequence(name))
+
+    def paste(self, text: str) -> None:
+        """Send text as a bracketed paste."""
+        self._send(PASTE_START + text.encode() + PASTE_END)
+
+    def screen(self) -> list[str]:
+        """The visible lines, top to bottom, trailing blanks cut."""
+        emulator = self._running()[1]
+        with self._lock:
+            return emulator.lines()
+
+    def clipboard_writes(self) -> list[str]:
+        """What OSC 52 has asked this terminal to put on the clipboard, oldest first."""
+        emulator = self._running()[1]
+        with self._lock:
+            return emulator.clipboard_writes()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the window's size; the client redraws."""
+        child, emulator = self._running()
+        with self._lock:
+            emulator.resize(columns, rows)
+        child.setwinsize(rows, columns)
+        self.columns, self.rows = columns, rows
+
+    def alive(self) -> bool:
+        """Whether the client still runs."""
+        return self._child is not None and bool(self._child.isalive())
+
+    def close(self) -> None:
+        """End the client and its terminal; safe to call twice, or before `start`."""
+        if self._child is None:
+            return
+        if self._child.pid is not None:
+            end(self._child.pid)
+        if self._reader is not None:
+            self._reader.join(timeout=5)
+        with suppress(pexpect.ExceptionPexpect):
+            self._child.close(force=True)
+        self._child = None

@@ -1,0 +1,78 @@
+"""Owns a private X server and what its clipboard holds; no call waits for a selection owner that is stuck."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from tests.e2e.harness.processes import end
+
+_START_TIMEOUT = 15.0
+
+
+class XServer:
+    """Xvfb on a free display for the length of a `with` block."""
+
+    display: str
+
+    def __enter__(self) -> Self:
+        """Start the server; it picks the display itself and says which once it accepts connections."""
+        reader, writer = os.pipe()
+        command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "640x480x8", "-nolisten", "tcp"]
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=[writer],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(writer)
+        with os.fdopen(reader, encoding="ascii") as answer:
+            ready, _, _ = select.select([answer], [], [], _START_TIMEOUT)
+            number = answer.readline().strip() if ready else ""
+        if not number:
+            self._stop()
+            msg = "Xvfb did not start"
+            raise RuntimeError(msg)
+        self.display = f":{number}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the server, and with it every client that owned a selection on it."""
+        self._stop()
+
+    def _stop(self) -> None:
+        end(self._process.pid)
+        self._process.wait(timeout=5)
+
+    @contextmanager
+    def owner(self, text: str) -> Iterator[None]:
+        """Have another program own the clipboard with `text` for the length of a `with` block."""
+        command = ["xclip", "-selection", "clipboard", "-i", "-quiet"]
+        with subprocess.Popen(command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            try:
+                if process.stdin is not None:
+                    process.stdin.write(text.encode())
+                    process.stdin.close()
+                yield
+            finally:
+                end(process.pid)
+
+    def _env(self) -> dict[str, str]:
+        return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}
+
+    def clipboard(self, timeout: float = 5) -> str:
+        """The clipboard's text, "" when nobody owns it; subprocess.TimeoutExpired when the owner hangs."""
+        done = subprocess.run(
+            ["xclip", "-selection", "clipboard", "-o"],
+            env=self._env(),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=timeout,
+            check=False,
+        )
+        return done.stdout

@@ -1,0 +1,39 @@
+"""Owns the plugin as the end-to-end tests load it: put together clean, its engine the tests' own Python."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from resume_hooks.plugin_files import assemble
+from tests.e2e.harness.asked import Request
+from tests.e2e.harness.client import ClientHome
+
+ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
+LINEAGE = "[SESSION LINEAGE]"
+
+
+def plugin_at(folder: Path) -> Path:
+    """The plugin, put together in ``folder``."""
+    assemble(str(folder))
+    return folder
+
+
+def spoken(request: Request) -> str:
+    """Every text of a request's messages, system reminders included."""
+    return "\n".join(_texts(request.get("messages")))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for inner in value.values() for text in _texts(inner)]
+    return [text for inner in value for text in _texts(inner)] if isinstance(value, list) else []
+
+
+def children(home: ClientHome, parent: Path) -> list[Path]:
+    """The sessions of the project that name ``parent`` in their first line."""
+    marker = f'"parent_session_id":"{parent.stem}"'.encode()
+    return [path for path in home.sessions() if path != parent and marker in path.read_bytes().split(b"\n", 1)[0]]

@@ -1,0 +1,122 @@
+"""The plugin in ``claude -p``: prompts pass, triggers are blocked with their card, children resume."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.harness.xvfb import XServer
+from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+
+PARENT = "11111111-aaaa-4bbb-8ccc-000000000001"
+SECRET = "PARENT-ONLY-WORDS"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+@pytest.fixture
+def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Path]:
+    """A session that the client itself wrote in one turn, before the plugin was there."""
+    done = run_print(every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT])
+    assert done.returncode == 0, done.stderr
+    api.clear()
+    yield home.project_folder / f"{PARENT}.jsonl"
+
+
+def test_an_untriggered_prompt_goes_through_unchanged(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed."""
+    for prompt in ("say >resume to me", " >resume", "> a quoted line", ">resumed yesterday", '{"prompt":">resume"}'):
+        api.clear()
+        done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
+        assert done.returncode == 0, done.stderr
+        assert prompt.strip() in last_user_text(api.main_requests()[-1])
+
+
+def test_resume_is_blocked_with_the_card_and_the_id_copied(  # noqa: PLR0913 - fixtures
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, xserver: XServer
+) -> None:
+    """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard."""
+    env = ENGINE | {"DISPLAY": xserver.display}
+    done = run_print(every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env)
+    assert not api.main_requests()
+    if every_client.version == NEWEST:  # older clients print nothing for a blocked prompt in -p
+        assert "session id copied (xclip)" in done.text + str(done.events)
+    assert xserver.clipboard() == PARENT
+    assert parent.exists()
+
+
+def test_a_handoff_child_resumes_with_lineage_and_step_and_nothing_else(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block and the step alone."""
+    before = parent.read_bytes()
+    run_print(
+        every_client, home, api, ">handoff fix the tests", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
+    )
+    assert not api.main_requests()
+    assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
+    (child,) = children(home, parent)
+    fingerprint = hashlib.sha256(parent.read_bytes()).digest()
+    done = run_print(every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0, done.stderr
+    assert done.events[-1]["session_id"] == child.stem
+    said = spoken(api.main_requests()[-1])
+    assert LINEAGE in said
+    assert PARENT in said
+    assert "fix the tests" in said
+    assert "No response requested" not in said
+    # The parent's title is its first prompt, so the words stand once, in the block.
+    assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 4
+    assert "Mock reply 1" not in said
+    assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
+
+
+def test_the_conversation_of_the_child_alternates(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """The child's request is user, assistant, user: the block, the card, the new prompt."""
+    run_print(every_client, home, api, ">handoff", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    (child,) = children(home, parent)
+    run_print(every_client, home, api, "go on", resume=child.stem)
+    roles = [message["role"] for message in api.main_requests()[-1]["messages"] if message["role"] != "system"]
+    assert roles == ["user", "assistant", "user"]
+
+
+def test_the_slash_form_is_blocked_too(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """``/resume-hooks:handoff text`` is answered by the same hook without a model turn."""
+    run_print(
+        every_client,
+        home,
+        api,
+        "/resume-hooks:handoff fix the tests",
+        resume=PARENT,
+        plugin_dir=plugin,
+        extra_env=ENGINE,
+    )
+    assert not api.main_requests()
+    (child,) = children(home, parent)
+    assert b"fix the tests" in child.read_bytes()
+
+
+def test_a_vanished_plugin_folder_lets_prompts_pass(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """A plugin whose files an update took away under the running client blocks nothing."""
+    for name in ("guard", "session-start", "session-end", "engine"):
+        (plugin / "hooks" / name).unlink()
+    done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0
+    assert last_user_text(api.main_requests()[-1]).endswith(">resume")

@@ -1,0 +1,203 @@
+"""The plugin as a user meets it: typed into the client's own screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, TmuxTui, Tui, find_client
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.xvfb import XServer
+from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
+    """Start a session with the plugin, speak once, and give its file."""
+    tui.start(plugin_dir=plugin, extra_env=ENGINE | env)
+    tui.submit("remember the word ALPHA")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle()
+    (session,) = tui.home.sessions()
+    tui.api.clear()
+    return session
+
+
+def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
+    """Paste the copied command, wait for the child's card, send a prompt; what its request says."""
+    tui.paste(command)
+    tui.wait_for(re.escape(command[-12:]))
+    tui.key("Enter")
+    tui.wait_for(card)
+    tui.wait_idle()
+    tui.api.clear()
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply 2")
+    return spoken(tui.api.main_requests()[-1])
+
+
+def assert_only_lineage(said: str, parent: Path, step: str) -> None:
+    """The request holds the block, the step and the new prompt, and no reply of the parent."""
+    assert LINEAGE in said
+    assert parent.stem in said
+    assert step in said
+    assert "now go on BETA" in said
+    assert "Mock reply 1" not in said
+    assert "No response requested" not in said
+
+
+def test_handoff_then_ctrl_c_and_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``>handoff fix the tests``, Ctrl+C once, paste, Enter: the child answers, linked, without the parent's words."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    before = parent.read_bytes()
+    tui.submit(">handoff fix the tests")
+    tui.wait_for("handed off")
+    (child,) = children(tui.home, parent)
+    command = xserver.clipboard()
+    assert command == f"/resume {child.stem}"
+    assert not tui.api.main_requests()
+    tui.wait_idle()
+    assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
+    tui.key("C-c")
+    tui.wait_idle()
+    assert_only_lineage(go_on(tui, command), parent, "fix the tests")
+    assert parent.read_bytes().startswith(before)
+    assert len(children(tui.home, parent)) == 1
+
+
+def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``/resume-hooks:handoff`` leaves the box empty: the paste alone leads into the child."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.submit("/resume-hooks:handoff fix the tests")
+    tui.wait_for("handed off")
+    tui.wait_idle()
+    assert not tui.input_text()
+    assert_only_lineage(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+
+
+def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.api.script = [(4.0, "Slow reply done.")]
+    tui.submit("take your time")
+    tui.wait_for(r"esc to interrupt|…")
+    tui.submit("/resume-hooks:handoff fix the tests")
+    tui.wait_for("Slow reply done", timeout=30)
+    tui.wait_for("handed off", timeout=30)
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    assert xserver.clipboard() == f"/resume {child.stem}"
+
+
+def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``>handoff`` fires at once; the one line that a busy client shows is the useful one."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.api.script = [(6.0, "Slow reply done.")]
+    tui.submit("take your time")
+    tui.wait_for(r"esc to interrupt|…")
+    tui.submit(">handoff fix the tests")
+    tui.wait_for("Ctrl\\+C once, paste", timeout=15)
+    assert len(children(tui.home, parent)) == 1
+
+
+def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """Pasted without Ctrl+C first, the command is recognised, and the message says what to press."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.submit(">handoff fix the tests")
+    tui.wait_for("handed off")
+    tui.wait_idle()
+    command = xserver.clipboard()
+    tui.paste(command)
+    tui.wait_for(re.escape(command[-12:]))
+    tui.key("Enter")
+    tui.wait_for("nothing was made")
+    assert len(children(tui.home, parent)) == 1
+    tui.wait_idle()
+    tui.key("C-c")
+    tui.wait_idle()
+    assert_only_lineage(go_on(tui, command), parent, "fix the tests")
+
+
+def test_resume_shows_the_card_and_copies_the_id(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``>resume``: the card on screen, the id on the clipboard, no request."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.submit(">resume")
+    tui.wait_for(r"context \d")
+    tui.wait_for("go on in a fresh, linked session")
+    assert xserver.clipboard() == parent.stem
+    assert not tui.api.main_requests()
+
+
+def test_osc_52_reaches_the_terminal(tui: Tui, plugin: Path) -> None:
+    """With no display at all, the id reaches the user's terminal by OSC 52, and the card says so."""
+    parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
+    tui.submit(">session")
+    tui.wait_for(r"sent to your terminal, unconfirmed")
+    assert tui.clipboard_writes()[-1] == parent.stem
+
+
+@pytest.mark.parametrize("way", ["auto", "osc52"])
+def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
+    """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
+    parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
+    tmux_tui.submit(">resume")
+    tmux_tui.wait_for("session id (copied|sent)")
+    assert tmux_tui.buffer() == parent.stem
+
+
+def test_the_child_looks_right_when_resumed_from_the_shell(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``claude --resume <child>``: the card alone on screen, under the child's own title in the picker."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.submit("/resume-hooks:handoff fix the tests")
+    tui.wait_for("handed off")
+    (child,) = children(tui.home, parent)
+    tui.close()
+    with Tui(tui.version, tui.home, tui.api) as again:
+        again.start(resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+        again.wait_for("Handed off from")
+        assert LINEAGE not in again.text()
+        again.submit("now go on BETA")
+        again.wait_for("Mock reply 2")
+        assert_only_lineage(spoken(again.api.main_requests()[-1]), parent, "fix the tests")
+
+
+def test_clear_is_recorded_as_a_link(tui: Tui, plugin: Path) -> None:
+    """``/clear`` ends one session and starts another in the same client: parent and child in links.jsonl."""
+    parent = begin(tui, plugin, {})
+    tui.submit("/clear")
+    tui.wait_gone("Mock reply 1")
+    tui.wait_idle()
+    tui.submit("after clear GAMMA")
+    tui.wait_for("Mock reply 2")
+    tui.wait_idle()
+    rows = (tui.home.config / "resume-hooks" / "links.jsonl").read_text().strip().split("\n")
+    assert len(rows) == 1
+    assert f'"parent_id":"{parent.stem}"' in rows[0]
+    assert '"kind":"clear"' in rows[0]
+
+
+def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin: Path, xserver: XServer) -> None:
+    """On 2.1.112: ``>handoff``, paste, prompt; the older client leaves the box empty."""
+    with Tui(find_client("2.1.112"), home, api) as tui:
+        parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+        tui.submit(">handoff fix the tests")
+        tui.wait_for("handed off")
+        tui.wait_idle()
+        assert not tui.input_text()
+        assert_only_lineage(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+
+
+def test_the_slash_commands_autocomplete(tui: Tui, plugin: Path) -> None:
+    """``/hand`` offers the plugin's command."""
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.type("/hand")
+    tui.wait_for("/resume-hooks:handoff")
