@@ -43,7 +43,7 @@ def test_an_untriggered_prompt_goes_through_unchanged(
         assert prompt.strip() in last_user_text(api.main_requests()[-1])
 
 
-def test_resume_is_blocked_with_the_card_and_the_id_copied(  # noqa: PLR0913 - fixtures
+def test_resume_is_blocked_with_the_card_and_the_id_copied(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, xserver: XServer
 ) -> None:
     """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard."""
@@ -61,9 +61,7 @@ def test_a_handoff_child_resumes_with_lineage_and_step_and_nothing_else(
 ) -> None:
     """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block and the step alone."""
     before = parent.read_bytes()
-    run_print(
-        every_client, home, api, ">handoff fix the tests", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
-    )
+    run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
     assert not api.main_requests()
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
     (child,) = children(home, parent)

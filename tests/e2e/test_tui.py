@@ -105,7 +105,7 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plu
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit(">handoff fix the tests")
-    tui.wait_for("Ctrl\\+C once, paste", timeout=15)
+    tui.wait_for("Ctrl\\+C once, pas", timeout=15)
     assert len(children(tui.home, parent)) == 1
 
 

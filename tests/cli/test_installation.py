@@ -1,0 +1,131 @@
+"""``install`` and ``uninstall``: run the client's own commands, or print them; say what stays, touch no session."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.cli.main import run
+from tests.builders import ConfigHome
+
+
+@pytest.fixture
+def config(config_home: ConfigHome) -> Path:
+    """The client's config folder."""
+    return Path(config_home.config)
+
+
+@pytest.fixture
+def tools(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all of PATH, with nothing in it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def fake_client(tools: Path, code: int = 0) -> Path:
+    """A ``claude`` that keeps what it was called with; the file it keeps it in."""
+    log = tools / "calls"
+    program = tools / "claude"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {code}\n')
+    program.chmod(0o755)
+    return log
+
+
+def test_without_a_client_the_commands_are_printed(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plugin is put together all the same, so that the printed commands work."""
+    assert run(["install"]) == 0
+    plugin = config / "resume-hooks" / "plugin"
+    assert f"claude plugin marketplace add {plugin}" in capsys.readouterr().out
+    assert (plugin / ".claude-plugin" / "plugin.json").is_file()
+    assert (plugin / "src" / "resume_hooks" / "__init__.py").is_file()
+    assert not (plugin / ".venv").exists()
+
+
+def test_with_a_client_its_commands_run_in_order(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """First the marketplace, then the plugin."""
+    log = fake_client(tools)
+    assert run(["install", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["ran"] is True
+    first, second = log.read_text().strip().split("\n")
+    assert first.startswith("plugin marketplace add ")
+    assert second == "plugin install resume-hooks@resume-hooks"
+
+
+def test_a_dry_run_writes_and_runs_nothing(tools: Path, config: Path) -> None:
+    """No plugin folder, no call."""
+    log = fake_client(tools)
+    assert run(["install", "--dry-run"]) == 0
+    assert not log.exists()
+    assert not (config / "resume-hooks").exists()
+
+
+def test_a_client_that_fails_is_told(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its own words come through, with exit code 1."""
+    fake_client(tools, code=3)
+    assert run(["install"]) == 1
+    assert "said so" in capsys.readouterr().err
+
+
+def test_installing_twice_replaces_the_plugin_s_files(tools: Path, config: Path) -> None:
+    """A file that an older release had is gone afterwards."""
+    assert run(["install"]) == 0
+    stale = config / "resume-hooks" / "plugin" / "hooks" / "stale"
+    stale.touch()
+    assert run(["install"]) == 0
+    assert not stale.exists()
+    assert not [p.name for p in (config / "resume-hooks").iterdir() if p.name.startswith("plugin.")]
+
+
+def test_uninstall_says_what_stays(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state folder stays and is named, with the way to remove it."""
+    fake_client(tools)
+    (config / "resume-hooks").mkdir(mode=0o700)
+    assert run(["uninstall"]) == 0
+    out = capsys.readouterr().out
+    assert str(config / "resume-hooks") in out
+    assert "--purge" in out
+    assert "sessions stay" in out
+
+
+def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
+    """A stranger's file keeps the folder alive; ours go; sessions are not touched."""
+    fake_client(tools)
+    state = config / "resume-hooks"
+    (state / "pending").mkdir(parents=True)
+    (state / "links.jsonl").touch()
+    (state / "notes.txt").touch()
+    session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_bytes(b"{}\n")
+    assert run(["uninstall", "--purge", "--yes"]) == 0
+    assert [path.name for path in state.iterdir()] == ["notes.txt"]
+    assert session.exists()
+
+
+def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path: Path) -> None:
+    """A state folder that is a link is somebody's arrangement: refused, nothing removed."""
+    fake_client(tools)
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (target / "links.jsonl").touch()
+    (config / "resume-hooks").symlink_to(target)
+    assert run(["uninstall", "--purge", "--yes"]) == 1
+    assert (target / "links.jsonl").exists()
+
+
+def test_purge_asks_first(tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``--yes`` and without an answer nothing is removed."""
+    fake_client(tools)
+    state = config / "resume-hooks"
+    state.mkdir(mode=0o700)
+    (state / "links.jsonl").touch()
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(["uninstall", "--purge"]) == 130
+    assert (state / "links.jsonl").exists()

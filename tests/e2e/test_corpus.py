@@ -1,0 +1,82 @@
+"""A child of every real session resumes in the real client, with its lineage and nothing of its parent's records.
+
+A dozen sessions on the newest client run every time; all of them on every client by ``make test-all``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import quick_rollover, store
+from resume_hooks.errors import NothingToHandOff
+from resume_hooks.paths import is_session_id
+from resume_hooks.transcript import scan
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import LINEAGE, spoken
+from tests.needs import corpus_folder, corpus_sessions
+
+SAMPLE = (
+    "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
+    "d-kimuson__claude-code-viewer/1af7fc5e-8455-4414-9ccd-011d40f70b2a.jsonl",
+    "daaain__claude-code-log/edge_cases.jsonl",
+    "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
+    "entireio__cli/379ab089-c458-45de-8bb7-fcd1c607b8c7.jsonl",
+    "entireio__cli/839b35f7-4dbd-4d93-9772-3c272cc87caa.jsonl",
+    "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
+    "gmeligio__flutter-docker-image/5e12a303-c989-4291-a42d-bc1eb620afea.jsonl",
+    "obra__episodic-memory/large-conversation.jsonl",
+    "obra__episodic-memory/long-conversation.jsonl",
+    "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
+)
+ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+_STEP = "WRITE-THE-CHANGELOG"
+
+
+def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Hand ``source`` off in a project of its own, resume the child, and look at what the client sends."""
+    session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
+    parent = home.install_session(source, session_id)
+    fingerprint = hashlib.sha256(parent.read_bytes()).digest()
+    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+    try:
+        plan = quick_rollover.plan(store.session_file(str(parent)), environ, kind="handoff", next_step=_STEP)
+    except NothingToHandOff:
+        assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
+        return
+    receipt = quick_rollover.write(plan, environ)
+    done = run_print(client, home, api, "go on now", resume=receipt.session_id)
+    assert done.returncode == 0, done.stderr
+    messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]
+    assert [m["role"] for m in messages] == ["user", "assistant", "user"]
+    said = spoken(api.main_requests()[-1])
+    assert LINEAGE in said
+    assert session_id in said
+    assert _STEP in said
+    assert "tool_result" not in said
+    assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A dozen sessions: compactions, images, parallel calls, damage, old clients, the largest."""
+    resumes_as_a_fresh_child(_there(name), client, home, api)
+
+
+@pytest.mark.whole_corpus
+@pytest.mark.parametrize("name", ALL)
+def test_every_session_on_every_client(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The whole corpus on 2.1.42, 2.1.112 and 2.1.329."""
+    resumes_as_a_fresh_child(_there(name), every_client, home, api)
+
+
+def _there(name: str) -> Path:
+    from tests.needs import corpus
+
+    return corpus() / name

@@ -1,0 +1,145 @@
+"""The plugin as a package: valid, installable, cheap, and of use where hooks are switched off."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, children, plugin_at
+from tests.needs import REPO
+
+PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
+OLD_MANIFEST_KEYS = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
+MOST_TOKENS = 300
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str) -> str:
+    """Run a command of the client to its end; its output. AssertionError where it fails."""
+    done = subprocess.run(
+        [*client.command, *arguments],
+        cwd=home.cwd,
+        env=home.env(api.client_env()),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def install(client: ClientVersion, home: ClientHome, api: MockApi, folder: Path) -> None:
+    """Register a local folder as a marketplace and install the plugin from it."""
+    claude(client, home, api, "plugin", "marketplace", "add", str(folder))
+    claude(client, home, api, "plugin", "install", "resume-hooks@resume-hooks")
+
+
+def test_the_manifest_is_valid_by_the_directory_s_rules(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """``claude plugin validate --strict --profile directory`` passes."""
+    out = claude(client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(plugin))
+    assert "Validation passed" in out
+
+
+def test_the_manifest_holds_no_key_that_the_oldest_client_refuses(plugin: Path) -> None:
+    """2.1.42 does not load a plugin whose manifest has a key that it does not know."""
+    manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
+    assert set(manifest) <= OLD_MANIFEST_KEYS
+    assert (REPO / "plugin.json").resolve() == (REPO / ".claude-plugin" / "plugin.json").resolve()
+
+
+def test_it_installs_from_a_local_path_and_answers(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """Marketplace, install, then a trigger: on every client, with no ``--plugin-dir``."""
+    install(every_client, home, api, plugin)
+    run_print(every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE)
+    api.clear()
+    run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
+    assert not api.main_requests()
+    assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+
+
+def test_its_constant_cost_is_small(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """What the plugin adds to every session, by the client's own projection."""
+    install(client, home, api, plugin)
+    out = claude(client, home, api, "plugin", "details", "resume-hooks")
+    found = re.search(r"Always-on:\s+~(\d+) tok", out)
+    assert found is not None, out
+    assert int(found.group(1)) <= MOST_TOKENS
+
+
+def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """With ``disableAllHooks`` the body asks the model to run the engine, and its Bash call needs no permission."""
+    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
+    home.write_settings({"disableAllHooks": True})
+    step = 'it\'s a "test" $(id) `id`'
+    command = f"\"{plugin}/hooks/engine\" --slash handoff {PARENT} <<'RESUME_HOOKS_TEXT'\n{step}\nRESUME_HOOKS_TEXT"
+    api.clear()
+    api.script = [{"name": "Bash", "input": {"command": command, "description": "hand off"}}, "done"]
+    run_print(client, home, api, f"/resume-hooks:handoff {step}", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    asked = json.dumps(api.main_requests()[0]["messages"])
+    assert "--slash handoff" in asked
+    (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
+    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    assert opening.endswith(step)
+
+
+def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``resume-hooks install`` with claude on PATH: enabled in the client's settings; uninstall takes it out."""
+    tools = home.root / "bin"
+    tools.mkdir()
+    (tools / "claude").symlink_to(client.command[0])
+    env = home.env(api.client_env())
+    env["PATH"] = f"{tools}:{env['PATH']}"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "resume_hooks", *arguments]
+        return subprocess.run(
+            command,
+            cwd=home.cwd,
+            env=env | {"PYTHONPATH": str(REPO / "src")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run("install")
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((home.config / "settings.json").read_text())
+    assert settings["enabledPlugins"]["resume-hooks@resume-hooks"] is True
+    findings = {f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]}
+    assert findings["plugin"]["level"] == "ok"
+    assert findings["client"]["detail"].endswith(client.version)
+    gone = run("uninstall", "--purge", "--yes")
+    assert gone.returncode == 0, gone.stderr
+    assert "resume-hooks@resume-hooks" not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
+    assert not (home.config / "resume-hooks").exists()
+
+
+def test_the_engine_installs_itself_and_meanwhile_the_id_is_copied(tui: Tui, plugin: Path) -> None:
+    """With no engine yet: ``>session`` answers from the standard library, ``>handoff`` says what is missing."""
+    tui.start(plugin_dir=plugin, extra_env={"RESUME_HOOKS_CLIPBOARD": "none", "PIP_INDEX_URL": "http://127.0.0.1:9/"})
+    tui.submit("hello")
+    tui.wait_for("Mock reply 1")
+    tui.submit("/resume-hooks:session")
+    (session,) = tui.home.sessions()
+    tui.wait_for(session.stem)
+    tui.submit("/resume-hooks:handoff fix the tests")
+    tui.wait_for("needs the engine")

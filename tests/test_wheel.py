@@ -1,0 +1,54 @@
+"""The built wheel: it carries the whole plugin, and puts it together where no checkout is near."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import plugin_files
+from tests.needs import REPO
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this checkout with the build backend that is installed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    program = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPO, capture_output=True, text=True, check=True)
+    return folder / done.stdout.strip().split("\n")[-1]
+
+
+def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
+    """Each file of each part lies in the wheel, under the package."""
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    for part in plugin_files.PARTS:
+        found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
+        for path in found:
+            if "__pycache__" not in path.parts:
+                assert f"resume_hooks/_plugin/{path.relative_to(REPO)}" in carried
+
+
+def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -> None:
+    """Unpacked far from any checkout, ``install`` without a client assembles a plugin whose engine runs."""
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(site)}
+    command = [sys.executable, "-m", "resume_hooks", "install"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    plugin = tmp_path / ".claude" / "resume-hooks" / "plugin"
+    assert f"claude plugin marketplace add {plugin}" in done.stdout
+    assert (plugin / "hooks" / "hooks.json").is_file()
+    engine = ["sh", str(plugin / "hooks" / "engine"), "--version"]
+    version = subprocess.run(
+        engine,
+        cwd=tmp_path,
+        env={**env, "RESUME_HOOKS_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert version.stdout.startswith("resume-hooks, version")
