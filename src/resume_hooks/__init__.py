@@ -6,6 +6,17 @@ The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_li
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resume_hooks.api import (
+        SessionNode,
+        get_continuation_lineage,
+        get_full_lineage_chain,
+        get_parent_info,
+        rollover,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [

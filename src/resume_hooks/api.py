@@ -46,7 +46,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """The whole lineage as (file, how derived), newest first, ending with the original."""
     rows = Family(os.environ).lineage(os.path.abspath(session_file))
-    return [(Path(row.session_file), row.derivation_type) for row in reversed(rows)]
+    return [(_file(row), row.derivation_type) for row in reversed(rows)]
 
 
 def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = False) -> Receipt:
@@ -57,7 +57,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     path = os.fspath(session_file)
     if not path:
         raise UsageError("An empty path names no session")
-    kind = "handoff" if next_step else "rollover"
+    kind = "handoff" if next_step.strip() else "rollover"
     decided = quick_rollover.plan(store.session_file(path), os.environ, kind=kind, next_step=next_step)
     return quick_rollover.receipt(decided, written=False) if dry_run else quick_rollover.write(decided, os.environ)
 
@@ -67,8 +67,13 @@ def _linked(rows: list[Ancestor]) -> list[SessionNode]:
     for row in rows:
         derived = row.derivation_type if row.derivation_type in {"trimmed", "continued"} else None
         parent = nodes[-1] if nodes else None
-        nodes.append(SessionNode(Path(row.session_file), row.session_id, derived, _path(row.exported_file), parent))
+        nodes.append(SessionNode(_file(row), row.session_id, derived, _path(row.exported_file), parent))
     return nodes
+
+
+def _file(row: Ancestor) -> Path:
+    """The file of a row; of a missing one that no path is known of, the name that it had."""
+    return Path(row.session_file or f"{row.session_id}.jsonl")
 
 
 def _path(text: str | None) -> Path | None:

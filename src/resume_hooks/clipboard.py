@@ -1,201 +1,135 @@
-"""The clipboard, made safe: it never waits for the owner of the selection, and never claims a copy that did not happen.
+"""Puts text on the clipboard of the person who typed, and says which way it went.
 
-xclip and wl-copy stay alive holding whatever they inherit, so they run below a child process of their own whose
-output is closed and whose time is limited; a copy counts as one once the same text was read back.
-Standard library, Python 3.9, but for pyperclip, which is used where it is installed.
+Invariant: "copied" is said only of text that was read back or that tmux has taken; what cannot be confirmed is
+"sent". No way outlives ``LIMIT``, but for the program that holds the selection. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, NoReturn, Optional
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks import terminal
+if TYPE_CHECKING:
+    from resume_hooks.clipboard_tools import Tool
 
 LIMIT = 2.0
-"""Seconds that one way may take."""
+"""Seconds that all ways together may take."""
 
-_COMMANDS = {
-    "pbcopy": (["pbcopy"], ["pbpaste"]),
-    "wl-copy": (["wl-copy"], ["wl-paste", "-n", "-t", "text"]),
-    "xclip": (["xclip", "-selection", "clipboard"], ["xclip", "-selection", "clipboard", "-o"]),
-    "xsel": (["xsel", "-b", "-i"], ["xsel", "-b", "-o"]),
-    "clip.exe": (["clip.exe"], []),
-}
-"""What sets the clipboard on each platform and what reads it back; WSL takes a second to read, so it isn't."""
+RESERVE = 0.6
+"""Seconds of those that a clipboard program which hangs must leave to tmux and the terminal."""
 
-_PYPERCLIP = {
-    "pbcopy": "init_osx_pbcopy_clipboard",
-    "wl-copy": "init_wl_clipboard",
-    "xclip": "init_xclip_clipboard",
-    "xsel": "init_xsel_clipboard",
-    "clip.exe": "init_wsl_clipboard",
-}
-"""pyperclip's name for each; chosen by us, since its own choice may load Qt, and waits on nothing it should not."""
+WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
 
 class Copied(NamedTuple):
-    """How a copy went: ``how`` is copied, sent or not copied; ``via`` names the way."""
+    """What became of a text: ``how`` is copied, sent or not copied; ``via`` names the way, ``""`` for none."""
 
     how: str
     via: str = ""
 
     def sentence(self, what: str) -> str:
-        """One clause for a message, such as ``session id copied (xclip)``."""
+        """Say it of ``what``; after "here it is" the caller shows the text itself."""
         if self.how == "copied":
             return f"{what} copied ({self.via})"
         if self.how == "sent":
-            where = "the Windows clipboard" if self.via == "clip.exe" else "your terminal"
-            return f"{what} sent to {where}, unconfirmed ({self.via})"
+            whither = " to your terminal" if self.via == OSC_52 else ""
+            return f"{what} sent{whither}, unconfirmed ({self.via})"
         return f"{what} not copied: here it is"
 
 
+OSC_52 = "OSC 52"
 NOT_COPIED = Copied("not copied")
 
 
-def copy(text: str, *, way: str = "auto", environ: Optional[Mapping[str, str]] = None) -> Copied:
-    """Put ``text`` on the user's clipboard by the first way that works. Never raises.
+def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
+    """Copy ``text`` by the first way that works, or by ``way`` alone (one of WAYS, else ValueError).
 
-    ``way``: auto, or one of pyperclip, native, tmux, osc52, none.
+    ``environ`` (default: this process's) decides what there is to try, and is what the programs run with. Never
+    raises for what the machine lacks; empty text and lone surrogates, which no clipboard holds, are not copied.
     """
+    if way not in WAYS:
+        raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
+    if way == "none" or not _can_be_held(text):
+        return NOT_COPIED
     env = dict(os.environ if environ is None else environ)
-    order = _order(env) if way == "auto" else [way]
-    for name in order:
-        attempt = _WAYS.get(name)
-        copied = attempt(text, env) if attempt else NOT_COPIED
-        if copied.how != "not copied":
-            return copied
-    return NOT_COPIED
+    deadline = time.monotonic() + LIMIT
+    if way == "auto":
+        done = _by_program(text, env, deadline - RESERVE, way)
+        return done or _by_tmux(text, env, deadline) or _by_terminal(text, env, deadline) or NOT_COPIED
+    attempt = {"tmux": _by_tmux, "osc52": _by_terminal}.get(way)
+    done = attempt(text, env, deadline) if attempt else _by_program(text, env, deadline, way)
+    return done or NOT_COPIED
 
 
-def ways(environ: Optional[Mapping[str, str]] = None) -> list[str]:
-    """The ways that ``copy`` would try here, for people."""
+def ways(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Name what ``copy`` would try here, in its order; none of them is started."""
+    from resume_hooks import terminal  # noqa: PLC0415 - as below
+
     env = dict(os.environ if environ is None else environ)
-    tool = _tool(env)
-    named = {"pyperclip": tool or "", "native": tool or "", "tmux": "tmux", "osc52": "the terminal (OSC 52)"}
-    usable = {"tmux": bool(env.get("TMUX")), "osc52": terminal.terminal_device() is not None}
-    return list(dict.fromkeys(named[name] for name in _order(env) if usable.get(name, bool(tool))))
+    found = [tool.name for tool in _tools_in_reach(env, time.monotonic() + LIMIT)]
+    if env.get("TMUX"):
+        found.append("tmux")
+    if terminal.osc52("-", env) and terminal.terminal_device():
+        found.append("the terminal (OSC 52)")
+    return found
 
 
-def _order(env: dict[str, str]) -> list[str]:
-    """Over SSH without a forwarded display this machine's clipboard is not the user's; the terminal reaches theirs."""
-    remote = env.get("SSH_CONNECTION") or env.get("SSH_TTY")
-    display = env.get("DISPLAY") or env.get("WAYLAND_DISPLAY")
-    local = [] if remote and not display else ["pyperclip", "native"]
-    return [*local, "tmux", "osc52"]
-
-
-def _tool(env: dict[str, str]) -> Optional[str]:
-    """The command that reaches this desktop's clipboard, if it is installed."""
-    if sys.platform == "darwin":
-        wanted = ["pbcopy"]
-    else:
-        wanted = ["wl-copy"] if env.get("WAYLAND_DISPLAY") else []
-        wanted += ["xclip", "xsel"] if env.get("DISPLAY") else []
-        wanted += ["clip.exe"] if env.get("WSL_DISTRO_NAME") else []
-    return next((name for name in wanted if shutil.which(name, path=env.get("PATH"))), None)
-
-
-def _by_pyperclip(text: str, env: dict[str, str]) -> Copied:
-    tool = _tool(env)
-    if tool is None:
-        return NOT_COPIED
-
-    def work() -> bool:
-        # Loaded in the child alone: a machine without a desktop never pays for it.
-        import pyperclip  # noqa: PLC0415
-
-        put, get = getattr(pyperclip, _PYPERCLIP[tool])()
-        put(text)
-        return not _COMMANDS[tool][1] or get() == text
-
-    return _in_child(tool, env, work)
-
-
-def _by_command(text: str, env: dict[str, str]) -> Copied:
-    tool = _tool(env)
-    if tool is None:
-        return NOT_COPIED
-    put, get = _COMMANDS[tool]
-
-    def work() -> bool:
-        raw = text.encode("utf-8", "replace")
-        if subprocess.run(put, input=raw, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
-            return False
-        return not get or subprocess.run(get, stdout=subprocess.PIPE, check=False).stdout == raw
-
-    return _in_child(tool, env, work)
-
-
-def _by_tmux(text: str, env: dict[str, str]) -> Copied:
-    if not env.get("TMUX") or not shutil.which("tmux", path=env.get("PATH")):
-        return NOT_COPIED
+def _can_be_held(text: str) -> bool:
+    """Whether a clipboard can hold ``text``: there is some, and it has no lone surrogates."""
     try:
-        done = subprocess.run(
-            ["tmux", "load-buffer", "-w", "-"],
-            input=text.encode("utf-8", "replace"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=env,
-            timeout=LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return NOT_COPIED
-    return Copied("copied", "tmux") if done.returncode == 0 else NOT_COPIED
+        return bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
 
 
-def _by_terminal(text: str, env: dict[str, str]) -> Copied:
-    return Copied("sent", "OSC 52") if terminal.send(text, env) else NOT_COPIED
+# Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.
 
 
-_WAYS: dict[str, Callable[[str, dict[str, str]], Copied]] = {
-    "pyperclip": _by_pyperclip,
-    "native": _by_command,
-    "tmux": _by_tmux,
-    "osc52": _by_terminal,
-}
+def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
+    """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
+    from resume_hooks import clipboard_tools  # noqa: PLC0415
+
+    found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available(env)
+    pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
+    if way == "pyperclip" and pyperclip is None:
+        return None
+    done = clipboard_tools.copy(text, found, pyperclip, env, deadline)
+    return done and Copied("copied" if done.read_back else "sent", done.via)
 
 
-def _in_child(tool: str, env: dict[str, str], work: Callable[[], bool]) -> Copied:
-    """Run ``work`` in a child with closed output and a time limit; it ends with what it started unless it copied."""
-    if not hasattr(os, "fork"):
-        return NOT_COPIED
-    report, told = os.pipe()  # not inherited by what the child executes, so its end of file is the child's own
-    child = os.fork()
-    if child == 0:
-        os.close(report)
-        _child(told, env, work)
-    os.close(told)
-    ready = select.select([report], [], [], LIMIT)[0]
-    copied = bool(ready) and os.read(report, 1) == b"y"
-    os.close(report)
-    if not copied:
-        with contextlib.suppress(OSError):
-            os.killpg(child, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(child, 0)
-    if not copied:
-        return NOT_COPIED
-    return Copied("copied", tool) if _COMMANDS[tool][1] else Copied("sent", tool)
+def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
+    from resume_hooks import clipboard_tools  # noqa: PLC0415
+
+    found = clipboard_tools.available(env)
+    return clipboard_tools.available(env, far_away=True) if found and _is_far_away(env, deadline) else found
 
 
-def _child(told: int, env: dict[str, str], work: Callable[[], bool]) -> NoReturn:
-    """The child's whole life: alone in its process group, silent, without a byte of the parent's buffers."""
-    try:
-        os.setpgid(0, 0)
-        null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(null, standard)
-        os.environ.clear()
-        os.environ.update(env)
-        os.write(told, b"y" if work() else b"n")
-    finally:
-        os._exit(0)
+def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
+    """Whether the user sits at another machine; tmux knows better than a pane that was opened elsewhere."""
+    if env.get("TMUX"):
+        from resume_hooks import tmux  # noqa: PLC0415
+
+        answer = tmux.attached_over_ssh(env, deadline)
+        if answer is not None:
+            return answer
+    return bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY"))
+
+
+def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+    if not env.get("TMUX"):
+        return None
+    from resume_hooks import tmux  # noqa: PLC0415
+
+    via = tmux.load_buffer(text, env, deadline)
+    return Copied("copied", via) if via else None
+
+
+def _by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+    from resume_hooks import terminal  # noqa: PLC0415
+
+    sequence = terminal.osc52(text, env)
+    device = terminal.terminal_device() if sequence else None
+    sent = device is not None and terminal.send(sequence, device, deadline)
+    return Copied("sent", OSC_52) if sent else None

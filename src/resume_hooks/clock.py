@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_LAST = 253_402_300_799
+"""The last second that datetime can hold, since the epoch."""
 
 
 def now() -> str:
@@ -15,20 +18,40 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def later(text: str) -> str:
+    """The instant a millisecond after ``text``, the smallest step a transcript can tell; unreadable input as it is."""
+    moment = parse(text)
+    return stamp(moment + timedelta(milliseconds=1)) if moment else text
+
+
 def from_epoch(seconds: float) -> str:
-    """Write an epoch time (a file's mtime) in the form of the transcripts."""
-    return stamp(datetime.fromtimestamp(seconds, UTC))
+    """Write an epoch time (a file's mtime) in the form of the transcripts; what no calendar holds as its end."""
+    return stamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC))
 
 
 def parse(text: object) -> datetime | None:
-    """Read an instant; None for anything that is not one (real input holds any JSON there)."""
+    """Read an instant, in UTC; None for anything that is not one (real input holds any JSON there)."""
     if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=UTC)
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter at either end of the calendar
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def milliseconds(text: object) -> int | None:
+    """An instant as milliseconds since the epoch; None for anything that is not one."""
+    moment = parse(text)
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def normal(text: object) -> str:
+    """An instant in whatever ISO form as transcripts write it, so that text order is time order; ``""`` for none."""
+    moment = parse(text)
+    return stamp(moment) if moment else ""
 
 
 def minute(text: str) -> str:

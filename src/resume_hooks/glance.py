@@ -28,25 +28,33 @@ class Glance:
             with open(path, "rb") as stream:
                 status = os.fstat(stream.fileno())
                 self.head = stream.read(REACH)
-                start = max(0, status.st_size - REACH)
+                start = max(0, status.st_size - REACH - 1)
                 stream.seek(start)
-                self.tail = stream.read(REACH) if start else self.head
+                tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
         except OSError as error:
             raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-        self.size: int = status.st_size
         self.mtime: float = status.st_mtime
+        self.size: int = status.st_size
+        """Bytes of the file as it was read; a client may be writing it."""
+        self.small = not tail or not start
+        """Whether the head is the whole file."""
+        if self.small:
+            self.head = tail or self.head
+            self.size = len(self.head)
+        self.tail = self.head if self.small else tail[1:]
+        self._tail_starts_line = tail[:1] == b"\n"
 
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The whole records of the head, in file order."""
-        return _whole(self.head, keep_last=len(self.head) == self.size)
+        return _whole(self.head, keep_last=self.small)
 
     @cached_property
     def last_records(self) -> list[records.Record]:
         """The whole records of the tail, in file order."""
-        if len(self.tail) == self.size:
+        if self.small:
             return self.first_records
-        return _whole(self.tail[self.tail.find(b"\n") + 1 :], keep_last=True)
+        return _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
 
     @cached_property
     def custom_title(self) -> str:
@@ -79,14 +87,14 @@ class Glance:
     @property
     def created(self) -> str:
         """The instant of the first dated record, else the file's own time."""
-        stamps = (records.string(r, "timestamp") for r in self.first_records)
-        return next((s for s in stamps if clock.parse(s)), "") or self._raw_first("timestamp") or self.ended
+        stamps = (clock.normal(r.get("timestamp")) for r in self.first_records)
+        return next(filter(None, stamps), "") or clock.normal(self._raw_first("timestamp")) or self.ended
 
     @property
     def ended(self) -> str:
         """The instant of the last dated record, else the file's own time."""
-        stamps = (records.string(r, "timestamp") for r in reversed(self.last_records))
-        return next((s for s in stamps if clock.parse(s)), "") or clock.from_epoch(self.mtime)
+        stamps = (clock.normal(r.get("timestamp")) for r in reversed(self.last_records))
+        return next(filter(None, stamps), "") or clock.from_epoch(self.mtime)
 
     @property
     def cwd(self) -> str:
@@ -111,16 +119,45 @@ class Glance:
     @cached_property
     def own_turns(self) -> bool:
         """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
-        seen = self.first_records if len(self.tail) == self.size else [*self.first_records, *self.last_records]
-        if any(records.is_prompt(record) for record in seen):
+        if any(_is_talk(record) for record in self._seen):
             return True
         # A big file whose both ends hold no prompt has its turns in the middle.
-        return self.size > 2 * REACH or any(records.model(record) for record in seen)
+        return self.size > 2 * REACH and not self.derived_at
+
+    @cached_property
+    def touched(self) -> bool:
+        """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds."""
+        at = self.derived_at
+        if not at:
+            return self.own_turns
+        return any(_is_talk(record) and clock.normal(record.get("timestamp")) > at for record in self._seen)
+
+    @cached_property
+    def derived_at(self) -> str:
+        """When the session was derived from another, as its first line says; ``""`` for an original."""
+        first = self.first_records[0] if self.first_records else {}
+        for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
+            metadata = first.get(kind)
+            if isinstance(metadata, dict) and (at := clock.normal(metadata.get(field))):
+                return at
+        return ""
 
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether the file is a sub-agent's transcript and no session of its own."""
-        return bool(self.first_records) and bool(self.first_records[0].get("isSidechain"))
+        if self.first_records:
+            return bool(self.first_records[0].get("isSidechain"))
+        return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
+
+    @property
+    def folders(self) -> list[str]:
+        """The working directories seen at both ends, in order of appearance."""
+        seen = [records.string(record, "cwd") for record in self._seen]
+        return list(dict.fromkeys(folder for folder in (self.cwd, *seen) if folder))
+
+    @property
+    def _seen(self) -> list[records.Record]:
+        return self.first_records if self.small else [*self.first_records, *self.last_records]
 
     def _last(self, kind: str, field: str) -> str:
         """A bookkeeping value: the last one within reach wins, tail before head."""
@@ -156,6 +193,10 @@ def one_line(text: str, limit: int) -> str:
     """``text`` with its white space collapsed, cut to ``limit`` characters with an ellipsis."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def _is_talk(record: records.Record) -> bool:
+    return records.is_prompt(record) or (records.kind(record) == "assistant" and bool(records.model(record)))
 
 
 def _whole(region: bytes, *, keep_last: bool) -> list[records.Record]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks import store
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.glance import Glance
+from resume_hooks.glance import TITLE_LENGTH, Glance, one_line
 from resume_hooks.links import read_links
 from resume_hooks.metadata import Parent, read_parent
 from resume_hooks.paths import find_session, is_session_file, projects_home, session_id_of
+from resume_hooks.plain import plain
 from resume_hooks.store import SessionFile
 
 MAX_DEPTH = 1_000
@@ -72,52 +74,71 @@ class Family:
     def locate(self, parent: Parent, child_path: str) -> str | None:
         """The file of a parent, or None where it is gone."""
         here = os.path.dirname(os.path.abspath(child_path))
-        folder = os.path.dirname(os.path.abspath(parent.file)) if parent.file else ""
-        allowed = folder == here or os.path.dirname(folder) == projects_home(self._environ)
-        if allowed and is_session_file(parent.file):
-            return parent.file
+        named = os.path.abspath(parent.file) if parent.file else ""
+        if named and session_id_of(named) == parent.session_id and self._may_open(named, here):
+            return named
+        if not parent.session_id:
+            return None
+        found = find_session(parent.session_id, self._environ)
         beside = os.path.join(here, f"{parent.session_id}.jsonl")
-        return find_session(parent.session_id, self._environ) or (beside if is_session_file(beside) else None)
+        return next((path for path in (found, beside) if path and self._may_open(path, here)), None)
+
+    def _may_open(self, path: str, here: str) -> bool:
+        folder = os.path.dirname(path)
+        in_project = os.path.dirname(folder) == projects_home(self._environ) and not os.path.islink(folder)
+        return (folder == here or in_project) and is_session_file(path)
 
     def lineage(self, path: str) -> list[Ancestor]:
         """The session at ``path`` and its ancestors, oldest first. SessionNotFound where it can't be read."""
-        rows: list[Ancestor] = []
+        current = os.path.abspath(path)
         seen: set[str] = set()
-        current: str | None = os.path.abspath(path)
-        while current is not None and len(rows) < MAX_DEPTH:
-            seen.add(session_id_of(current) or current)
-            parent = self.parent_of(current)
-            if parent is not None and parent.session_id in seen:
-                parent = None  # a cycle: cut where it closes
-            rows.append(_row(current, parent))
-            located = self.locate(parent, current) if parent else None
-            if parent is not None and located is None:
-                rows.append(_missing(parent))
-            current = located
+        row, parent = self._generation(current, seen)
+        rows = [row]
+        while parent is not None and len(rows) < MAX_DEPTH:
+            located = self.locate(parent, current)
+            gone = _missing(parent), None
+            try:
+                row, parent = self._generation(located, seen) if located else gone
+            except SessionNotFound:  # deleted since it was located, or not readable by us
+                row, parent = gone
+            rows.append(row)
+            current = located or current
         return rows[::-1]
+
+    def _generation(self, path: str, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+        """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
+        seen.add(session_id_of(path) or path)
+        parent = self.parent_of(path)
+        if parent is not None and parent.session_id in seen:
+            parent = None
+        return _row(path, parent), parent
 
     def descendants(self, session_id: str) -> list[Descendant]:
         """Every session that came from ``session_id``, directly or not, parents before children, oldest first."""
-        children: dict[str, list[SessionFile]] = {}
-        for session in store.all_sessions(self._environ):
+        children = self._children()
+        found: list[Descendant] = []
+        seen = {session_id}
+        waiting = deque([session_id])
+        while waiting:
+            parent_id = waiting.popleft()
+            for session, parent in children.get(parent_id, ()):
+                if session.session_id in seen:
+                    continue
+                seen.add(session.session_id)
+                waiting.append(session.session_id)
+                with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                    found.append(Descendant(_row(session.path, parent), parent_id))
+        return found
+
+    def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
+        """The children of every session by its id, oldest first."""
+        children: dict[str, list[tuple[SessionFile, Parent]]] = {}
+        for session in reversed(store.all_sessions(self._environ)):
             with contextlib.suppress(SessionNotFound):  # deleted since it was listed
                 parent = self.parent_of(session.path)
                 if parent is not None:
-                    children.setdefault(parent.session_id, []).append(session)
-        found: list[Descendant] = []
-        seen = {session_id}
-        generation = [session_id]
-        while generation:
-            following = []
-            for parent_id in generation:
-                for session in sorted(children.get(parent_id, []), key=lambda s: s.mtime):
-                    if session.session_id not in seen:
-                        seen.add(session.session_id)
-                        following.append(session.session_id)
-                        row = _row(session.path, self.parent_of(session.path))
-                        found.append(Descendant(row, parent_id))
-            generation = following
-        return found
+                    children.setdefault(parent.session_id, []).append((session, parent))
+        return children
 
 
 def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
@@ -141,7 +162,7 @@ def _row(path: str, parent: Parent | None) -> Ancestor:
     return Ancestor(
         session_id=session_id_of(path) or store.session_file(path).session_id,
         session_file=path,
-        title=glance.title,
+        title=one_line(plain(glance.title), TITLE_LENGTH),
         derivation_type=parent.derivation_type if parent else "original",
         kind=parent.kind if parent else "original",
         exported_file=(parent.exported_file or None) if parent else None,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from resume_hooks.clock import minute
+from resume_hooks.glance import TITLE_LENGTH, one_line
 from resume_hooks.lineage import Ancestor
+from resume_hooks.plain import plain, plain_line
 
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
 FIRST, LAST = 2, 10
 """Ancestors that a long lineage names, from its two ends."""
 
+_MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
 _ADVICE = (
     "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
 )
 
 
-def render(ancestors: list[Ancestor], *, title: str, session_id: str, file: str, created: str) -> str:
+def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: str, created: str) -> str:
     """The block for a child whose ``ancestors`` are given oldest first; the child itself comes last."""
     lines = [OPENING, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
@@ -24,9 +30,11 @@ def render(ancestors: list[Ancestor], *, title: str, session_id: str, file: str,
             if number == FIRST + 1:
                 lines.append(f"... and {len(ancestors) - FIRST - LAST} more")
             continue
-        lines += [f"{number}. {_describe(ancestor)}", f"   {_escape(ancestor.session_file)}"]
-    number = len(ancestors) + 1
-    lines += [f"{number}. {_escape(title)} · {session_id} · {minute(created)} · current", f"   {_escape(file)}"]
+        lines.append(f"{number}. {_describe(ancestor)}")
+        if ancestor.session_file:
+            lines.append(f"   {_escape(ancestor.session_file)}")
+    current = f"{_title(title)} · {session_id} · {minute(created)} · current"
+    lines += [f"{len(ancestors) + 1}. {current}", f"   {_escape(file)}"]
     return "\n".join([*lines, _ADVICE, CLOSING])
 
 
@@ -38,14 +46,19 @@ def size_text(size: int) -> str:
 
 
 def _describe(ancestor: Ancestor) -> str:
+    session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == "missing":
-        return f"(file gone) · {ancestor.session_id} · {ancestor.derivation_type}"
-    dates = f"{minute(ancestor.created)} .. {minute(ancestor.ended)}"
-    facts = f"{dates} · {size_text(ancestor.size)} · {ancestor.derivation_type}"
-    return f"{_escape(ancestor.title)} · {ancestor.session_id} · {facts}"
+        return f"(file gone) · {session_id} · {ancestor.derivation_type}"
+    dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
+    return (
+        f"{_title(ancestor.title)} · {session_id} · {dates} · {size_text(ancestor.size)} · {ancestor.derivation_type}"
+    )
+
+
+def _title(text: str) -> str:
+    return _escape(one_line(plain(text), TITLE_LENGTH))
 
 
 def _escape(text: str) -> str:
-    """``text`` without the block's own markers: a title must not end the block."""
-    flat = " ".join(text.split())
-    return flat.replace(OPENING, "(SESSION LINEAGE)").replace(CLOSING, "(/SESSION LINEAGE)")
+    """``text`` on one line and without the block's own markers: a title must not end the block."""
+    return _MARKER.sub(r"(\1)", plain_line(text))

@@ -1,6 +1,6 @@
 """Raw lines of a transcript, lossless: joining what is read gives the file's bytes again.
 
-Lines end at a line feed only. Transcripts hold raw U+2028 and U+0085 inside strings, where ``str`` methods would split too.
+Lines end at a line feed only: transcripts hold raw U+2028 and U+0085 inside strings, where ``str`` methods split too.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
 def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
     """The whole lines within the last ``reach`` bytes; their numbers count from the first one read."""
     size = stream.seek(0, os.SEEK_END)
-    offset = stream.seek(max(0, size - reach))
-    if offset:
-        offset += len(stream.readline())  # the rest of a line that began before the reach
+    offset = stream.seek(max(0, size - reach - 1))
+    if size > reach:
+        offset += len(stream.readline())  # the rest of a line that began before the reach, or just its line feed
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)

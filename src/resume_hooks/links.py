@@ -49,7 +49,7 @@ def read_links(environ: Optional[Mapping[str, str]] = None) -> list[Link]:
         return []
     links = []
     for row in rows:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             link = _link(json.loads(row)) if row.strip() else None
             if link is not None:
                 links.append(link)

@@ -12,7 +12,8 @@ import orjson
 
 from resume_hooks import records
 from resume_hooks.lines import Line
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import is_session_id, session_id_of
+from resume_hooks.plain import encodable
 from resume_hooks.records import Record, string
 
 MAX_FIRST_LINE = 4 * 1024 * 1024
@@ -23,7 +24,10 @@ HEAD = 64 * 1024
 
 
 class Parent(NamedTuple):
-    """What a file says of its parent. ``file`` is untrusted: never opened before it is found to be a session."""
+    """What a file says of its parent; ``session_id`` is one, or ``""``.
+
+    ``file`` is untrusted: it is never opened before it is found to be a session of that id.
+    """
 
     session_id: str
     file: str
@@ -36,26 +40,22 @@ class Parent(NamedTuple):
 def read_parent(path: str) -> Parent | None:
     """The parent that a session file names, or None. OSError where it can't be read."""
     with open(path, "rb") as stream:
-        raw = stream.readline(MAX_FIRST_LINE)
-        if b'_metadata"' in raw and (found := _from_metadata(records.parse(Line(0, 0, raw).body))):
+        first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
+        if b'_metadata"' in first and (found := _from_metadata(records.parse(first))):
             return found
-        if b'"forkedFrom"' in raw:
-            return _from_fork(raw)
-        head = raw + stream.read(max(0, HEAD - len(raw)))
-    start = head.find(b'"forkedFrom"')
-    if start < 0:
-        return None
-    end = head.find(b"\n", start)
-    return _from_fork(head[head.rfind(b"\n", 0, start) + 1 : end if end >= 0 else len(head)])
+        rest = stream.read(max(0, HEAD - len(first)))
+    forks = (_from_fork(body) for body in (first, *rest.split(b"\n")) if b'"forkedFrom"' in body)
+    return next((fork for fork in forks if fork is not None), None)
 
 
 def continue_line(*, parent_id: str, parent_file: str, kind: str, at: str, summary: bool) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
+    file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
     return orjson.dumps(
         {
             "continue_metadata": {
-                "parent_session_file": parent_file,
-                "parent_file": parent_file,
+                "parent_session_file": file,
+                "parent_file": file,
                 "parent_session_id": parent_id,
                 "continued_at": at,
                 "continuation_type": kind,
@@ -72,7 +72,8 @@ def _from_metadata(record: Record | None) -> Parent | None:
     trim = trimmed if isinstance(trimmed, dict) else {}
     on = continued if isinstance(continued, dict) else {}
     file = string(on, "parent_session_file") or string(on, "parent_file") or string(trim, "parent_file")
-    session_id = string(on, "parent_session_id") or string(trim, "parent_session_id") or session_id_of(file) or ""
+    said = (string(on, "parent_session_id"), string(trim, "parent_session_id"), session_id_of(file))
+    session_id = next((text for text in said if text and is_session_id(text)), "")
     if not file and not session_id:
         return None
     return Parent(
@@ -88,6 +89,6 @@ def _from_metadata(record: Record | None) -> Parent | None:
 def _from_fork(body: bytes) -> Parent | None:
     record = records.parse(body)
     fork = record.get("forkedFrom") if record else None
-    if not isinstance(fork, dict) or not string(fork, "sessionId"):
+    if not isinstance(fork, dict) or not is_session_id(fork.get("sessionId")):
         return None
     return Parent(string(fork, "sessionId"), "", "continued", "fork", string(record or {}, "timestamp"))

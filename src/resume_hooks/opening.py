@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from resume_hooks import clock
+from resume_hooks.plain import encodable_all
 from resume_hooks.records import SYNTHETIC_MODEL
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
@@ -41,8 +43,9 @@ def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
         "isCompactSummary": True,
         "isVisibleInTranscriptOnly": True,
     }
+    # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
     answer = {
-        **_envelope(setting, user_id, "assistant", answer_id),
+        **_envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id),
         "message": {
             "id": str(uuid.uuid4()),
             "type": "message",
@@ -80,16 +83,7 @@ def _envelope(setting: Setting, parent: str | None, kind: str, record_id: str) -
 
 
 def _dump(record: dict[str, Any]) -> bytes:
-    # A lone surrogate from a hostile prompt or title can't be written as UTF-8; it becomes a question mark.
     try:
         return orjson.dumps(record)
-    except orjson.JSONEncodeError:
-        return orjson.dumps(_encodable(record))
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {key: _encodable(inner) for key, inner in value.items()}
-    return [_encodable(inner) for inner in value] if isinstance(value, list) else value
+    except orjson.JSONEncodeError:  # a lone surrogate in a folder or a branch of the parent
+        return orjson.dumps(encodable_all(record))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from typing import Mapping, Optional
+from typing import List, Mapping, Optional
 
 MAX_KEY = 200
 """Characters of a project key before the client cuts it and adds a hash."""
@@ -41,8 +41,11 @@ def private_folder(path: str) -> str:
 
 
 def canonical(folder: str) -> str:
-    """A folder as the client names it: real path, NFC."""
-    return unicodedata.normalize("NFC", os.path.realpath(folder))
+    """A folder as the client names it: real path, NFC. What can't be a path is only brought into that form."""
+    try:
+        return unicodedata.normalize("NFC", os.path.realpath(folder))
+    except ValueError:
+        return unicodedata.normalize("NFC", folder)
 
 
 def project_key(folder: str) -> str:
@@ -92,19 +95,30 @@ def find_session(session_id: str, environ: Optional[Mapping[str, str]] = None) -
     """
     if not is_session_id(session_id):
         return None
-    home = projects_home(environ)
-    try:
-        names = os.listdir(home)
-    except OSError:
-        return None
-    found = [os.path.join(home, name, session_id + ".jsonl") for name in names]
+    found = [os.path.join(folder, session_id + ".jsonl") for folder in all_folders(environ)]
     files = [path for path in found if is_session_file(path)]
-    return max(files, key=os.path.getmtime) if files else None
+    return max(files, key=_mtime) if files else None
+
+
+def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
+    """Every project folder of the config home, sorted; links are none, since they could lead anywhere."""
+    try:
+        with os.scandir(projects_home(environ)) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
 
 
 def is_session_file(path: str) -> bool:
     """Whether ``path`` is a regular file with something in it, not a link, named as a session."""
     return session_id_of(path) is not None and not os.path.islink(path) and _size(path) > 0
+
+
+def _mtime(path: str) -> float:
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0.0  # deleted since it was found
 
 
 def _size(path: str) -> int:

@@ -1,4 +1,7 @@
-"""Where the plugin's own files are, in a checkout or in an installed wheel, and how they become one folder."""
+"""The plugin's own files, from a checkout or an installed wheel, put together as one folder for the client.
+
+The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be in it.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,39 @@ from resume_hooks.paths import private_folder, state_home
 
 NAME = "resume-hooks"
 MARKETPLACE = "resume-hooks"
+PARTS = (".claude-plugin", "hooks", "commands", "skills", "agents", "requirements.lock", "README.md", "LICENSE")
+"""What makes up the plugin besides the package under ``src``."""
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
 
 def plugin_folder() -> str:
-    """The folder to register with the client: the checkout, or a copy put together from the wheel.
+    """Where the plugin is put together for the client to read; it must stay there while the plugin is installed."""
+    return os.path.join(state_home(), "plugin")
 
-    The client copies a plugin's folder and nothing outside it, so the wheel's copy gets the package under ``src``.
-    WriteFailed where it can't be put together.
-    """
-    if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")):
-        return _CHECKOUT
-    target = assembled_folder()
-    fresh = f"{target}.{os.getpid()}.new"
+
+def assemble(target: str) -> None:
+    """Put the plugin together at ``target``, replacing what is there. WriteFailed leaves the old one in place."""
+    source = _CHECKOUT if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
+    fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
+    ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:
         private_folder(os.path.dirname(target))
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(_BUNDLED, fresh)
-        ignored = shutil.ignore_patterns("__pycache__", "_plugin")
+        for part in PARTS:
+            path = os.path.join(source, part)
+            if os.path.isdir(path):
+                shutil.copytree(path, os.path.join(fresh, part), ignore=ignored)
+            else:
+                os.makedirs(fresh, exist_ok=True)
+                shutil.copyfile(path, os.path.join(fresh, part))
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
-        shutil.rmtree(target, ignore_errors=True)
+        if os.path.isdir(target):
+            os.replace(target, old)
         os.replace(fresh, target)
     except OSError as error:
-        raise WriteFailed(f"The plugin's files could not be put into {target}: {error}", "Check the folder.") from error
-    return target
-
-
-def assembled_folder() -> str:
-    """Where the files of an installed wheel are put together."""
-    return os.path.join(state_home(), "plugin")
+        raise WriteFailed(f"The plugin could not be put together at {target}: {error}", "Check the folder.") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -33,7 +33,7 @@ def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
     """The processes above ``pid`` (default: this one), nearest first."""
     seen: Set[int] = set()
     process = _lookup(os.getpid() if pid is None else pid)
-    while process is not None and process.parent > 1 and process.parent not in seen and len(seen) < MAX_DEPTH:
+    while process is not None and process.parent >= 1 and process.parent not in seen and len(seen) < MAX_DEPTH:
         seen.add(process.parent)
         process = _lookup(process.parent)
         if process is not None:
@@ -43,7 +43,7 @@ def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 def client_pid() -> Optional[int]:
     """The client that runs this hook: as it says itself (2.1.220 and later), else the first that is no helper."""
     said = os.environ.get("CLAUDE_PID", "")
-    if said.isdigit():
+    if said.isdecimal():
         return int(said)
     found = (process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS))
     return next(found, None)
@@ -78,7 +78,7 @@ def _table() -> Dict[int, Process]:
             out = subprocess.run(command, capture_output=True, timeout=PS_LIMIT, check=True).stdout
             for row in out.decode("utf-8", "replace").split("\n"):
                 cells = row.split(None, 3)
-                if len(cells) == 4 and cells[0].isdigit() and cells[1].isdigit():
+                if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
                     name = os.path.basename(cells[3])
                     _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
     return _known

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from resume_hooks import checks, clock, lineage_block, tokens
+from resume_hooks.carried import carried_lines
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.glance import Glance, one_line
 from resume_hooks.lineage import Ancestor, Family
+from resume_hooks.lines import read_lines
 from resume_hooks.links import Link, record_link
 from resume_hooks.metadata import continue_line, read_parent
 from resume_hooks.opening import Setting, opening_lines, opening_text, title_line
 from resume_hooks.paths import project_key
+from resume_hooks.plain import encodable, plain, plain_line
 from resume_hooks.receipt import Receipt
-from resume_hooks.records import kind, parse, string
+from resume_hooks.records import kind, message, parse, string
 from resume_hooks.rewrite import create_session
 from resume_hooks.store import SessionFile, is_known
-from resume_hooks.titles import child_title
-
-CARRIED = ("tag", "pr-link", "mode", "worktree-state")
-"""Bookkeeping of the parent that a child keeps, the last of each."""
+from resume_hooks.titles import child_title, root_of
 
 MAX_STEP = 20_000
 """Characters of a next step; more is a document, which belongs into a file that the step names."""
@@ -41,7 +41,6 @@ class RolloverPlan:
     setting: Setting
     path: str
     title: str
-    ancestors: tuple[Ancestor, ...]
     opening: str
     lines: tuple[bytes, ...]
     tokens_before: int
@@ -63,32 +62,28 @@ def plan(
     """
     glance = Glance(parent.path)
     _refuse(glance, next_step)
-    ancestors = Family(environ).lineage(parent.path)
-    at = max(clock.now(), glance.ended)
-    session_id = str(uuid.uuid4())
+    next_step = encodable(next_step.strip())
+    ancestors = tuple(Family(environ).lineage(parent.path))
     folder = os.path.abspath(output_dir or os.path.dirname(parent.path))
-    path = os.path.join(folder, f"{session_id}.jsonl")
+    setting = Setting(str(uuid.uuid4()), home_folder(glance), glance.branch, glance.version, clock.now())
+    path = os.path.join(folder, f"{setting.session_id}.jsonl")
     title = child_title(_root_title(ancestors), kind, folder)
-    setting = Setting(session_id, home_folder(glance), glance.branch, glance.version, at)
-    block = lineage_block.render(ancestors, title=title, session_id=session_id, file=path, created=at)
-    text = opening_text(block, next_step)
-    card = _card(ancestors, kind, next_step)
-    metadata = continue_line(parent_id=parent.session_id, parent_file=parent.path, kind=kind, at=at, summary=False)
-    lines = [
-        metadata,
+    block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)
+    text, card = opening_text(block, next_step), _card(ancestors, kind, next_step)
+    lines = (
+        continue_line(parent_id=parent.session_id, parent_file=parent.path, kind=kind, at=setting.at, summary=False),
         *opening_lines(setting, text, card),
-        title_line(session_id, title),
-        *_carried(glance, session_id),
-    ]
+        title_line(setting.session_id, title),
+        *carried_lines(glance, setting.session_id),
+    )
     return RolloverPlan(
         parent=parent,
         kind=kind,
         setting=setting,
         path=path,
         title=title,
-        ancestors=tuple(ancestors),
         opening=text,
-        lines=tuple(lines),
+        lines=lines,
         tokens_before=tokens.recent_context(parent.path).tokens,
         tokens_after=round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN),
         warnings=_warnings(parent, output_dir, environ),
@@ -137,7 +132,14 @@ def home_folder(glance: Glance) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
     key = os.path.basename(os.path.dirname(glance.path))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
-    return next((folder for folder in dict.fromkeys(seen) if project_key(folder) == key), glance.cwd) or os.getcwd()
+    return next((folder for folder in dict.fromkeys(seen) if _is_keyed(folder, key)), glance.cwd) or os.getcwd()
+
+
+def _is_keyed(folder: str, key: str) -> bool:
+    try:
+        return project_key(folder) == key
+    except ValueError:
+        return False  # a NUL or a lone surrogate: no folder is called so
 
 
 def _refuse(glance: Glance, next_step: str) -> None:
@@ -152,35 +154,27 @@ def _refuse(glance: Glance, next_step: str) -> None:
         )
 
 
-def _root_title(ancestors: list[Ancestor]) -> str:
-    return next((ancestor.title for ancestor in ancestors if ancestor.title), "Session")
+def _root_title(ancestors: Sequence[Ancestor]) -> str:
+    """The root's title; where the root is gone, its oldest descendant still carries it."""
+    oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
+    if oldest is None:
+        return "Session"
+    return oldest.title if oldest.derivation_type == "original" else root_of(oldest.title)
 
 
-def _card(ancestors: list[Ancestor], kind: str, next_step: str) -> str:
+def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent = ancestors[-1]
     verb = "Handed off from" if kind == "handoff" else "Rolled over from"
-    lines = [f"**{verb}** {parent.title} (`{parent.session_id[:8]}`), {_generations(len(ancestors))}."]
+    lines = [f"**{verb}** {plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(len(ancestors))}."]
     if next_step:
-        lines.append(f"**Next step:** {one_line(next_step, 300)}")
+        lines.append(f"**Next step:** {one_line(plain(next_step), 300)}")
     lines.append("Nothing of the earlier conversation is loaded; it can be searched and read on demand.")
     return "\n\n".join(lines)
 
 
 def _generations(count: int) -> str:
     return "the first of its line" if count == 1 else f"{count} sessions back to the first"
-
-
-def _carried(glance: Glance, session_id: str) -> list[bytes]:
-    """The parent's carried bookkeeping, byte for byte but for the session's id."""
-    last: dict[str, bytes] = {}
-    for body in glance.tail.split(b"\n"):
-        record = parse(body) if body.startswith(b'{"type":"') else None
-        if record is not None and kind(record) in CARRIED:
-            old = f'"sessionId":"{string(record, "sessionId")}"'.encode()
-            if body.count(old) == 1:
-                last[kind(record)] = body.replace(old, f'"sessionId":"{session_id}"'.encode())
-    return list(last.values())
 
 
 def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -191,15 +185,18 @@ def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str,
 
 def _checks(decided: RolloverPlan, path: str) -> list[checks.Check]:
     found = checks.check_session(path, decided.setting.session_id)
-    glance = Glance(path)
-    opening = glance.first_records[1] if len(glance.first_records) > 1 else {}
-    content = opening.get("message", {}).get("content") if isinstance(opening.get("message"), dict) else None
     named = read_parent(path)
     return [
         *found,
         checks.Check(
             "the first line names the parent", named is not None and named.session_id == decided.parent.session_id
         ),
-        checks.Check("the lineage and the next step are whole", content == decided.opening),
-        checks.Check("the title is its own", glance.custom_title == decided.title),
+        checks.Check("the lineage and the next step are whole", _opening_of(path) == decided.opening),
+        checks.Check("the title is its own", Glance(path).custom_title == decided.title),
     ]
+
+
+def _opening_of(path: str) -> object:
+    with open(path, "rb") as stream:
+        bodies = (line.body for line in read_lines(stream))
+        return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == "user"), None)

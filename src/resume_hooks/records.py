@@ -7,7 +7,6 @@ format is internal to the client, differs between its versions, and files are ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -20,6 +19,8 @@ CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
+_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
 _NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
 
@@ -28,7 +29,7 @@ def parse(body: bytes) -> Record | None:
     """Parse a line's body; None for anything that is not a JSON object.
 
     orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines take the
-    slower standard parser.
+    slower standard parser, and U+FFFD stands for what is no character, so that every string can be written again.
     """
     if body[:1] != b"{":
         body = body.strip()
@@ -43,9 +44,14 @@ def parse(body: bytes) -> Record | None:
 
 def _parse_tolerantly(body: bytes) -> object:
     try:
-        return json.loads(body.decode("utf-8", "replace"))
+        text = body.decode("utf-8", "replace")
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            pairs = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(pairs.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return None
+    return value
 
 
 def string(record: Record, key: str) -> str:
@@ -91,11 +97,14 @@ def result_ids(record: Record) -> list[str]:
 def context_tokens(record: Record) -> int:
     """Tokens of context that the API counted for an assistant record, its answer included; 0 where unknown."""
     usage = message(record).get("usage")
-    if kind(record) != "assistant" or not isinstance(usage, dict):
+    if not isinstance(usage, dict) or kind(record) != "assistant":
         return 0
-    keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    counts = [usage.get(key) for key in keys]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0)
+    total = 0
+    for key in _COUNTS:
+        count = usage.get(key)
+        if isinstance(count, int) and count is not True and count > 0:
+            total += count
+    return total
 
 
 def model(record: Record) -> str:
@@ -130,36 +139,3 @@ def prompt_text(record: Record) -> str:
 
 def _between(said: str, opening: str, closing: str) -> str:
     return said.partition(opening)[2].partition(closing)[0].strip()
-
-
-def characters(record: Record) -> int:
-    """Characters of a record that reach the API: texts, tool inputs, tool results, rendered attachments.
-
-    Images and documents count nothing here; their cost has nothing to do with the length of their encoding.
-    """
-    if kind(record) == "attachment":
-        attachment = record.get("attachment")
-        return len(string(attachment, "rendered")) if isinstance(attachment, dict) else 0
-    return sum(_block_characters(block) for block in blocks(record))
-
-
-def _block_characters(block: Record) -> int:
-    if block.get("type") == "tool_use":
-        return sum(len(piece) for piece in _strings(block.get("input")))
-    if block.get("type") == "tool_result":
-        content = block.get("content")
-        if isinstance(content, list):
-            return sum(_block_characters(inner) for inner in content if isinstance(inner, dict))
-        return len(content) if isinstance(content, str) else 0
-    return len(string(block, "text")) + len(string(block, "thinking"))
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)

@@ -7,11 +7,17 @@ temporary file in the same folder (never named ``.jsonl``), are synced, checked,
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Callable, Iterable
 
 from resume_hooks.errors import WriteFailed
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 MODE = 0o600
 _TEMP_PREFIX = ".resume-hooks-"
@@ -49,9 +55,14 @@ def append_line(path: str, line: bytes) -> None:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
     try:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, (b"\n" if torn else b"") + line + b"\n")
+        whole = (b"\n" if torn else b"") + line + b"\n"
+        if os.write(descriptor, whole) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -59,11 +70,15 @@ def append_line(path: str, line: bytes) -> None:
 
 def sweep(folder: str) -> None:
     """Remove temporary files whose writer was killed; those of running processes stay."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
-                process = name.removeprefix(_TEMP_PREFIX).split("-")[0]
-                if process.isdigit() and not process_runs(int(process)):
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+            process = name[len(_TEMP_PREFIX) :].split("-")[0]
+            if process.isdecimal() and not process_runs(int(process)):
+                with contextlib.suppress(OSError):  # another sweep was faster
                     os.unlink(os.path.join(folder, name))
 
 
@@ -81,6 +96,7 @@ def process_runs(process: int) -> bool:
 def _write(path: str, chunks: Iterable[bytes]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     with os.fdopen(descriptor, "wb") as stream:
+        os.chmod(path, MODE)  # whatever the umask took away
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -96,7 +112,11 @@ def _name_exclusively(temporary: str, path: str) -> None:
     except OSError:
         # No hard links here (some network and FAT volumes): reserve the name, then rename over the reservation.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
-        os.replace(temporary, path)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(path)
+            raise
 
 
 def _sync_folder(folder: str) -> None:

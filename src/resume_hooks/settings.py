@@ -15,6 +15,8 @@ from resume_hooks.paths import private_folder, state_home
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
+VERSION = 1
+"""The form of the file; a newer one is read but not written."""
 
 
 class Key(NamedTuple):
@@ -107,7 +109,7 @@ def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Val
     except ValueError as error:
         raise UsageError(f"{name} must be {error}, not '{text}'") from error
     path = settings_file(environ)
-    _replace(path, {**_stored(path), "version": 1, name: value})
+    _replace(path, {**_writable(path), "version": VERSION, name: value})
     return value
 
 
@@ -130,9 +132,20 @@ def _stored(path: str) -> dict[str, object]:
     try:
         with open(path, "rb") as stream:
             value = json.load(stream)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _writable(path: str) -> dict[str, object]:
+    """What a rewrite of the file must keep. WriteFailed where it would lose something: not ours to throw away."""
+    values = _stored(path)
+    if not values and os.path.exists(path) and os.path.getsize(path):
+        raise WriteFailed(f"{path} can't be read as JSON, so it was left alone", "Mend the file, or remove it.")
+    version = values.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
+    return values
 
 
 def _replace(path: str, values: dict[str, object]) -> None:

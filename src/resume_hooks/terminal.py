@@ -1,104 +1,129 @@
-"""The user's terminal: found above a hook that has none, and asked to set the clipboard (OSC 52).
+"""The user's terminal, found above a process that has none, and OSC 52, which asks it to fill its clipboard.
 
-Standard library, Python 3.9. Only a character device that belongs to this user is ever written to.
+Invariant: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline.
+Standard library, Python 3.9.
 """
 
 from __future__ import annotations
 
 import base64
 import os
+import re
 import select
 import stat
 import time
 from collections.abc import Mapping
-from typing import Optional
 
 from resume_hooks.processes import ancestors
 
-MAX_ENCODED = 74_994
-"""Bytes of base64 that terminals commonly accept in one OSC 52."""
+MAX_BASE64 = 74_994
+"""Bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)."""
 
-SCREEN_CHUNK = 700
-"""Bytes that GNU screen passes through in one string (its limit is 768)."""
+SCREEN_CHUNK = 768
+"""Bytes that GNU screen passes through at once, the wrapping included."""
 
-WRITE_LIMIT = 0.5
-"""Seconds that a terminal may take to accept the sequence."""
+PTY_MAJORS = range(136, 144)
+"""Linux device numbers of pseudo-terminals, 256 terminals each."""
 
-_PTS_MAJORS = range(136, 144)
+_TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
+_DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
+
+
+def terminal_device(pid: int | None = None) -> str | None:
+    """Find the terminal of the nearest process above ``pid`` (default: this one) that has one: its path.
+
+    A hook has no terminal itself. None where that terminal is not this user's, or is a Linux text console, which has
+    no clipboard (and is what stands above a desktop's own programs).
+    """
+    for process in ancestors(pid):
+        path = device_path(process.tty)
+        if path is not None:
+            return path if _is_ours(path) and not _TEXT_CONSOLE.fullmatch(path) else None
+    return None
+
+
+def device_path(tty: str) -> str | None:
+    """The file of a terminal, named by a device number (Linux) or as ``ps`` does (``ttys003``, ``pts/3``, ``??``)."""
+    if tty.lstrip("-").isdigit():
+        return _path_of_number(int(tty))
+    path = os.path.join("/dev", tty)
+    return path if _DEVICE.fullmatch(path) else None
+
+
+def _path_of_number(number: int) -> str | None:
+    """Linux packs 12 bits of major number between the lower 8 and the upper 12 bits of the minor."""
+    if number <= 0:
+        return None
+    major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+    if major in PTY_MAJORS:
+        return f"/dev/pts/{minor + (major - PTY_MAJORS[0]) * 256}"
+    try:
+        return "/dev/" + os.path.basename(os.readlink(f"/sys/dev/char/{major}:{minor}"))
+    except OSError:
+        return None
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        return _is_our_device(os.lstat(path))
+    except OSError:
+        return False
+
+
+def _is_our_device(found: os.stat_result) -> bool:
+    return stat.S_ISCHR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def osc52(text: str, environ: Mapping[str, str]) -> bytes:
-    """The sequence that sets the clipboard, wrapped for the multiplexer in between; empty where it is too long."""
-    encoded = base64.b64encode(text.encode("utf-8", "replace"))
-    if len(encoded) > MAX_ENCODED:
+    """Build the sequence that puts ``text`` on the terminal's clipboard, wrapped as tmux and screen need it.
+
+    ``b""`` where it can't be done: no text, too long a one, or a terminal known to have no clipboard. ValueError for
+    lone surrogates.
+    """
+    payload = base64.b64encode(text.encode("utf-8"))
+    kind = environ.get("TERM", "")
+    if not payload or len(payload) > MAX_BASE64 or kind in {"dumb", "linux"}:
         return b""
-    sequence = b"\x1b]52;c;" + encoded + b"\x07"
-    if environ.get("TMUX"):
-        # The first form is taken with `set-clipboard on`, the second handed through with `allow-passthrough on`.
-        return sequence + b"\x1bPtmux;" + sequence.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
+    plain = b"\x1b]52;c;" + payload + b"\x07"
+    if environ.get("TMUX") or kind.startswith("tmux"):
+        # tmux takes the first with set-clipboard on, the second with allow-passthrough on, and drops the other.
+        return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
-        pieces = [sequence[i : i + SCREEN_CHUNK] for i in range(0, len(sequence), SCREEN_CHUNK)]
-        return b"".join(b"\x1bP" + piece + b"\x1b\\" for piece in pieces)
-    return sequence
+        return _through_screen(plain)
+    if kind.startswith("screen"):
+        # Beyond ssh this may be tmux or screen; each drops what is meant for the other.
+        return plain + _through_screen(plain)
+    return plain
 
 
-def send(text: str, environ: Mapping[str, str]) -> bool:
-    """Write the sequence to the user's terminal; true where all of it was taken, which proves no more than that."""
-    sequence = osc52(text, environ)
-    device = terminal_device() if sequence else None
-    if device is None:
-        return False
+def _through_screen(sequence: bytes) -> bytes:
+    room = SCREEN_CHUNK - len(b"\x1bP\x1b\\")
+    chunks = (sequence[start : start + room] for start in range(0, len(sequence), room))
+    return b"".join(b"\x1bP" + chunk + b"\x1b\\" for chunk in chunks)
+
+
+def send(sequence: bytes, device: str, deadline: float) -> bool:
+    """Write ``sequence`` to a terminal; False when that can't be, or not all of it by ``deadline`` (monotonic)."""
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        return _write_all(descriptor, sequence)
+        ours = os.isatty(descriptor) and _is_our_device(os.fstat(descriptor))
+        return ours and _write(descriptor, sequence, deadline)
+    except OSError:
+        return False
     finally:
         os.close(descriptor)
 
 
-def terminal_device(pid: Optional[int] = None) -> Optional[str]:
-    """The terminal of the nearest process above ``pid`` (default: this one) that has one, if it is this user's."""
-    for process in ancestors(pid):
-        device = _device(process.tty)
-        if device is not None:
-            return device if _is_ours(device) else None
-    return None
-
-
-def _device(tty: str) -> Optional[str]:
-    """The device file of a terminal: ``tty`` is Linux's device number, or the name that ``ps`` prints."""
-    if not tty.lstrip("-").isdigit():
-        return None if tty.startswith(("?", "-")) else "/dev/" + tty
-    number = int(tty)
-    if number <= 0:
-        return None
-    major = (number >> 8) & 0xFFF
-    minor = (number & 0xFF) | ((number >> 12) & 0xFFF00)
-    if major in _PTS_MAJORS:
-        return f"/dev/pts/{minor + (major - _PTS_MAJORS.start) * 256}"
-    return f"/dev/tty{minor}" if major == 4 and minor < 64 else None
-
-
-def _is_ours(device: str) -> bool:
-    try:
-        status = os.lstat(device)
-    except OSError:
-        return False
-    return stat.S_ISCHR(status.st_mode) and status.st_uid in (os.geteuid(), os.getuid())
-
-
-def _write_all(descriptor: int, data: bytes) -> bool:
-    end = time.monotonic() + WRITE_LIMIT
-    while data:
-        left = end - time.monotonic()
-        if left <= 0 or not select.select([], [descriptor], [], left)[1]:
+def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
+    """Write all at once where the terminal keeps up: the client draws there too, and may come between two writes."""
+    while sequence:
+        if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
             return False
         try:
-            data = data[os.write(descriptor, data) :]
+            sequence = sequence[os.write(descriptor, sequence) :]
         except BlockingIOError:
-            continue  # full since it was asked; the limit ends the waiting
-        except OSError:
-            return False
+            time.sleep(0.005)  # writable by select's word, but full to the last byte
     return True

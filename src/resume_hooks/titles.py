@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from resume_hooks.glance import REACH, TITLE_LENGTH, one_line
-from resume_hooks.store import sessions_in
+from resume_hooks.store import SessionFile, sessions_in
 
-_MARK = b'{"continue_metadata"', b'{"trim_metadata"'
+MAX_DIGITS = 4
+"""Digits of a counter; a title with more is somebody's own."""
+
+_SUFFIX = re.compile(r"(?: · [a-z-]+ \d+)+\Z")
 
 
 def child_title(root_title: str, kind: str, folder: str) -> str:
     """``<root title> · handoff 2``: at most 80 characters, and the first counter that no session there has."""
-    suffix_room = len(f" · {kind} 1000")
+    suffix_room = len(f" · {kind} ") + MAX_DIGITS
     stem = f"{one_line(root_title, TITLE_LENGTH - suffix_room)} · {kind} "
     taken = _counters(folder, f'"customTitle":{json.dumps(stem, ensure_ascii=False)}'.encode("utf-8", "replace")[:-1])
     return f"{stem}{max(taken, default=0) + 1}"
 
 
+def root_of(title: str) -> str:
+    """The root's title as the title of a derived session tells it: what stands before kind and counter."""
+    return _SUFFIX.sub("", title) or title
+
+
 def _counters(folder: str, marker: bytes) -> set[int]:
-    """The numbers after ``marker`` in the derived sessions of a folder; of others only the first bytes are read."""
+    """The numbers after ``marker`` in the last titles of a folder's sessions.
+
+    All of them are asked: the client gives a title on when it clears or branches a session.
+    """
     taken = set()
     for session in sessions_in(folder):
-        try:
-            with open(session.path, "rb") as stream:
-                if not stream.read(len(_MARK[0])).startswith(_MARK):
-                    continue
-                stream.seek(-min(session.size, REACH), os.SEEK_END)
-                tail = stream.read()
-        except OSError:
-            continue  # gone since the folder was listed: its name is free
+        tail = _tail(session)
         start = tail.rfind(marker)
         digits = tail[start + len(marker) :].split(b'"', 1)[0] if start >= 0 else b""
-        if digits.isdigit():
+        if digits.isdigit() and len(digits) <= MAX_DIGITS:
             taken.add(int(digits))
     return taken
+
+
+def _tail(session: SessionFile) -> bytes:
+    """The end of a file, by the fewest calls: a folder may hold thousands."""
+    try:
+        descriptor = os.open(session.path, os.O_RDONLY)
+    except OSError:
+        return b""  # gone since the folder was listed: its name is free
+    try:
+        return os.pread(descriptor, REACH, max(0, session.size - REACH))
+    finally:
+        os.close(descriptor)

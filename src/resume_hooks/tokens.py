@@ -6,11 +6,11 @@ Contents before the last compaction count as nothing, since they are never sent 
 
 from __future__ import annotations
 
-import mmap
 from typing import NamedTuple
 
-from resume_hooks.chain import Node
-from resume_hooks.transcript import scan
+from resume_hooks.chain import Node, live_chain
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.transcript import Transcript, scan
 
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
@@ -22,6 +22,12 @@ RESERVED_OUTPUT = 33_000
 
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
+
+
+SEARCHED_BYTES = 1024 * 1024
+"""Bytes that a search through a whole file holds at a time."""
+
+_HINT = b'"last-prompt"'
 
 
 class Context(NamedTuple):
@@ -44,11 +50,22 @@ class Context(NamedTuple):
 
 def context_of(chain: list[Node], window: int = 0) -> Context:
     """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
-    for node in reversed(chain):
-        if node.context_tokens:
-            return Context(node.context_tokens, window or window_for(node.context_tokens), measured=True)
+    node = _last_measured(chain)
+    if node is not None:
+        return Context(node.context_tokens, window or window_for(node.context_tokens), measured=True)
     estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
     return Context(estimate, window or window_for(estimate), measured=False)
+
+
+def _last_measured(chain: list[Node]) -> Node | None:
+    """The last answer that was counted since the compaction; kept messages carry the counts from before it."""
+    floor = chain[0].number if chain and chain[0].boundary else -1
+    counted = [node for node in chain if node.context_tokens and node.number > floor]
+    if not counted:
+        return None
+    # Of an answer in several records the one that was written last; the others may have come back from farther up.
+    answer = counted[-1].message_id
+    return max((node for node in counted if node.message_id == answer), key=lambda node: node.number)
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -76,17 +93,53 @@ def recent_context(path: str, window: int = 0) -> Context:
     """
     for reach in TAIL_REACHES:
         tail = scan(path, reach)
-        if not tail.leaf_hints and _hinted(path):
-            continue
-        if tail.leaf_hints and tail.leaf_hints[-1] not in {node.uuid for node in tail.nodes}:
-            continue
-        found = context_of(tail.chain, window)
-        if found.measured:
-            return found
+        if tail.whole:
+            return context_of(tail.chain, window)
+        if _chooses_alike(tail):
+            found = _last_measured(_certain_chain(tail))
+            if found is not None and found.number > _last_boundary(tail):
+                return Context(found.context_tokens, window or window_for(found.context_tokens), measured=True)
     return context_of(scan(path).chain, window)
+
+
+def _chooses_alike(tail: Transcript) -> bool:
+    """Whether the records of a file's end point at the same branch as those of the whole file."""
+    known = {node.uuid for node in tail.nodes}
+    for node in tail.nodes:
+        if node.segment and not known.issuperset(node.segment.uuids or (node.segment.head, node.segment.tail)):
+            return False  # kept messages lie farther up
+    if tail.checkpoint.uuid:
+        return tail.checkpoint.uuid in known
+    if tail.checkpoint.hinted:
+        return True
+    rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
+    if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
+        return False  # written out of order, where without a hint time decides
+    return _last_boundary(tail) >= 0 or not _hinted(tail.path)
+
+
+def _certain_chain(tail: Transcript) -> list[Node]:
+    """The end of the live chain, as far as the end of the file tells it; empty where it doesn't."""
+    chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
+    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != "progress"]
+    # A branch that is not the last one may stand back where a compaction farther up kept messages.
+    told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
+    return chain if told else []
+
+
+def _last_boundary(tail: Transcript) -> int:
+    return max((node.number for node in tail.nodes if node.boundary), default=-1)
 
 
 def _hinted(path: str) -> bool:
     """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
-    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        return view.rfind(b'"last-prompt"') >= 0
+    try:
+        with open(path, "rb") as stream:
+            before = b""
+            while piece := stream.read(SEARCHED_BYTES):
+                if _HINT in before + piece[: len(_HINT)] or _HINT in piece:
+                    return True
+                before = piece[-len(_HINT) :]
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    return False

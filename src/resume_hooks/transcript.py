@@ -10,10 +10,11 @@ import os
 from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks import clock, records
-from resume_hooks.chain import Node, Segment, live_chain
+from resume_hooks import records
+from resume_hooks.chain import Checkpoint, Node, live_chain
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.lines import Line, read_lines, read_tail
+from resume_hooks.node_reader import node_of
 
 
 class Turn(NamedTuple):
@@ -24,23 +25,27 @@ class Turn(NamedTuple):
 
 
 class Transcript:
-    """One scanned file. ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside)."""
+    """One scanned file, or its end where not ``whole``; ``size`` is the file's own, in bytes.
+
+    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside).
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.nodes: list[Node] = []
-        self.leaf_hints: list[str] = []
+        self.checkpoint = Checkpoint()
         self.bad_lines: list[int] = []
         self.bookkeeping: dict[str, int] = {}
         self.models: dict[str, int] = {}
         self.line_count = 0
         self.torn = False
         self.size = 0
+        self.whole = True
 
     @cached_property
     def chain(self) -> list[Node]:
         """What the client would load on resume, oldest first."""
-        return live_chain(self.nodes, self.leaf_hints)
+        return live_chain(self.nodes, self.checkpoint, self.size)
 
     @cached_property
     def turns(self) -> list[Turn]:
@@ -64,7 +69,7 @@ class Transcript:
         except OSError as error:
             raise SessionNotFound(f"{self.path} can't be read: {error.strerror}") from error
         record = records.parse(Line(node.number, node.offset, raw).body)
-        if record is None or records.string(record, "uuid") != node.uuid:
+        if record is None or node.uuid not in {record.get("uuid"), record.get("sentAsUuid")}:
             raise SessionNotFound(f"{self.path} changed while it was read", "Run the command again.")
         return record
 
@@ -79,7 +84,8 @@ def scan(path: str, reach: int = 0) -> Transcript:
     gc.disable()  # thousands of short-lived trees without cycles: collecting them costs a third of the scan
     try:
         with open(path, "rb") as stream:
-            for line in read_tail(stream, reach) if reach else read_lines(stream):
+            transcript.whole = not 0 < reach < os.fstat(stream.fileno()).st_size
+            for line in read_lines(stream) if transcript.whole else read_tail(stream, reach):
                 _take(transcript, line)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
@@ -93,22 +99,32 @@ def _take(transcript: Transcript, line: Line) -> None:
     transcript.line_count = line.number + 1
     transcript.size = line.offset + len(line.raw)
     transcript.torn = line.torn
-    record = records.parse(line.body)
+    record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would cost a tenth of the scan
     if record is None:
         if line.raw.strip():
             transcript.bad_lines.append(line.number)
         return
-    refuse_foreign(record, transcript.path)
     kind = records.kind(record)
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
-        node = node_of(record, line)
-        transcript.nodes.append(node)
-        if node.context_tokens and (model := records.model(record)):
-            transcript.models[model] = transcript.models.get(model, 0) + 1
+        _link(transcript, node_of(record, line), record)
         return
+    refuse_foreign(record, transcript.path)
     transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
-    if kind == "last-prompt" and (leaf := records.string(record, "leafUuid")):
-        transcript.leaf_hints.append(leaf)
+    if kind == "last-prompt" and "leafUuid" in record:
+        transcript.checkpoint.point(
+            records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True
+        )
+
+
+def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
+    sent_as = record.get("sentAsUuid")
+    if sent_as and isinstance(sent_as, str) and all(known.uuid != sent_as for known in transcript.nodes):
+        node.uuid = sent_as  # a queued prompt: its answer hangs on the id that it was sent under
+    transcript.nodes.append(node)
+    if not node.broken and node.kind != "progress":
+        transcript.checkpoint.pass_record(node)
+    if node.context_tokens and (model := records.model(record)):
+        transcript.models[model] = transcript.models.get(model, 0) + 1
 
 
 def refuse_foreign(record: records.Record, path: str) -> None:
@@ -118,42 +134,3 @@ def refuse_foreign(record: records.Record, path: str) -> None:
             f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
             "Only sessions of Claude Code can be read.",
         )
-
-
-def node_of(record: records.Record, line: Line) -> Node:
-    """What the chain needs of a record."""
-    parent = record.get("parentUuid")
-    node = Node(record["uuid"], parent if isinstance(parent, str) and parent else None, records.kind(record))
-    node.number, node.offset, node.length = line.number, line.offset, len(line.raw)
-    node.subtype = records.string(record, "subtype")
-    node.sidechain = bool(record.get("isSidechain"))
-    node.summary = bool(record.get("isCompactSummary"))
-    moment = clock.parse(record.get("timestamp"))
-    node.time_ms = round(moment.timestamp() * 1000) if moment else None
-    if node.kind == "progress":
-        return node
-    node.characters = records.characters(record)
-    if node.kind == "assistant":
-        node.message_id = records.string(records.message(record), "id")
-        node.context_tokens = records.context_tokens(record)
-        node.calls = tuple(records.call_ids(record))
-    elif node.kind == "user":
-        node.prompt = records.is_prompt(record)
-        node.results = tuple(records.result_ids(record))
-    elif node.boundary:
-        node.segment = _segment(record.get("compactMetadata"))
-    return node
-
-
-def _segment(metadata: object) -> Segment | None:
-    if not isinstance(metadata, dict):
-        return None
-    listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    listed = listed if isinstance(listed, dict) else {}
-    walked = walked if isinstance(walked, dict) else {}
-    uuids = listed.get("uuids")
-    order = tuple(u for u in uuids if isinstance(u, str)) if isinstance(uuids, list) else ()
-    anchor = records.string(walked, "anchorUuid") or records.string(listed, "anchorUuid")
-    head = records.string(walked, "headUuid") or (order[0] if order else "")
-    tail = records.string(walked, "tailUuid") or (order[-1] if order else "")
-    return Segment(anchor, head, tail, order) if anchor and head and tail else None

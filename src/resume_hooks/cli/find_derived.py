@@ -11,6 +11,9 @@ from resume_hooks.cli.lineage import line, row_data
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.lineage import Descendant, Family
 
+WIDEST_LABEL = 160
+"""Columns of a title of wide letters and its kind."""
+
 
 @click.command("find-derived")
 @locator_argument
@@ -47,5 +50,7 @@ def _tree(root_id: str, found: list[Descendant]) -> str:
         label = Text(f"{child.row.title} · {child.row.kind}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     out = io.StringIO()
-    Console(file=out, width=100, no_color=True).print(branches[root_id])
+    # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its parent.
+    width = WIDEST_LABEL + 4 * len(found)
+    Console(file=out, width=width, no_color=True).print(branches[root_id])
     return out.getvalue().rstrip("\n")

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.output import dry_run_option, emit, json_option
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.plugin_files import MARKETPLACE, NAME, plugin_folder
+from resume_hooks.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
 
 LIMIT = 120
 """Seconds that one command of the client may take."""
@@ -34,6 +34,8 @@ def command(dry_run: bool, as_json: bool) -> None:
         ["claude", "plugin", "marketplace", "add", folder],
         ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
     ]
+    if not dry_run:
+        assemble(folder)
     ran = not dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {"plugin": folder, "commands": lines, "ran": ran, "stays": []}

@@ -48,7 +48,7 @@ def line(row: Ancestor) -> str:
     """One row: title, how derived, then id, dates, size and file."""
     if row.status == "missing":
         named = f"\n   {row.session_file}" if row.session_file else ""
-        return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id}{named}"
+        return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
     how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     return f"{row.title} · {how}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"

@@ -6,15 +6,15 @@ Verbs are loaded when they are called, so that ``lineage`` does not pay for what
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
 
 import click
-import orjson
 
 from resume_hooks import __version__, clock
-from resume_hooks.cli.output import failure
+from resume_hooks.cli.output import failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, UsageError
 from resume_hooks.paths import private_folder, state_home
 
@@ -72,15 +72,21 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a title in a script that the terminal's encoding lacks
     sys.exit(run(given))
 
 
 def run(arguments: list[str]) -> int:
     """Run the command line and return its exit code: 0 done, 1 failed, 2 usage, 3 a bug, 130 interrupted."""
+    if not arguments:
+        arguments = ["--help"]
     as_json = "--json" in arguments
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        code = cli.main(arguments, prog_name="resume-hooks", standalone_mode=False)
+        colour = False if os.environ.get("NO_COLOR") else None  # None: as the terminal has it
+        code = cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -89,9 +95,7 @@ def run(arguments: list[str]) -> int:
         )
     except ResumeHooksError as error:
         return _fail(verb, error, as_json)
-    except BrokenPipeError:
-        # The reader has gone (| head): what is still buffered must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # click's answer to a reader that has gone (| head); it got all that it wanted
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -104,13 +108,13 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     candidates = error.candidates if isinstance(error, AmbiguousLocator) else None
     if as_json:
         document = failure(verb, error.code, error.message, error.remedy, candidates)
-        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        print_document(document)
         return error.exit_code
-    click.echo(f"resume-hooks: {error.message}", err=True)
+    say(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
-        click.echo(f"  {candidate['session_id']}  {candidate['ended']}  {candidate['title']}", err=True)
+        say(f"  {candidate['session_id']}  {candidate['ended']}  {candidate['title']}", err=True)
     if error.remedy:
-        click.echo(f"  {error.remedy}", err=True)
+        say(f"  {error.remedy}", err=True)
     return error.exit_code
 
 
@@ -121,9 +125,9 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
         f"Nothing of yours was changed by it. The trace is in {where}." if where else "The trace could not be kept."
     )
     if as_json:
-        click.echo(orjson.dumps(failure(verb, "bug", message, remedy), option=orjson.OPT_INDENT_2))
+        print_document(failure(verb, "bug", message, remedy))
     else:
-        click.echo(f"resume-hooks: {message}\n  {remedy}", err=True)
+        say(f"resume-hooks: {message}\n  {remedy}", err=True)
     return BUG
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,11 @@ import click
 import orjson
 
 from resume_hooks import store
+from resume_hooks.errors import UsageError
+from resume_hooks.plain import encodable_all, plain
 
 SCHEMA = 1
+_STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 locator_argument = click.argument("locator", required=False)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
@@ -23,11 +27,22 @@ def emit(
 ) -> None:
     """Print a verb's answer; warnings go to the document, or to stderr."""
     if as_json:
-        click.echo(orjson.dumps(success(verb, data, warnings), option=orjson.OPT_INDENT_2))
+        print_document(success(verb, data, warnings))
         return
-    click.echo(text())
+    say(text())
     for warning in warnings:
-        click.echo(f"note: {warning}", err=True)
+        say(f"note: {warning}", err=True)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text for people: of controls only line feeds, tabs and our own few styles reach the terminal."""
+    pieces = enumerate(_STYLE.split(text))  # every second one is a style
+    click.echo("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print one JSON document. Lone surrogates of hostile input, which JSON can't hold, become question marks."""
+    click.echo(orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2))
 
 
 def success(verb: str, data: dict[str, Any], warnings: Sequence[str] = ()) -> dict[str, Any]:
@@ -39,7 +54,7 @@ def success(verb: str, data: dict[str, Any], warnings: Sequence[str] = ()) -> di
         "schema": SCHEMA,
         "verb": verb,
         "ok": True,
-        "data": checked(verb, data),
+        "data": checked(verb, encodable_all(data)),  # pydantic refuses lone surrogates
         "warnings": list(warnings),
     }
 
@@ -56,7 +71,11 @@ def failure(
 
 def located(locator: str | None) -> store.SessionFile:
     """The session that a locator names, seen from the current folder."""
-    return store.resolve(locator, os.getcwd(), os.environ)
+    try:
+        here = os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
+    return store.resolve(locator, here, os.environ)
 
 
 def table(pairs: Sequence[tuple[str, object]]) -> str:

@@ -61,7 +61,14 @@ def carry_out(
 ) -> None:
     """Plan a child, write it unless this is a dry run, print the receipt, and start the client where asked."""
     client = _client() if start and not dry_run else ""
+    if client and output_dir is not None:
+        raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
     decided = quick_rollover.plan(parent, os.environ, kind=kind, next_step=next_step, output_dir=output_dir)
+    if client and not os.path.isdir(decided.setting.cwd):
+        raise ResumeHooksError(
+            f"{decided.setting.cwd} is gone, so the client can't be started there and nothing was made",
+            "Leave --start out.",
+        )
     receipt = quick_rollover.receipt(decided, written=False) if dry_run else quick_rollover.write(decided, os.environ)
     emit(kind, receipt.data(), lambda: _render(receipt), as_json=as_json, warnings=receipt.warnings)
     if client:

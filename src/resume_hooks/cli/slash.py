@@ -9,8 +9,9 @@ import sys
 
 import click
 
-from resume_hooks.events.prompt import answer
+from resume_hooks.events.prompt import card
 from resume_hooks.events.triggers import recognise
+from resume_hooks.plain import plain
 
 
 @click.command("slash", hidden=True)
@@ -18,8 +19,9 @@ from resume_hooks.events.triggers import recognise
 @click.argument("session_id")
 def command(verb: str, session_id: str) -> None:
     """Answer a slash command of the plugin for SESSION_ID; its text is read from stdin."""
-    text = sys.stdin.read().strip()
-    trigger = recognise(f">{verb} {text}".strip()) or recognise(f">{verb}")
-    if trigger is None:
+    trigger = recognise(f">{verb}")
+    if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{verb}'")
-    click.echo(answer(trigger._replace(slash=True, pasted=False), {"session_id": session_id}))
+    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    shown = card(trigger._replace(text=text, slash=True), {"session_id": session_id})
+    click.echo(plain(shown) or f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")

@@ -10,17 +10,16 @@ from typing import NamedTuple
 
 from resume_hooks import quick_rollover, store
 from resume_hooks.clipboard import Copied
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.events import cards
 from resume_hooks.events.plain_cards import session_card
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Family
-from resume_hooks.receipt import Receipt
 from resume_hooks.tokens import recent_context
 
 LIMIT = 3.0
-"""Seconds that reading and writing may take; the clipboard has its own two."""
+"""Seconds that reading may take; the clipboard has its own two."""
 
 
 class TimeLimit(ResumeHooksError):
@@ -52,25 +51,15 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
 
 def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
-    receipt = _hand_off_in_time(parent, trigger.text)
+    with _time_limit():
+        decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text)
+    # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
+    receipt = quick_rollover.write(decided, os.environ)
 
     def card(copied: Copied) -> str:
         return cards.handoff_card(receipt, copied, trigger.text, slash=trigger.slash)
 
     return Answer(receipt.in_client, card)
-
-
-def _hand_off_in_time(parent: store.SessionFile, next_step: str) -> Receipt:
-    decided: quick_rollover.RolloverPlan | None = None
-    try:
-        with _time_limit():
-            decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=next_step)
-            return quick_rollover.write(decided, os.environ)
-    except TimeLimit:
-        # The name is given only to a checked file: if it is there, the child is whole, however late.
-        if decided is None or not os.path.exists(decided.path):
-            raise
-        return quick_rollover.receipt(decided, written=True)
 
 
 def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
@@ -86,10 +75,11 @@ def _lineage(path: str) -> Answer:
 
 
 def _without_transcript(trigger: Trigger, session_id: str) -> Answer:
-    if trigger.verb == "resume":
-        return Answer(session_id, lambda copied: session_card(session_id, copied))
-    what = "nothing to hand off" if trigger.verb == "handoff" else "no ancestors to show"
-    return Answer("", lambda _: f"resume-hooks: {what}, this session has no transcript yet.")
+    if trigger.verb == "handoff":
+        raise NothingToHandOff("There is nothing to hand off: this session has no transcript yet")
+    if trigger.verb == "lineage":
+        raise SessionNotFound("There are no ancestors to show: this session has no transcript yet")
+    return Answer(session_id, lambda copied: session_card(session_id, copied, trigger.text))
 
 
 @contextlib.contextmanager

@@ -1,10 +1,10 @@
-"""The texts that triggers show. Each ends in its most useful line of at most 40 columns: a busy client shows no more."""
+"""The texts that triggers show. Each ends in its useful line of at most 40 columns: a busy client shows no more."""
 
 from __future__ import annotations
 
 from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
-from resume_hooks.events.plain_cards import id_line
+from resume_hooks.events.plain_cards import id_line, offer
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Ancestor
 from resume_hooks.lineage_block import size_text
@@ -34,15 +34,14 @@ def resume_card(glance: Glance, session_id: str, folder: str, context: Context, 
         f"  this session in a shell            {resume_command(folder, session_id)}",
         "  its ancestors                      /resume-hooks:lineage",
     ]
-    if text:
-        lines += ["", "  Your text was not sent. To hand off with it as the next step:", f"  >handoff {text}"]
-    return "\n".join([*lines, "", id_line(copied)])
+    return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
 
 
 def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool) -> str:
     """``>handoff``: the child, what it holds, and the two ways into it."""
+    # Beside a working model, client 2.1.329 shows 40 columns: of the last line, or of the first where one is wide.
     lines = [
-        f"resume-hooks · handed off, {copied.sentence(receipt.in_client)}",
+        f"handed off{'' if slash else ' · Ctrl+C once, paste'} · {copied.sentence(receipt.in_client)}",
         "",
         f"  {receipt.title}",
         f"  {receipt.tokens_before:,} tokens here, about {receipt.tokens_after:,} there; this session stays as it is",
@@ -62,9 +61,10 @@ def lineage_card(rows: list[Ancestor]) -> str:
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})", ""]
     for number, row in enumerate(rows, 1):
         here = " · this session" if number == count else ""
-        lines.append(f"  {number}. {row.title[:ROW] or '(file gone)'} · {row.derivation_type}{here}")
+        name = "(file gone)" if row.status == "missing" else row.title[:ROW]
+        lines.append(f"  {number}. {name} · {row.derivation_type}{here}")
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
-        lines.append(f"     {row.session_id}{dates}")
+        lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
     return "\n".join([*lines, "", "/resume <id> opens one of them."])
 
 

@@ -35,9 +35,9 @@ def answer(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return PASTED
     if trigger.verb == "help":
-        return f"{HELP}\n\n{engine_state()}"
+        return f"{engine_state()}\n\n{HELP}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
-        card = session_card(session_id, copy(session_id))
+        card = session_card(session_id, copy(session_id), trigger.text)
         return f"{engine_state()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
     return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\nTry again in a minute."
@@ -57,11 +57,13 @@ def _installer_state() -> Dict[str, Any]:
     try:
         with open(os.path.join(os.environ["CLAUDE_PLUGIN_DATA"], "install.json"), encoding="utf-8") as stream:
             state = json.load(stream)
-    except (KeyError, OSError, ValueError):
+    except (KeyError, OSError, ValueError, RecursionError):
         return {}
     return state if isinstance(state, dict) else {}
 
 
 def _since(started: object) -> str:
     """``, for 12 s so far``, from the epoch time at which the installer began."""
-    return f", for {max(0, round(time.time() - started))} s so far" if isinstance(started, (int, float)) else ""
+    if not isinstance(started, (int, float)) or not 0 < started < time.time():
+        return ""
+    return f", for {round(time.time() - started)} s so far"

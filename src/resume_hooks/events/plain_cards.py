@@ -17,19 +17,25 @@ HELP = """resume-hooks: type these at the very start of a prompt; they cost no t
   /resume-hooks:help                  or  >help
 
 In a shell: resume-hooks --help
-A space before > sends it as a plain prompt."""
+A space before > sends a plain prompt."""
 
 PASTED = """resume-hooks: nothing was made. The command was pasted over text left in the input box.
 
 Press Ctrl+C once, then paste again."""
 
 
-def session_card(session_id: str, copied: Copied) -> str:
-    """``>session``: the id, and whether it was copied."""
-    return f"resume-hooks · {copied.sentence('session id')}\n\n  {session_id}\n\n{id_line(copied)}"
+def session_card(session_id: str, copied: Copied, text: str = "") -> str:
+    """``>session``: the id, and whether it was copied; ``text`` is what was typed after ``>resume``."""
+    said = f"resume-hooks · {copied.sentence('session id')}\n\n  {session_id}"
+    return f"{said}{offer(text)}\n\n{id_line(copied)}"
+
+
+def offer(text: str) -> str:
+    """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
+    return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  >handoff {text}" if text else ""
 
 
 def id_line(copied: Copied) -> str:
     """The last line of a card that copied an id."""
-    lines = {"copied": "ID copied.", "sent": "ID sent to your terminal, unconfirmed."}
+    lines = {"copied": "ID copied.", "sent": "ID sent, unconfirmed."}
     return lines.get(copied.how, "Not copied: the id is above.")

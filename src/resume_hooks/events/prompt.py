@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.events import reply
 from resume_hooks.events.triggers import Trigger, recognise
 from resume_hooks.paths import find_session, is_session_id
@@ -27,19 +27,28 @@ def main() -> None:
     trigger = recognise(reply.field(event, "prompt")) if event else None
     if event is None or trigger is None or os.environ.get("RESUME_HOOKS_CHILD"):
         return
-    try:
-        reason = answer(trigger, event)
-    except ResumeHooksError as error:
-        reason = f"resume-hooks: {error.message}.\n\n{error.remedy}".rstrip()
-    except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        reason = _bug(error)
+    reason = card(trigger, event)
     if reason:
         sys.stdout.buffer.write(reply.block(reason))
         sys.stdout.buffer.flush()
 
 
+def card(trigger: Trigger, event: dict[str, Any]) -> str:
+    """The text to show for a trigger, whatever happens; ``""`` where it is switched off and the prompt passes."""
+    try:
+        return answer(trigger, event)
+    except ResumeHooksError as error:
+        return _failure(error, trigger.text)
+    except ModuleNotFoundError:  # a venv from before an update lacks a new dependency
+        from resume_hooks.events import fallback  # noqa: PLC0415
+
+        return fallback.answer(trigger, reply.field(event, "session_id"))
+    except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
+        return _bug(error, trigger.text)
+
+
 def answer(trigger: Trigger, event: dict[str, Any]) -> str:
-    """The text to show for a trigger, ``""`` where it is switched off and the prompt passes."""
+    """The text to show for a trigger, ``""`` where it is switched off. Raises ResumeHooksError."""
     chosen = settings.load()
     off = chosen["triggers_off"].value
     if isinstance(off, tuple) and trigger.verb in off:
@@ -50,7 +59,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         return PASTED if trigger.pasted else HELP
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
-        return "resume-hooks: the client named no session, so nothing was done.\n\nSend a prompt first."
+        raise SessionNotFound("The client named no session", "Send a prompt first.")
     from resume_hooks.clipboard import copy  # noqa: PLC0415
 
     way = str(chosen["clipboard"].value)
@@ -65,10 +74,19 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
 
 
-def _bug(error: Exception) -> str:
-    kind = type(error).__name__
+def _failure(error: ResumeHooksError, text: str) -> str:
+    said = f"resume-hooks: {error.message}.\n\n{error.remedy}".rstrip()
+    return f"{said}{_kept(text)}\n\nNothing was changed."
+
+
+def _bug(error: Exception, text: str) -> str:
     return (
-        f"resume-hooks failed and changed nothing you had ({kind}: {error}).\n\n"
+        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(text)}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
         "Then run: resume-hooks doctor"
     )
+
+
+def _kept(text: str) -> str:
+    """The user's words, which a slash command does not leave in the input box."""
+    return f"\n\nYour text: {text}" if text else ""

@@ -1,6 +1,7 @@
 """The reply of a UserPromptSubmit hook: nothing, so that the prompt passes, or a block with a reason to show.
 
-Standard library, Python 3.9.
+Invariant: whatever a card holds, its reason fits the client's cap and can't drive the terminal. Standard library,
+Python 3.9.
 """
 
 from __future__ import annotations
@@ -8,8 +9,15 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Optional
 
+from resume_hooks.plain import plain
+
 MAX_REASON = 9_500
-"""Characters of a reason; the client cuts at 10,000."""
+"""UTF-16 units of a reason; the client cuts its strings at 10,000."""
+
+MAX_LAST = 200
+"""Units of a last line that survives a cut; a longer one is no last line but a text."""
+
+CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
@@ -29,9 +37,24 @@ def field(event: Dict[str, Any], name: str) -> str:
 
 def block(reason: str) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
-    if len(reason) > MAX_REASON:
-        # The last line is the useful one; what is cut comes out of the middle.
-        head, _, last = reason.rpartition("\n")
-        reason = f"{head[: MAX_REASON - len(last) - 8]}\n  ...\n{last}"
     output = {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
-    return json.dumps({"decision": "block", "reason": reason, "hookSpecificOutput": output}).encode()
+    return json.dumps({"decision": "block", "reason": _fit(plain(reason)), "hookSpecificOutput": output}).encode()
+
+
+def _fit(reason: str) -> str:
+    """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
+    if _units(reason) <= MAX_REASON:
+        return reason
+    last = reason[reason.rfind("\n") :] if "\n" in reason else ""
+    if _units(last) > MAX_LAST:
+        last = ""
+    room = MAX_REASON - _units(last) - len(CUT)
+    return f"{_utf16(reason)[: 2 * room].decode('utf-16-le', 'ignore')}{CUT}{last}"
+
+
+def _units(text: str) -> int:
+    return len(_utf16(text)) // 2
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "replace")

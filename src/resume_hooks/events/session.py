@@ -66,13 +66,14 @@ def _take_mark(pid: int) -> Optional[str]:
     """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
     path = _mark_file(pid)
     try:
-        with open(path, encoding="utf-8") as stream:
-            mark = json.load(stream)
-        age = abs(datetime.now(timezone.utc).timestamp() - os.path.getmtime(path))
+        with open(path, "rb") as stream:
+            raw = stream.read(MAX_INPUT)
+            age = abs(datetime.now(timezone.utc).timestamp() - os.fstat(stream.fileno()).st_mtime)
         os.unlink(path)
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
         return None
-    session_id = mark.get("session_id") if isinstance(mark, dict) else None
+    mark = reply.read_event(raw)
+    session_id = mark.get("session_id") if mark else None
     return session_id if is_session_id(session_id) and age <= PAIR_SECONDS else None
 
 

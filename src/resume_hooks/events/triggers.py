@@ -16,6 +16,9 @@ _VERBS = frozenset({"resume", "handoff", *_ALONE})
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _PASTED = re.compile(rf"(?:/resume\s+{_UUID}|/clear)\s*\Z", re.IGNORECASE)
+_PASTED_ALONE = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help)\s*(?:/resume\s+{_UUID}|/clear)\s*\Z", re.IGNORECASE
+)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 
 
@@ -35,10 +38,9 @@ class Trigger(NamedTuple):
 def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash = prompt[:1] == "/"
-    pasted_id = _PASTED_ID.match(prompt)
-    if pasted_id:
+    if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True)
-    if _starts_like_one(prompt) and _PASTED.search(prompt[-120:]):
+    if _is_pasted_over(prompt):
         return Trigger(_verb_of(prompt), "", slash, pasted=True)
     found = _TRIGGER.match(prompt)
     if found is None:
@@ -50,8 +52,15 @@ def recognise(prompt: str) -> Optional[Trigger]:
     return Trigger(verb, text, slash, pasted=False)
 
 
-def _starts_like_one(prompt: str) -> bool:
-    return _verb_of(prompt) in _VERBS
+def _is_pasted_over(prompt: str) -> bool:
+    """Whether a command of ours or ``/clear`` was pasted behind a trigger.
+
+    A trigger that fires only alone is no trigger before other words: ``>help me understand /clear`` passes.
+    """
+    verb = _verb_of(prompt)
+    if verb in _ALONE:
+        return _PASTED_ALONE.match(prompt) is not None
+    return verb in _VERBS and _PASTED.search(prompt[-120:]) is not None
 
 
 def _verb_of(prompt: str) -> str:

@@ -1,0 +1,46 @@
+"""Text that can't drive a terminal: control characters of foreign text never reach a screen.
+
+Titles, folders and branches come from transcripts, which anybody may have written. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)")
+"""Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes."""
+
+_BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Controls, and what reorders or hides text on the screen."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """``text`` with tabs and line feeds as its only controls; other line ends become line feeds.
+
+    Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
+    """
+    lines = _BREAK.sub("\n", _SEQUENCE.sub("", text))
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", lines))
+
+
+def encodable(text: str) -> str:
+    """``text`` unchanged but for lone surrogates, which UTF-8 can't hold: question marks stand for them."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def encodable_all(value: Any) -> Any:
+    """A JSON value with every string in it ``encodable``."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable_all(key): encodable_all(inner) for key, inner in value.items()}
+    return [encodable_all(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def plain_line(text: str) -> str:
+    """``text`` as ``plain`` has it, on one line; runs of spaces stay, since they may belong to a path."""
+    return plain(text).replace("\n", " ").replace("\t", " ")

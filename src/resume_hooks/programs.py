@@ -1,0 +1,134 @@
+"""Runs what may hang: finds programs, and does a piece of work in a process of its own, under a time limit.
+
+Invariant: whatever is started there has none of our pipes, so that our own output ends when we do, and what does not
+end in time is killed. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+
+
+def search_path(env: Mapping[str, str]) -> str:
+    """PATH without its relative folders: a hook runs inside the project, whose files are not trusted.
+
+    Never ``""``, which would mean the current folder again.
+    """
+    folders = env.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if os.path.isabs(folder)) or os.defpath
+
+
+def which(name: str, env: Mapping[str, str]) -> str | None:
+    """Find the file that ``name`` runs, None when it is not installed. shutil.which would cost 6 ms to import."""
+    endings = ("", ".exe") if os.name == "nt" else ("",)
+    for folder in search_path(env).split(os.pathsep):
+        for ending in endings:
+            path = os.path.join(folder, name + ending)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> bytes | None:
+    """Run ``command`` with ``data`` on stdin: its stdout; None when it is absent, fails, or is killed at ``deadline``.
+
+    For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
+    """
+    import subprocess  # noqa: PLC0415 - 9 ms, which a machine without a clipboard need not pay
+
+    path = which(command[0], env)
+    if path is None:
+        return None
+    pipe, null, left = subprocess.PIPE, subprocess.DEVNULL, max(0.0, deadline - time.monotonic())
+    try:
+        with (
+            subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
+                [path, *command[1:]], env=env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
+            ) as process
+        ):
+            try:
+                out, _ = process.communicate(data, timeout=left)
+            except subprocess.TimeoutExpired:
+                _kill_group(process.pid)
+                return None
+    except OSError:
+        return None
+    return out if process.returncode == 0 else None
+
+
+def within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
+    """Do ``work``: what it returns, False if it raises, None if it has not ended by ``deadline`` (time.monotonic).
+
+    It runs in a forked process, in a session of its own, with ``env`` as its environment and /dev/null as its stdin,
+    stdout and stderr; on None that whole process group is killed. Its children may outlive a True or False.
+    """
+    if not hasattr(os, "fork"):
+        return _here(work)
+    ended, held = os.pipe()
+    try:
+        pid = _forked(work, env)
+    except OSError:
+        os.close(ended)
+        return False
+    finally:
+        os.close(held)
+    return _awaited(pid, ended, deadline)
+
+
+def _here(work: Callable[[], bool]) -> bool:
+    """Windows: its clipboard calls are made in this process and limit themselves to half a second."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        return work()
+    return False
+
+
+def _forked(work: Callable[[], bool], env: Mapping[str, str]) -> int:
+    with warnings.catch_warnings():
+        # In a process with threads a fork may hang, which Python 3.12 warns of; here the deadline covers it.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        os.environ.clear()
+        os.environ.update(env, PATH=search_path(env))
+        code = 0 if work() else 1
+    finally:
+        # Whatever was raised ends here: this process must never return into its parent's code.
+        os._exit(code)
+
+
+def _awaited(pid: int, ended: int, deadline: float) -> bool | None:
+    """Wait for the end of the pipe that only the process ``pid`` holds, then for its exit status."""
+    ready = False
+    try:
+        ready = bool(select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0])
+    finally:
+        os.close(ended)
+        if not ready:
+            _kill_group(pid)
+        status = _reaped(pid)
+    return status == 0 if ready else None
+
+
+def _kill_group(pid: int) -> None:
+    for kill in (os.killpg, os.kill):  # the group is there only once the process has made it
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
+
+
+def _reaped(pid: int) -> int:
+    with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the kernel reaps
+        return os.waitpid(pid, 0)[1]
+    return 1
