@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,12 @@ def plugin(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Path]:
+def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """A session that the client itself wrote in one turn, before the plugin was there."""
     done = run_print(every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT])
     assert done.returncode == 0, done.stderr
     api.clear()
-    yield home.project_folder / f"{PARENT}.jsonl"
+    return home.project_folder / f"{PARENT}.jsonl"
 
 
 def test_an_untriggered_prompt_goes_through_unchanged(

@@ -1,0 +1,264 @@
+"""Small builders of records and session files, in the form that the client writes them.
+
+Instants are given as seconds (int or float) after ``EPOCH`` or as ready ISO strings; uuids may be any string.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks.paths import project_key
+
+Record = dict[str, Any]
+
+EPOCH = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+SESSION = "11111111-1111-4111-8111-111111111111"
+CWD = "/home/user/proj"
+VERSION = "2.1.329"
+
+
+class ConfigHome(NamedTuple):
+    """A config home of a test's own; ``environ`` names it for functions that take one."""
+
+    root: Path
+    config: Path
+    environ: dict[str, str]
+
+    def project(self, cwd: str = CWD) -> Path:
+        """The project folder of a working directory, made."""
+        folder = self.config / "projects" / project_key(cwd)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def session_id(number: int) -> str:
+    """A session id that tells its number at sight: 3 gives ``00000003-0000-4000-8000-000000000003``."""
+    return f"{number:08x}-0000-4000-8000-{number:012x}"
+
+
+def instant(ts: float | str) -> str:
+    """The instant ``ts`` seconds after EPOCH as transcripts write it; strings pass as they are."""
+    if isinstance(ts, str):
+        return ts
+    moment = EPOCH + timedelta(seconds=ts)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def chain_record(kind: str, *, uuid: str, parent: str | None, ts: float | str, session_id: str, **extra: Any) -> Record:
+    """A record that is linked by uuid, with the client's envelope; ``extra`` fields are added or replaced."""
+    return {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        "entrypoint": "cli",
+        "cwd": CWD,
+        "sessionId": session_id,
+        "version": VERSION,
+        "gitBranch": "main",
+        "type": kind,
+        "uuid": uuid,
+        "timestamp": instant(ts),
+        **extra,
+    }
+
+
+def user(
+    content: str | list[Record],
+    *,
+    uuid: str,
+    parent: str | None = None,
+    ts: float | str = 0,
+    session_id: str = SESSION,
+    **extra: Any,
+) -> Record:
+    """A user record: a prompt, or blocks."""
+    message = {"role": "user", "content": content}
+    return chain_record("user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra)
+
+
+def assistant(
+    content: str | list[Record],
+    *,
+    uuid: str,
+    parent: str | None = None,
+    ts: float | str = 0,
+    session_id: str = SESSION,
+    message_id: str | None = None,
+    tokens: int | Record = 0,
+    model: str = "claude-opus-4-5",
+    **extra: Any,
+) -> Record:
+    """An assistant record; a string becomes one text block.
+
+    ``tokens`` is what the API counted in all (10 of them output), or a whole usage object; 0 leaves the usage out.
+    ``message_id`` is the record's own unless given: records of one answer share it.
+    """
+    message: Record = {
+        "model": model,
+        "id": message_id or f"msg_{uuid}",
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": content}] if isinstance(content, str) else content,
+        "stop_reason": "end_turn",
+    }
+    if tokens:
+        message["usage"] = tokens if isinstance(tokens, dict) else usage(tokens)
+    return chain_record("assistant", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra)
+
+
+def usage(total: int) -> Record:
+    """A usage object whose counts sum up to ``total`` tokens (10 or more)."""
+    return {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 2,
+        "cache_read_input_tokens": total - 15,
+        "output_tokens": 10,
+    }
+
+
+def call(call_id: str, name: str = "Read", **tool_input: Any) -> Record:
+    """A tool_use block."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": tool_input}
+
+
+def result(call_id: str, content: str | list[Record] = "ok", **extra: Any) -> Record:
+    """A tool_result block."""
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **extra}
+
+
+def tool_use(
+    call_id: str, *, uuid: str, parent: str | None, name: str = "Read", tool_input: Record | None = None, **rest: Any
+) -> Record:
+    """An assistant record that makes one tool call; ``rest`` as for ``assistant``."""
+    return assistant([call(call_id, name, **(tool_input or {}))], uuid=uuid, parent=parent, **rest)
+
+
+def tool_result(
+    call_id: str, content: str | list[Record] = "ok", *, uuid: str, parent: str | None, **rest: Any
+) -> Record:
+    """A user record that answers one tool call; ``rest`` as for ``user``."""
+    return user([result(call_id, content)], uuid=uuid, parent=parent, **rest)
+
+
+def system(
+    subtype: str,
+    *,
+    uuid: str,
+    parent: str | None = None,
+    ts: float | str = 0,
+    session_id: str = SESSION,
+    **extra: Any,
+) -> Record:
+    """A system record."""
+    return chain_record("system", uuid=uuid, parent=parent, ts=ts, session_id=session_id, subtype=subtype, **extra)
+
+
+def progress(*, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION) -> Record:
+    """A progress record of clients 2.1.7 to 2.1.72: part of the links, never of the conversation."""
+    data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
+    return chain_record("progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data)
+
+
+def attachment(
+    rendered: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION, **extra: Any
+) -> Record:
+    """An attachment whose ``rendered`` text is sent with the conversation."""
+    body = {"type": "hook_additional_context", "rendered": rendered}
+    return chain_record(
+        "attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, attachment=body, **extra
+    )
+
+
+def boundary(
+    *,
+    uuid: str,
+    before: str | None = None,
+    ts: float | str = 0,
+    session_id: str = SESSION,
+    parent: str | None = None,
+    segment: Record | None = None,
+    preserved: Record | None = None,
+    **extra: Any,
+) -> Record:
+    """A compact_boundary after the record ``before``; ``segment``/``preserved`` are the metadata of kept messages."""
+    metadata: Record = {"trigger": "auto", "preTokens": 150_000}
+    if segment is not None:
+        metadata["preservedSegment"] = segment
+    if preserved is not None:
+        metadata["preservedMessages"] = preserved
+    return system(
+        "compact_boundary",
+        uuid=uuid,
+        parent=parent,
+        ts=ts,
+        session_id=session_id,
+        logicalParentUuid=before,
+        content="Conversation compacted",
+        compactMetadata=metadata,
+        **extra,
+    )
+
+
+def summary(text: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION) -> Record:
+    """The user record that follows a boundary and carries its summary."""
+    marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+    return user(text, uuid=uuid, parent=parent, ts=ts, session_id=session_id, **marks)
+
+
+def last_prompt(leaf: str, text: str = "go on", session_id: str = SESSION) -> Record:
+    """The bookkeeping record that says which branch is the current one."""
+    return {"type": "last-prompt", "lastPrompt": text, "leafUuid": leaf, "sessionId": session_id}
+
+
+def custom_title(title: str, session_id: str = SESSION) -> Record:
+    """The bookkeeping record of a title that a person gave."""
+    return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
+
+
+def conversation(turns: int, *, session_id: str = SESSION, prefix: str = "r", start: float = 0) -> list[Record]:
+    """A plain chain of prompts and answers: records ``r0``, ``r1``... one second apart, tokens growing."""
+    records: list[Record] = []
+    for number in range(2 * turns):
+        ts, parent = start + number, f"{prefix}{number - 1}" if number else None
+        if number % 2:
+            answer, tokens = f"answer {number}", 1_000 + 100 * number
+            records.append(
+                assistant(answer, uuid=f"{prefix}{number}", parent=parent, ts=ts, session_id=session_id, tokens=tokens)
+            )
+        else:
+            records.append(
+                user(f"prompt {number}", uuid=f"{prefix}{number}", parent=parent, ts=ts, session_id=session_id)
+            )
+    return records
+
+
+def line(record: Record | bytes) -> bytes:
+    """One line without its ending: compact JSON; bytes pass as they are."""
+    return record if isinstance(record, bytes) else orjson.dumps(record)
+
+
+def session_bytes(records: Iterable[Record | bytes]) -> bytes:
+    """A whole file: every record on its line."""
+    return b"".join(line(record) + b"\n" for record in records)
+
+
+def write_session(
+    folder: str | os.PathLike[str],
+    session_id: str,
+    records: Iterable[Record | bytes],
+    *,
+    mtime: float | None = None,
+) -> str:
+    """Write ``<session_id>.jsonl`` into ``folder`` (made where missing) and return its path."""
+    path = Path(folder) / f"{session_id}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(session_bytes(records))
+    if mtime is not None:
+        os.utime(path, (mtime, mtime))
+    return str(path)

@@ -1,0 +1,63 @@
+"""Owns how the command line is run in the tests: in a process and an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from resume_hooks.cli.schema import DATA
+from tests.builders import ConfigHome
+from tests.needs import REPO
+
+Cli = Callable[..., "subprocess.CompletedProcess[bytes]"]
+Document = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def cli(config_home: ConfigHome) -> Cli:
+    """Run ``resume-hooks`` with these words from an empty folder; no client is on PATH, no clipboard is touched."""
+    here = config_home.root / "here"
+    here.mkdir()
+
+    def run(
+        *words: str, environ: dict[str, str] | None = None, stdin: bytes = b"", cwd: object = here
+    ) -> subprocess.CompletedProcess[bytes]:
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(REPO / "src"),
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            **config_home.environ,
+            **(environ or {}),
+        }
+        command = [sys.executable, "-m", "resume_hooks", *words]
+        return subprocess.run(
+            command, input=stdin, env=env, cwd=os.fspath(str(cwd)), capture_output=True, check=False, timeout=60
+        )
+
+    return run
+
+
+@pytest.fixture
+def document(cli: Cli) -> Document:
+    """Run a verb with ``--json``; the one document on stdout, fitting its documented form."""
+
+    def run(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
+        done = cli(verb, *words, "--json", **options)
+        assert (done.returncode, done.stderr) == (code, b"")
+        found = json.loads(done.stdout)
+        assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)
+        if found["ok"]:
+            assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
+            DATA[verb].model_validate(found["data"])
+        else:
+            assert set(found) == {"schema", "verb", "ok", "error"}
+            assert {"code", "message", "remedy"} <= set(found["error"]) <= {"code", "message", "remedy", "candidates"}
+        return dict(found)
+
+    return run

@@ -1,0 +1,46 @@
+"""config: settings with their sources, and setting one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import ConfigHome
+from tests.cli.conftest import Cli, Document
+
+
+def test_every_setting_with_its_source(config_home: ConfigHome, document: Document, cli: Cli) -> None:
+    """Key, value, source, what it does; the file that keeps them."""
+    data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
+    assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
+    told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
+    assert told == {
+        "context_window": (0, "default"),
+        "clipboard": ("none", "environment"),
+        "triggers_off": (["help"], "environment"),
+    }
+    assert b"triggers_off" in cli("config").stdout
+
+
+def test_setting_one(document: Document) -> None:
+    """It is kept, and shown alone."""
+    (row,) = document("config", "context_window", "500000")["data"]["settings"]
+    assert (row["value"], row["source"]) == (500_000, "file")
+    (row,) = document("config", "context_window")["data"]["settings"]
+    assert row["value"] == 500_000
+
+
+@pytest.mark.parametrize("words", [("clipbord",), ("clipbord", "x"), ("clipboard", "x"), ("context_window", "-1")])
+def test_what_is_no_setting_is_usage(document: Document, words: tuple[str, ...]) -> None:
+    """With what would be right."""
+    error = document("config", *words, code=2)["error"]
+    assert error["code"] == "usage"
+    assert error["message"]
+
+
+def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Document) -> None:
+    """Setting a key does not throw away what a person has written."""
+    path = config_home.config / "resume-hooks" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"clipboard": "tmux"')
+    assert document("config", "clipboard", "none", code=1)["error"]["code"] == "write-failed"
+    assert path.read_text() == '{"clipboard": "tmux"'

@@ -1,0 +1,132 @@
+"""lineage, find-original, find-derived, resolve, info: text for people, one documented document for programs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from resume_hooks.links import Link, record_link
+from tests.builders import ConfigHome, conversation, custom_title, session_id, tool_use, write_session
+from tests.cli.conftest import Cli, Document
+
+ONE, TWO, THREE, LOST = (session_id(n) for n in (1, 2, 3, 9))
+
+
+@pytest.fixture
+def family(config_home: ConfigHome) -> ConfigHome:
+    """A lost original, its continuation 1, the trim 2 of that, and 3, which came from 2 by /clear."""
+    folder = config_home.project()
+    for number, first in (
+        (1, [{"continue_metadata": {"parent_session_id": LOST, "parent_file": "/gone/x.jsonl"}}]),
+        (2, [{"trim_metadata": {"parent_file": str(folder / f"{ONE}.jsonl")}}]),
+        (3, []),
+    ):
+        records = conversation(2, session_id=session_id(number), start=100 * number)
+        title = custom_title(f"title {number}", session_id(number))
+        write_session(folder, session_id(number), [*first, *records, title], mtime=1_000_000 + number)
+    record_link(Link(THREE, TWO, "clear", "2026"), config_home.environ)
+    return config_home
+
+
+def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
+    """Oldest first, the gap named; the document's rows hold every documented field."""
+    rows = document("lineage", THREE)["data"]["rows"]
+    assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
+    assert [row["status"] for row in rows] == ["missing", "present", "present", "present"]
+    assert [row["derivation_type"] for row in rows] == ["unknown", "continued", "trimmed", "continued"]
+    assert [row["parent_session_id"] for row in rows] == [None, LOST, ONE, TWO]
+    lines = cli("lineage", THREE).stdout.decode().split("\n")
+    assert lines[:3] == ["1. (file gone)", f"   {LOST}", "   /gone/x.jsonl"]
+    assert lines[3] == "2. title 1 · continued by rollover"
+    assert lines[4].startswith(f"   {ONE} · 2026-01-31 09:31 .. 2026-01-31 09:31 · ")
+    assert lines[6] == "3. title 2 · trimmed by trim"
+    assert lines[9] == "4. title 3 · continued by clear"
+
+
+def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
+    """``--continued`` leaves the trim out and closes the gap."""
+    rows = document("lineage", THREE, "--continued")["data"]["rows"]
+    assert [row["session_id"] for row in rows] == [LOST, ONE, THREE]
+    assert rows[-1]["parent_session_id"] == ONE
+
+
+def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None:
+    """The oldest that is known, also where its file is gone; a session without parents itself."""
+    assert document("find-original", THREE)["data"]["session_id"] == LOST
+    os.unlink(family.project() / f"{TWO}.jsonl")
+    write_session(family.project(), session_id(7), conversation(1))
+    assert document("find-original", session_id(7))["data"]["derivation_type"] == "original"
+    assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0 \xc2\xb7 original\n")
+
+
+def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
+    """Parents before children, however they are linked; a leaf has none."""
+    rows = document("find-derived", ONE)["data"]["rows"]
+    assert [row["session_id"] for row in rows] == [TWO, THREE]
+    assert document("find-derived", THREE)["data"] == {"session_id": THREE, "rows": []}
+    assert cli("find-derived", THREE).stdout.decode() == f"Nothing came from {THREE} yet.\n"
+    assert cli("find-derived", ONE).stdout.startswith(b"title 2 \xc2\xb7 trimmed by trim\n")
+
+
+def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
+    """Who came from whom, by indentation."""
+    lines = cli("find-derived", ONE, "--tree").stdout.decode().split("\n")
+    assert lines[0] == ONE
+    assert lines[1] == "└── title 2 · trim"
+    assert TWO in lines[2]
+    assert lines[3].endswith("└── title 3 · clear")
+    assert lines[3].index("└") > lines[1].index("└")
+
+
+def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
+    """Two hundred generations: every id stands whole on its line."""
+    for number in range(1, 201):
+        first = [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}] if number > 1 else []
+        write_session(config_home.project(), session_id(number), [*first, *conversation(1)])
+    done = cli("find-derived", ONE, "--tree")
+    assert (done.returncode, done.stderr) == (0, b"")
+    for number in range(2, 201):
+        assert session_id(number).encode() in done.stdout
+
+
+def test_resolve(family: ConfigHome, cli: Cli, document: Document) -> None:
+    """By id, prefix, title and path, always the same session."""
+    path = str(family.project() / f"{TWO}.jsonl")
+    for locator in (TWO, TWO.upper(), "00000002", "title 2", path):
+        data = document("resolve", locator)["data"]
+        assert (data["session_id"], data["session_file"], data["title"]) == (TWO, path, "title 2")
+        assert data["size"] == os.path.getsize(path)
+        assert data["ended"] == "1970-01-12T13:46:42.000Z"
+    assert cli("resolve", TWO).stdout.decode() == f"{TWO}\n{path}\n"
+
+
+def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
+    """Counts, tokens, damage."""
+    path = family.project() / f"{THREE}.jsonl"
+    with path.open("ab") as stream:
+        stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
+    data = document("info", THREE)["data"]
+    facts = ("title", "tag", "cwd", "branch", "turns", "records", "live_records", "bad_lines", "torn", "lines")
+    assert [data[name] for name in facts] == ["title 3", "mine", "/home/user/proj", "main", 2, 4, 4, [5], False, 7]
+    assert data["context"]["tokens"] == 1_300
+    assert data["models"] == {"claude-opus-4-5": 2}
+    text = cli("info", THREE).stdout.decode()
+    assert "1,300 tokens, 1 % of 200,000" in text
+    assert "1 unreadable lines" in text
+
+
+def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:
+    """A call without its result is told, and so is a torn last line."""
+    records = [*conversation(1), tool_use("t1", uuid="x", parent="r1", ts=9)]
+    path = write_session(config_home.project(), ONE, records)
+    with open(path, "ab") as stream:
+        stream.write(b'{"torn')
+    data = document("info", ONE)["data"]
+    assert (data["tool_calls"], data["unanswered_calls"], data["torn"]) == (1, 1, True)
+
+
+def test_a_window_of_ones_own(family: ConfigHome, document: Document) -> None:
+    """The setting decides what the share is of."""
+    data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "2600"})["data"]
+    assert (data["context"]["window"], data["context"]["percent"]) == (2_600, 50)

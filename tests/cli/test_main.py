@@ -1,0 +1,252 @@
+"""The rim of the command line: help, exit codes, failures as sentences or documents, nothing that drives a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.cli.main import VERBS
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.cli.conftest import Cli, Document
+from tests.needs import REPO
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d\x9b1m"
+ASKING = ["lineage", "find-original", "find-derived", "info", "resolve"]
+
+
+def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser") -> str:
+    """A titled session of two turns."""
+    return write_session(home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)])
+
+
+def test_no_words_show_the_help(cli: Cli) -> None:
+    """Every verb with its line; not an error."""
+    bare, asked = cli(), cli("--help")
+    assert (bare.returncode, bare.stdout) == (0, asked.stdout)
+    text = bare.stdout.decode()
+    for verb in VERBS:
+        assert re.search(rf"^  {verb} ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
+    """Examples that start with the command itself."""
+    done = cli(verb, "--help")
+    assert done.returncode == 0
+    assert f"Examples:\n    resume-hooks {verb}".encode() in done.stdout
+
+
+def test_version(cli: Cli) -> None:
+    """The version of the engine."""
+    assert re.match(rb"resume-hooks, version \d+\.\d+\.\d+", cli("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    "words", [["nothing"], ["lineage", "--what"], ["lineage", "a", "b"], ["handoff", "-n"], ["--what"], ["config", "x"]]
+)
+def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
+    """One sentence and a way on, on stderr; as a document on stdout when that was asked for."""
+    done = cli(*words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"resume-hooks: ")
+    assert b"Traceback" not in done.stderr
+    told = cli(*words[:1], "--json", *words[1:])
+    assert (told.returncode, told.stderr) == (2, b"")
+    assert json.loads(told.stdout)["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize("verb", [*ASKING, "handoff"])
+@pytest.mark.parametrize("locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"])
+def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
+    """Nothing answers to it: an expected failure that says what was tried."""
+    done = cli(verb, locator)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
+
+
+def test_an_empty_locator_is_usage(document: Document) -> None:
+    """No session is called nothing."""
+    assert document("resolve", "  ", code=2)["error"]["code"] == "usage"
+
+
+def test_no_session_yet_is_1(document: Document) -> None:
+    """A folder without sessions has no latest one."""
+    assert document("lineage", code=1)["error"]["code"] == "session-not-found"
+
+
+@pytest.mark.parametrize("verb", ASKING)
+def test_an_ambiguous_locator_lists_its_candidates(
+    config_home: ConfigHome, cli: Cli, document: Document, verb: str
+) -> None:
+    """Newest first, each with id, title, end and file; exit code 2."""
+    paths = [a_session(config_home, session_id(n), "same") for n in (1, 2)]
+    for age, path in enumerate(reversed(paths)):
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))
+    for locator in ("same", "0000"):
+        found = document(verb, locator, code=2)["error"]
+        assert found["code"] == "ambiguous-locator"
+        assert [row["session_id"] for row in found["candidates"]] == [session_id(2), session_id(1)]
+        assert set(found["candidates"][0]) == {"session_id", "title", "ended", "session_file"}
+        said = cli(verb, locator).stderr.decode()
+        assert said.index(session_id(2)) < said.index(session_id(1))
+
+
+def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, cli: Cli) -> None:
+    """A failure that nobody expected has its own code; the trace goes to a private log."""
+    a_session(config_home)
+    broken = config_home.root / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(
+        "import resume_hooks.store as s\ndef fail(*_): raise ZeroDivisionError('sec' + 'ret')\ns.resolve = fail\n"
+    )
+    environ = {"PYTHONPATH": f"{broken}:{REPO / 'src'}"}
+    done = cli("lineage", environ=environ)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"A bug: ZeroDivisionError" in done.stderr
+    assert b"Traceback" not in done.stderr
+    log = config_home.config / "resume-hooks" / "log" / "errors.log"
+    assert b"ZeroDivisionError" in log.read_bytes()
+    assert b"secret" not in log.read_bytes()
+    assert log.stat().st_mode & 0o777 == 0o600
+    told = cli("lineage", "--json", environ=environ)
+    assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "bug")
+
+
+def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
+    """Ctrl+C ends a verb at once, without a trace."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    with path.open("wb") as stream:
+        row = b'{"uuid":"%d","type":"user","parentUuid":null,"message":{"content":"x"}}\n'
+        stream.writelines(row % n for n in range(1_000_000))
+    command = [sys.executable, "-m", "resume_hooks", "info", SESSION]
+    env = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+
+
+def test_a_reader_that_left_is_no_failure(config_home: ConfigHome) -> None:
+    """``| head -1`` ends with 0 and silence, however much was still to come."""
+    previous: int | None = None
+    for number in range(1, 600):
+        meta = [{"continue_metadata": {"parent_session_id": session_id(previous)}}] if previous else []
+        write_session(config_home.project(), session_id(number), [*meta, *conversation(1), custom_title("t" * 80)])
+        previous = number
+    env = {**config_home.environ, "PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
+    for flag in ("", "--json"):
+        line = f"{sys.executable} -m resume_hooks lineage {session_id(599)} {flag} | head -1; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.count(b"\n") == 1
+
+
+def on_a_terminal(home: ConfigHome, *words: str, **environ: str) -> bytes:
+    """What a verb writes to a terminal."""
+    ours, theirs = pty.openpty()
+    env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "resume_hooks", *words], env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            piece = os.read(ours, 65_536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(ours)
+    process.wait(timeout=30)
+    return written
+
+
+def test_colour_is_for_terminals(config_home: ConfigHome, cli: Cli) -> None:
+    """Styled on a terminal, plain in a pipe and under NO_COLOR."""
+    a_session(config_home)
+    assert b"\x1b[1m1.\x1b[0m" in on_a_terminal(config_home, "lineage", SESSION)
+    assert b"\x1b" not in on_a_terminal(config_home, "lineage", SESSION, NO_COLOR="1")
+    assert b"\x1b" not in cli("lineage", SESSION).stdout
+
+
+@pytest.mark.parametrize(
+    "words", [*([verb, SESSION] for verb in ASKING), ["resolve", "0000"], ["find-derived", "PARENT"]]
+)
+def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: list[str]) -> None:
+    """Titles, folders, branches, kinds and paths of a file are shown without their control characters."""
+    meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
+    for number in (SESSION, session_id(1), session_id(2)):
+        records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE, "version": HOSTILE} for r in conversation(1)]
+        path = config_home.project() / f"{number}.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in [meta, *records, custom_title(HOSTILE, number)]))
+    tree = {"continue_metadata": {"parent_session_id": SESSION, "continuation_type": HOSTILE}}
+    child = config_home.project() / f"{session_id(3)}.jsonl"
+    child.write_text("".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)]))
+    for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
+        chosen = [SESSION if word == "PARENT" else word for word in words]
+        written = on_a_terminal(config_home, *chosen, *extra)
+        plain = re.sub(rb"\x1b\[(?:[0-2]|3[0-7])m", b"", written)
+        assert plain
+        text = plain.decode()
+        assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\r", "\t"}
+        assert "\u202e" not in text
+        assert "A bug" not in text
+
+
+@pytest.mark.parametrize("verb", ASKING)
+def test_documents_hold_whatever_a_transcript_says(config_home: ConfigHome, document: Document, verb: str) -> None:
+    """Lone surrogates, controls and markers of any field fit into JSON."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE} for r in conversation(1)]
+    path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE)]))
+    document(verb, SESSION)
+
+
+def test_a_terminal_of_another_encoding_is_written_to(config_home: ConfigHome, cli: Cli) -> None:
+    """What the encoding lacks becomes a question mark, no failure."""
+    a_session(config_home, title="日本語 · ü")
+    done = cli("lineage", SESSION, environ={"PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"??? \xb7 \xfc" in done.stdout
+
+
+def test_a_folder_that_is_gone(config_home: ConfigHome, cli: Cli) -> None:
+    """A shell in a deleted folder gets a sentence."""
+    gone = config_home.root / "gone"
+    gone.mkdir()
+    script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks resolve"
+    env = {**config_home.environ, "PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"folder is gone" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ASKING)
+def test_asking_writes_nothing(config_home: ConfigHome, cli: Cli, verb: str) -> None:
+    """Verbs that only show leave the whole home as it was."""
+    a_session(config_home)
+    before = {path: path.lstat().st_mtime_ns for path in Path(config_home.root).rglob("*")}
+    assert cli(verb, SESSION).returncode == 0
+    assert {path: path.lstat().st_mtime_ns for path in Path(config_home.root).rglob("*")} == before
+
+
+def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome, cli: Cli) -> None:
+    """Without a locator, the newest session of the current folder that somebody talked in."""
+    here = config_home.root / "here"
+    write_session(config_home.project(str(here)), session_id(4), conversation(1), mtime=1_000_000)
+    write_session(config_home.project(str(here)), session_id(5), conversation(1), mtime=2_000_000)
+    write_session(config_home.project(CWD), session_id(6), conversation(1))
+    assert cli("resolve").stdout.split()[0].decode() == session_id(5)

@@ -1,0 +1,83 @@
+"""slash: the body of a slash command where no hook fires; the text comes on stdin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
+from tests.cli.conftest import Cli
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A titled session."""
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+
+
+def said(cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str) -> str:
+    """The card that a slash command's body shows."""
+    stdin = text if isinstance(text, bytes) else text.encode()
+    done = cli("slash", verb, session, stdin=stdin, environ=environ)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("resume", "Fix the parser"),
+        ("continue", "Fix the parser"),
+        ("session", SESSION),
+        ("lineage", "lineage, oldest first"),
+        ("help", "/resume-hooks:handoff"),
+    ],
+)
+def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
+    """The same answer, as text."""
+    assert words in said(cli, verb)
+    assert words in said(cli, verb, "words that it takes no notice of")
+
+
+@pytest.mark.parametrize(
+    "text", ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"]
+)
+def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
+    """Also what would be a paste over left-over text: nothing was left over here."""
+    import json
+
+    card = said(cli, "handoff", f"{text}\n")
+    assert "Fix the parser · handoff 1" in card
+    assert "Ctrl+C" not in card
+    (child,) = [path for path in parent.parent.iterdir() if path != parent]
+    assert json.loads(child.read_bytes().splitlines()[1])["message"]["content"].endswith(f"\n{text}")
+
+
+def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
+    """Bad UTF-8 on stdin is replaced, controls don't reach the terminal."""
+    card = said(cli, "handoff", b"a\xff\x1b[2Jb")
+    assert "handoff 1" in card
+    assert "\x1b" not in card
+
+
+def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
+    """What the model is to show the user is on stdout, with exit code 0."""
+    assert "The client named no session" in said(cli, "handoff", "words", session="${CLAUDE_SESSION_ID}")
+    assert "words" in said(cli, "handoff", "words", session="x")
+
+
+def test_a_trigger_that_is_off_says_so(cli: Cli, parent: Path) -> None:
+    """There is no prompt here that could pass."""
+    assert "switched off" in said(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
+
+
+@pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
+def test_no_other_verb(cli: Cli, verb: str) -> None:
+    """Only the plugin's own slash commands."""
+    assert cli("slash", verb, SESSION).returncode in {1, 2}
+
+
+def test_it_is_not_for_people(cli: Cli) -> None:
+    """The help of the command line does not list it."""
+    assert b"slash  " not in cli("--help").stdout

@@ -1,0 +1,85 @@
+"""Owns what every test stands on: no test can reach the real home, and a home of its own where it wants one."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import ConfigHome
+
+REAL_CLIENT_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
+"""What must never be touched, whatever HOME says."""
+
+_ROOTS = (f"{REAL_CLIENT_HOME}/", f"{os.path.realpath(REAL_CLIENT_HOME)}/")
+
+NO_HOME = "/dev/null/home-of-the-tests"
+"""What HOME is in the tests: nothing can be read or made under a device, not even by root."""
+
+_OURS = ("CLAUDE_", "CLAUDECODE", "RESUME_HOOKS_")
+_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CLIENTS")
+_EVENTS = frozenset(
+    {
+        "open",
+        "os.chmod",
+        "os.chown",
+        "os.link",
+        "os.listdir",
+        "os.mkdir",
+        "os.remove",
+        "os.rename",
+        "os.rmdir",
+        "os.scandir",
+        "os.symlink",
+        "os.truncate",
+        "os.utime",
+        "shutil.copyfile",
+        "shutil.move",
+        "shutil.rmtree",
+        "sqlite3.connect",
+    }
+)
+
+
+class RealHomeTouched(AssertionError):
+    """A test reached for the real client's folder."""
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise for any touch of the real client's folder; an audit hook sees every path that Python opens."""
+    if event not in _EVENTS:
+        return
+    for path in arguments[:2]:
+        name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) else path
+        if isinstance(name, str) and f"{os.path.abspath(name)}/".startswith(_ROOTS):
+            raise RealHomeTouched(f"{event} of {name}: tests never touch the real ~/.claude")
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_real_home() -> Iterator[None]:
+    """HOME leads nowhere, and nothing of a client that may run these tests is in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(_OURS) and name not in _KEPT:
+                patch.delenv(name)
+        patch.setenv("HOME", NO_HOME)
+        yield
+
+
+@pytest.fixture
+def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` holds the same two for functions that take one."""
+    root = tmp_path / "home"
+    config = root / ".claude"
+    (config / "projects").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(root))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
+    return ConfigHome(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})

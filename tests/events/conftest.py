@@ -1,0 +1,55 @@
+"""Owns how a hook's script is run in the tests: as the client does, in a process and an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+from collections.abc import Callable
+from glob import glob
+
+import pytest
+
+from tests.builders import ConfigHome
+from tests.needs import REPO, need
+
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+def oldest_python() -> str:
+    """A Python 3.9 of this machine, ``""`` where there is none; HOME leads nowhere in the tests."""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    versions = sorted(glob(os.path.join(home, ".pyenv", "versions", "3.9.*", "bin", "python")))
+    return next((path for path in ["/usr/bin/python3.9", *versions] if os.access(path, os.X_OK)), "")
+
+
+@pytest.fixture
+def run_hook(config_home: ConfigHome) -> Run:
+    """Run ``hooks/<name>.py`` on an event; the clipboard is switched off unless the environment says otherwise."""
+
+    def run(
+        name: str, event: object, *, environ: dict[str, str] | None = None, python: str = sys.executable
+    ) -> subprocess.CompletedProcess[bytes]:
+        stdin = event if isinstance(event, bytes) else json.dumps(event).encode()
+        env = {
+            "PATH": os.environ.get("PATH", ""),
+            **config_home.environ,
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            **(environ or {}),
+        }
+        command = [python, "-I", str(REPO / "hooks" / f"{name}.py")]
+        return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=60)
+
+    return run
+
+
+@pytest.fixture(params=["this Python", "Python 3.9"])
+def any_python(request: pytest.FixtureRequest) -> str:
+    """The Python of the tests, and the oldest one that the hooks' own scripts must run on."""
+    if request.param == "this Python":
+        return sys.executable
+    python = oldest_python()
+    need("Python 3.9", python, "install it with pyenv, or as /usr/bin/python3.9")
+    return python

@@ -1,0 +1,218 @@
+"""The texts that triggers show: all that is needed, a useful last line, nothing that drives the terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.clipboard import Copied
+from resume_hooks.events import plain_cards, reply
+from resume_hooks.events.cards import handoff_card, lineage_card, resume_card
+from resume_hooks.glance import Glance
+from resume_hooks.lineage import Ancestor, Family
+from resume_hooks.receipt import Receipt
+from resume_hooks.tokens import Context
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+
+WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
+CHILD = session_id(2)
+LAST_LINE = 40
+"""Columns that a busy client shows of the last line."""
+
+
+def shown(reason: str) -> str:
+    """What the client gets of a card."""
+    document = json.loads(reply.block(reason))
+    assert document["decision"] == "block"
+    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    return str(document["reason"])
+
+
+def units(text: str) -> int:
+    """The length of a text as the client counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def receipt(**more: Any) -> Receipt:
+    """A receipt of a handoff that was written."""
+    fields = {
+        "session_id": CHILD,
+        "file": f"/p/{CHILD}.jsonl",
+        "title": "Fix it · handoff 1",
+        "parent_session_id": SESSION,
+        "parent_file": f"/p/{SESSION}.jsonl",
+        "kind": "handoff",
+        "written": True,
+        "folder": "/home/user/my proj",
+        "tokens_before": 123_456,
+        "tokens_after": 321,
+    }
+    return Receipt(**{**fields, **more})
+
+
+def glance(home: ConfigHome, title: str = "Fix the parser") -> Glance:
+    """A glance at a titled session."""
+    records = [*conversation(2), custom_title(title)]
+    return Glance(write_session(home.project(), SESSION, records))
+
+
+def card(home: ConfigHome, copied: Copied = WAYS[0], text: str = "", context: Context | None = None) -> str:
+    """The card of ``>resume``."""
+    context = context or Context(150_000, 200_000, measured=True)
+    return resume_card(glance(home), SESSION, "/home/user/proj", context, copied, text)
+
+
+@pytest.mark.parametrize("copied", WAYS)
+def test_resume_names_the_session_and_every_way_on(config_home: ConfigHome, copied: Copied) -> None:
+    """Title, id, tokens and share of the window, both forms of handoff, both ways to resume, how it was copied."""
+    text = shown(card(config_home, copied))
+    for part in (
+        copied.sentence("session id"),
+        "Fix the parser",
+        f"  {SESSION}\n",
+        "context 150,000 tokens, 75 % of 200,000",
+        "/resume-hooks:handoff [next step]",
+        ">handoff [next step]",
+        f"/resume {SESSION}",
+        f"cd /home/user/proj && claude --resume {SESSION}",
+        "/resume-hooks:lineage",
+    ):
+        assert part in text
+    assert text.index("/resume-hooks:handoff") < text.index(">handoff")
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (Context(100_000, 200_000, measured=True), None),
+        (Context(160_000, 200_000, measured=True), "Nearly full"),
+        (Context(190_000, 200_000, measured=True), "compact at once"),
+        (Context(10, 200_000, measured=False), "context about 10 tokens"),
+    ],
+)
+def test_resume_recommends_when_it_is_late(config_home: ConfigHome, context: Context, words: str | None) -> None:
+    """From 80 per cent on the card says what to do, and when resuming would compact at once."""
+    text = card(config_home, context=context)
+    assert words in text if words else "Nearly full" not in text and "compact at once" not in text
+
+
+def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
+    """No word is thrown away."""
+    text = shown(card(config_home, text='two\nlines "quoted"'))
+    assert '\n  >handoff two\nlines "quoted"\n' in text
+    assert "not sent" in text
+
+
+@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize("copied", WAYS)
+def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
+    """The title, the tokens, the step, the warnings; the last line says what to press, as this client needs it."""
+    text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
+    for part in (
+        copied.sentence(f"/resume {CHILD}"),
+        "Fix it · handoff 1",
+        "123,456 tokens here, about 321 there",
+        "next step: fix the tests",
+        "note: odd place",
+        f"in this client   /resume {CHILD}\n",
+        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
+    ):
+        assert part in text
+    last = text.split("\n")[-1]
+    assert len(last) <= LAST_LINE
+    assert ("Ctrl+C once" in last) is not slash
+    assert ("copied" in last.lower()) is (copied.how == "copied")
+
+
+def test_a_handoff_without_a_step_says_so() -> None:
+    """The user sees that nothing was lost."""
+    assert "no next step given" in handoff_card(receipt(), WAYS[0], "", slash=False)
+
+
+def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
+    """Oldest first, this session marked, missing ones named as such."""
+    records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
+    rows = Family(config_home.environ).lineage(write_session(config_home.project(), SESSION, records))
+    text = shown(lineage_card(rows))
+    assert "(2 sessions)" in text
+    assert f"1. (file gone) · unknown\n     {session_id(9)}\n" in text
+    assert "2. prompt 0 · continued · this session\n" in text
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+
+
+@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("text", ["", "my words"])
+def test_session_card(copied: Copied, text: str) -> None:
+    """The id, whether it was copied, and any text that stood behind the trigger."""
+    said = shown(plain_cards.session_card(SESSION, copied, text))
+    assert f"\n  {SESSION}\n" in said
+    assert (">handoff my words" in said) is bool(text)
+    assert len(said.split("\n")[-1]) <= LAST_LINE
+
+
+@pytest.mark.parametrize("text", [plain_cards.HELP, plain_cards.PASTED])
+def test_fixed_texts_end_short(text: str) -> None:
+    """Their last line is the useful one."""
+    assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
+
+
+def test_help_names_every_trigger_in_both_forms() -> None:
+    """The slash form first: it autocompletes and leaves the input empty."""
+    for verb in ("handoff", "resume", "session", "lineage", "help"):
+        line = next(line for line in plain_cards.HELP.split("\n") if f":{verb}" in line)
+        assert line.index(f"/resume-hooks:{verb}") < line.index(f">{verb}")
+
+
+@given(st.text(st.characters(codec=None)))
+def test_no_reason_drives_the_terminal(reason: str) -> None:
+    """Escape sequences, controls and lone surrogates never reach the client."""
+    text = shown(reason)
+    text.encode()
+    assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
+
+
+@pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
+def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
+    """Beyond the client's cap, counted as the client counts, the first and the last lines stay."""
+    text = shown(f"first line\n{letter * 30_000}\nThe last line.")
+    assert units(text) <= 10_000
+    assert text.startswith("first line\n")
+    assert text.endswith("\nThe last line.")
+    assert letter == "\x01" or "cut" in text
+
+
+def test_one_endless_line_is_cut_too() -> None:
+    """A reason without a short last line ends in the note that it was cut."""
+    text = shown("x" * 50_000)
+    assert units(text) <= 10_000
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+
+
+def test_a_short_reason_is_left_alone() -> None:
+    """Word for word up to the cap."""
+    assert shown("a\n" * 4_750) == "a\n" * 4_750
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
+
+
+def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
+    """Titles, branches, folders and kinds of a transcript are shown without what they would do to a terminal."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
+    context = Context(10, 200_000, measured=True)
+    row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
+    for text in (
+        resume_card(Glance(str(path)), SESSION, HOSTILE, context, WAYS[0], HOSTILE),
+        lineage_card([row]),
+        handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
+    ):
+        said = shown(text)
+        assert "title" in said
+        assert not set("\x1b\x07\u202e\ud83d") & set(said)

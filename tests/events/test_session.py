@@ -1,0 +1,229 @@
+"""SessionEnd and SessionStart: one link for one /clear, on any Python that a hook may meet."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.links import Link, read_links
+from tests.builders import ConfigHome, session_id
+from tests.events.conftest import Run
+from tests.needs import REPO
+
+OLD, NEW = session_id(1), session_id(2)
+Send = Callable[..., None]
+
+
+@pytest.fixture
+def send(run_hook: Run, any_python: str) -> Send:
+    """Send an event of the client with this pid to the hook; it must never print or fail."""
+
+    def one(event: object, pid: int | str | None = 4711, **environ: str) -> None:
+        said = {} if pid is None else {"CLAUDE_PID": str(pid)}
+        done = run_hook("session", event, environ={**said, **environ}, python=any_python)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+    return one
+
+
+def end(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
+    """The end of a session."""
+    return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
+
+
+def start(number: str = NEW, source: object = "clear") -> dict[str, Any]:
+    """The start of a session."""
+    return {"hook_event_name": "SessionStart", "session_id": number, "source": source}
+
+
+def pairs(home: ConfigHome) -> list[tuple[str, str]]:
+    """Every link as (parent, child)."""
+    return [(link.parent_id, link.child_id) for link in read_links(home.environ)]
+
+
+def marks(home: ConfigHome) -> list[Path]:
+    """The marks that wait for a successor."""
+    return sorted((home.config / "resume-hooks" / "pending").glob("*"))
+
+
+def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
+    """The session that ended is the parent of the one that starts in the same client; the mark is used up."""
+    send(end())
+    assert len(marks(config_home)) == 1
+    send(start())
+    send(start(session_id(3)))
+    (link,) = read_links(config_home.environ)
+    assert link == Link(NEW, OLD, "clear", link.at, 4711)
+    assert abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
+    assert marks(config_home) == []
+
+
+def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
+    """A chain of them, in order."""
+    send(end())
+    send(start())
+    send(end(NEW))
+    send(start(session_id(3)))
+    assert pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
+
+
+def test_an_older_client_is_found_among_the_ancestors(config_home: ConfigHome, any_python: str) -> None:
+    """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
+    script = config_home.root / "client.pl"
+    hook = f"{any_python} -I {REPO / 'hooks' / 'session.py'}"
+    events = [json.dumps(event) for event in (end(), start())]
+    lines = [f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;" for event in events]
+    script.write_text("\n".join(lines))
+    need_perl = subprocess.run(
+        ["perl", str(script)], env={**os.environ, **config_home.environ}, check=False, timeout=60
+    )
+    assert need_perl.returncode == 0
+    assert pairs(config_home) == [(OLD, NEW)]
+
+
+def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
+    """Two clients that clear at once keep their own; one that only starts gets nothing."""
+    send(end(session_id(10)), 10)
+    send(end(session_id(20)), 20)
+    send(start(session_id(21)), 20)
+    send(start(session_id(31)), 30)
+    send(start(session_id(11)), 10)
+    assert pairs(config_home) == [(session_id(20), session_id(21)), (session_id(10), session_id(11))]
+
+
+@pytest.mark.parametrize("event", [end(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)])
+def test_other_ends_leave_no_mark(config_home: ConfigHome, send: Send, event: dict[str, Any]) -> None:
+    """Only /clear says that a successor follows."""
+    send(event)
+    assert marks(config_home) == []
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
+def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: object) -> None:
+    """A start of another kind is no successor, and leaves the mark for the one that is."""
+    send(end())
+    send(start(session_id(5), source))
+    assert pairs(config_home) == []
+    send(start())
+    assert pairs(config_home) == [(OLD, NEW)]
+
+
+@pytest.mark.parametrize("seconds", [-3_600, 3_600])
+def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds: int) -> None:
+    """A mark of a client that died long ago, or from a clock that was wrong, is thrown away."""
+    send(end())
+    (mark,) = marks(config_home)
+    moment = time.time() + seconds
+    os.utime(mark, (moment, moment))
+    send(start())
+    assert pairs(config_home) == []
+    assert marks(config_home) == []
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000]
+)
+def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
+    """And does not stand in the way of the next clear."""
+    send(end())
+    (mark,) = marks(config_home)
+    mark.write_bytes(damage)
+    send(start())
+    assert pairs(config_home) == []
+    assert marks(config_home) == []
+    send(end(NEW))
+    send(start(session_id(3)))
+    assert pairs(config_home) == [(NEW, session_id(3))]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"\xff",
+        b"{" * 100_000,
+        b" " * 2_000_000,
+        {},
+        {"hook_event_name": ["SessionEnd"], "session_id": OLD, "reason": "clear"},
+        end("../../x"),
+        end(""),
+        end(f"{OLD}\0"),
+        {"hook_event_name": "SessionEnd", "session_id": 7, "reason": "clear"},
+        start("../x"),
+    ],
+)
+def test_odd_events_do_nothing(config_home: ConfigHome, send: Send, event: object) -> None:
+    """No output, no trace, no file."""
+    send(event)
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_a_session_is_never_its_own_parent(config_home: ConfigHome, send: Send) -> None:
+    """A client that starts the id which it ended makes no link."""
+    send(end())
+    send(start(OLD))
+    assert pairs(config_home) == []
+
+
+@pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
+def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid: str) -> None:
+    """Whatever the environment says, nothing is written outside of pending and nothing fails."""
+    send(end(), pid)
+    send(start(), pid)
+    assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
+
+
+def test_our_own_model_calls_leave_nothing(config_home: ConfigHome, send: Send) -> None:
+    """The recursion guard holds here, too."""
+    send(end(), RESUME_HOOKS_CHILD="1")
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Send) -> None:
+    """A link is never worth a client's start."""
+    (config_home.root / "file").touch()
+    send(end(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    send(start(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    assert pairs(config_home) == []
+
+
+def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> None:
+    """Folders 0700, files 0600."""
+    send(end())
+    state = config_home.config / "resume-hooks"
+    modes = {
+        path.relative_to(state).parts[0]: path.stat().st_mode & 0o777
+        for path in [state / "pending", *marks(config_home)]
+    }
+    assert modes["pending"] == 0o600
+    assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
+
+
+def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
+    """Each keeps its own parent, and no row of links.jsonl is torn."""
+    numbers = range(100, 110)
+
+    def all_at_once(make: Callable[[int], dict[str, Any]]) -> None:
+        running = []
+        for number in numbers:
+            env = {**config_home.environ, "CLAUDE_PID": str(number)}
+            command = [any_python, "-I", str(REPO / "hooks" / "session.py")]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(make(number)).encode())
+            process.stdin.close()
+            running.append(process)
+        assert [process.wait(timeout=60) for process in running] == [0] * len(running)
+
+    all_at_once(lambda number: end(session_id(number)))
+    all_at_once(lambda number: start(session_id(number + 1_000)))
+    assert sorted(pairs(config_home)) == [(session_id(n), session_id(n + 1_000)) for n in numbers]

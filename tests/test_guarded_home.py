@@ -1,0 +1,50 @@
+"""The guard in conftest.py itself: a touch of the real ~/.claude is an error, not a quiet read or write."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from resume_hooks import paths
+from resume_hooks.rewrite import create_session
+from tests.builders import ConfigHome
+
+REAL = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
+INSIDE = os.path.join(REAL, "projects", "-never", "x.jsonl")
+
+TOUCHES: list[Callable[[], object]] = [
+    lambda: open(INSIDE, "rb"),  # noqa: SIM115
+    lambda: os.open(INSIDE.encode(), os.O_RDONLY),
+    lambda: os.listdir(REAL),
+    lambda: os.scandir(os.path.join(REAL, "projects", "..")),
+    lambda: os.mkdir(os.path.join(REAL, "resume-hooks")),
+    lambda: os.rename("/tmp/nothing-here", INSIDE),
+    lambda: os.remove(INSIDE),
+    lambda: os.symlink(INSIDE, "/tmp/nothing-here/link"),
+    lambda: shutil.rmtree(REAL),
+    lambda: create_session(INSIDE, [b"{}\n"], lambda path: None),
+]
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+def test_a_touch_of_the_real_home_raises(touch: Callable[[], object]) -> None:
+    """Opening, listing, making, moving and removing are stopped before they happen, by any spelling of the path."""
+    with pytest.raises(AssertionError, match=r"never touch the real ~/\.claude"):
+        touch()
+
+
+def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
+    """What our code takes for the user's home doesn't exist and can't be made."""
+    home = paths.config_home()
+    assert not os.path.exists(home)
+    with pytest.raises(NotADirectoryError):
+        os.makedirs(home)
+
+
+def test_an_own_home_is_what_our_code_finds(config_home: ConfigHome) -> None:
+    """The fixture's home is used with and without the environment handed over."""
+    assert paths.config_home() == paths.config_home(config_home.environ) == str(config_home.config)

@@ -1,0 +1,106 @@
+"""What each lane may import: a prompt waits for every module that its answer loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.needs import REPO
+
+LANES = {
+    "prompt": "from resume_hooks.events.prompt import main; main()",
+    "session": "from resume_hooks.events.session import main; main()",
+    "fallback": "from resume_hooks.events.fallback import main; main()",
+    "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
+}
+
+HEAVY = {"pydantic", "rich", "importlib.metadata", "asyncio", "email", "http", "urllib.request", "logging", "sqlite3"}
+"""What no lane of a prompt and no quick verb may load."""
+
+SLOW = {"pathlib", "inspect", "typing_extensions", "argparse", "ctypes", "pyperclip", "shutil", "tempfile"}
+"""Modules of 2 to 20 ms that the fastest lanes do without."""
+
+
+def loaded(home: ConfigHome, lane: str, event: object = None, *words: str) -> set[str]:
+    """The modules that are there when a lane has ended, beyond those of an empty Python with json."""
+    script = (
+        f"import sys; sys.path.insert(0, {str(REPO / 'src')!r}); before = set(sys.modules)\n"
+        f"{LANES[lane]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, *words],
+        input=json.dumps(event).encode(),
+        env={**home.environ, "RESUME_HOOKS_CLIPBOARD": "none"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout or lane == "session"
+    return set(done.stderr.decode().split())
+
+
+def roots(modules: set[str]) -> set[str]:
+    """The modules and every package that they belong to."""
+    return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
+
+
+def prompted(home: ConfigHome, prompt: str) -> set[str]:
+    """What the answer to a trigger loads."""
+    write_session(home.project(), SESSION, conversation(2))
+    return roots(loaded(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
+
+
+@pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
+def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
+    """An id or a fixed text needs no parser, no transcript, no command line."""
+    found = prompted(config_home, prompt)
+    assert found.isdisjoint(HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"})
+    ours = {name for name in found if name.startswith("resume_hooks")}
+    assert ours <= {
+        f"resume_hooks{name}"
+        for name in (
+            "", ".paths", ".errors", ".settings", ".plain", ".clipboard", ".events", ".events.prompt",
+            ".events.reply", ".events.triggers", ".events.plain_cards",
+        )
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage"])
+def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) -> None:
+    """Of all dependencies orjson alone."""
+    found = prompted(config_home, prompt)
+    assert "orjson" in found
+    assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
+
+
+@pytest.mark.parametrize("lane", ["session", "fallback"])
+def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None:
+    """The standard library alone, and of ours only what runs on Python 3.9."""
+    event = {"session_id": SESSION, "prompt": ">session", "hook_event_name": "SessionEnd", "reason": "clear"}
+    found = loaded(config_home, lane, event)
+    foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    assert foreign == set()
+    assert roots(found).isdisjoint({"resume_hooks.settings", "resume_hooks.store", "resume_hooks.records"})
+
+
+@pytest.mark.parametrize("verb", ["lineage", "resolve", "find-original", "find-derived"])
+def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
+    """People wait for click and orjson, not for what checks documents or draws trees."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    found = roots(loaded(config_home, "cli", None, verb, SESSION))
+    assert "click" in found
+    assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "sqlite3", "pyperclip"})
+    assert found.isdisjoint({"resume_hooks.diagnosis", "resume_hooks.clipboard", "resume_hooks.quick_rollover"})
+
+
+def test_help_loads_no_verb(config_home: ConfigHome) -> None:
+    """Listing verbs does not load them."""
+    found = loaded(config_home, "cli", None, "--help")
+    assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
+        "resume_hooks.cli.main",
+        "resume_hooks.cli.output",
+    }

@@ -1,0 +1,309 @@
+"""Rewrite: a session file is there whole or not at all, whatever fails or whoever else writes."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import rewrite
+from resume_hooks.errors import CheckFailed, WriteFailed
+from resume_hooks.rewrite import append_line, create_session, process_runs, sweep
+from tests.builders import SESSION
+from tests.needs import REPO
+
+NAME = f"{SESSION}.jsonl"
+CHUNKS = [b"first\n", b"second " + b"x" * 100_000 + b"\n", b"third\n"]
+WHOLE = b"".join(CHUNKS)
+KILLED = 9
+
+
+def accept(path: str) -> None:
+    """A check that finds nothing to object to."""
+
+
+def visible(folder: Path) -> list[str]:
+    """What a client would take for a session."""
+    return sorted(path.name for path in folder.iterdir() if path.suffix == ".jsonl" and path.stat().st_size)
+
+
+def test_the_file_is_whole_and_private(tmp_path: Path) -> None:
+    """Bytes as given, mode 0600, nothing else left in the folder."""
+    create_session(str(tmp_path / NAME), CHUNKS, accept)
+    assert (tmp_path / NAME).read_bytes() == WHOLE
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert (tmp_path / NAME).stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("mask", [0, 0o777, 0o022])
+def test_the_mode_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    """0600 under any umask, also for appended files where the umask allows it."""
+    before = os.umask(mask)
+    try:
+        create_session(str(tmp_path / NAME), CHUNKS, accept)
+        append_line(str(tmp_path / "log"), b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) & ~0o600 == 0
+
+
+def test_the_check_sees_the_whole_file_before_it_has_its_name(tmp_path: Path) -> None:
+    """While it is checked, the file is complete, on disk, and no session yet."""
+    seen = []
+
+    def check(path: str) -> None:
+        seen.append((Path(path).read_bytes() == WHOLE, Path(path).suffix, visible(tmp_path)))
+
+    create_session(str(tmp_path / NAME), iter(CHUNKS), check)
+    assert seen == [(True, ".tmp", [])]
+
+
+def failing_chunks(error: BaseException) -> Iterator[bytes]:
+    """Some bytes, then ``error``."""
+    yield CHUNKS[0]
+    raise error
+
+
+def failing_check(error: BaseException) -> Callable[[str], None]:
+    """A check that raises ``error``."""
+
+    def check(path: str) -> None:
+        raise error
+
+    return check
+
+
+@pytest.mark.parametrize("error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)])
+def test_a_failure_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    """A failed check, a bug, Ctrl+C: the error comes through and the folder is as it was."""
+    with pytest.raises(type(error)):
+        create_session(str(tmp_path / NAME), CHUNKS, failing_check(error))
+    with pytest.raises(type(error)):
+        create_session(str(tmp_path / NAME), failing_chunks(error), accept)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_name_is_never_written_over(tmp_path: Path) -> None:
+    """The file that has the name keeps its bytes; a link in its place is not followed."""
+    (tmp_path / NAME).write_bytes(b"mine\n")
+    with pytest.raises(WriteFailed, match="File exists"):
+        create_session(str(tmp_path / NAME), CHUNKS, accept)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(NAME, b"mine\n")]
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WriteFailed):
+        create_session(str(link), CHUNKS, accept)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_missing_folder_is_a_sentence(tmp_path: Path) -> None:
+    """Where there is no folder, or a file in its place, the failure says what and where."""
+    (tmp_path / "file").write_bytes(b"")
+    for folder in ("gone", "file"):
+        with pytest.raises(WriteFailed, match=f"Could not write .*{folder}"):
+            create_session(str(tmp_path / folder / NAME), CHUNKS, accept)
+
+
+@contextlib.contextmanager
+def an_ordinary_user() -> Iterator[None]:
+    """Without root's rights, which know no read-only folder."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+def test_a_read_only_folder() -> None:
+    """Without the right to write nothing is made, and the sentence says why."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)
+        with an_ordinary_user(), pytest.raises(WriteFailed, match="Permission denied"):
+            create_session(os.path.join(folder, NAME), CHUNKS, accept)
+        assert os.listdir(folder) == []
+        os.chmod(folder, 0o700)
+
+
+FULL_DISK = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+from resume_hooks.errors import WriteFailed
+from resume_hooks.rewrite import append_line, create_session
+try:
+    create_session(sys.argv[1], [b"x" * 40_000] * 9, lambda path: None)
+except WriteFailed as error:
+    print(error.message)
+try:
+    append_line(sys.argv[2], b"y" * 60_000)
+except OSError as error:
+    print("not appended")
+"""
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    """A write that the system cuts short fails as a sentence, and the folder is empty again."""
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")})
+    assert "File too large" in done.stdout
+    assert "not appended" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+    append_line(str(tmp_path / "log"), b"next")
+    assert (tmp_path / "log").read_bytes().endswith(b"y\nnext\n")
+
+
+CRASHING = """
+import os, sys
+from resume_hooks import rewrite
+left = int(sys.argv[2])
+def trace(frame, event, argument):
+    global left
+    if frame.f_code.co_filename != rewrite.__file__:
+        return None
+    if event == "line":
+        left -= 1
+        if left == 0:
+            os._exit(9)
+    return trace
+chunks = [b"first\\n", b"second " + b"x" * 100_000 + b"\\n", b"third\\n"]
+sys.settrace(trace)
+rewrite.create_session(sys.argv[1], chunks, lambda path: None)
+"""
+
+
+def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
+    """Killed before each line of the writer in turn: no session, or the whole one; the next writer cleans up."""
+    outcomes = []
+    for step in range(1, 200):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        command = [sys.executable, "-S", "-c", CRASHING, str(folder / NAME), str(step)]
+        code = subprocess.run(command, check=False, env={"PYTHONPATH": str(REPO / "src")}).returncode
+        found = visible(folder)
+        assert found in ([], [NAME])
+        if found:
+            assert (folder / NAME).read_bytes() == WHOLE
+        outcomes.append((code, bool(found)))
+        create_session(str(folder / "22222222-2222-4222-8222-222222222222.jsonl"), CHUNKS, accept)
+        assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+        if code == 0:
+            break
+        assert code == KILLED
+    assert outcomes[0] == (KILLED, False)
+    assert outcomes[-1] == (0, True)
+    assert (KILLED, True) in outcomes  # killed after it had its name, too
+
+
+def test_without_hard_links_the_name_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On volumes that know no hard links the file comes by a rename, and never over another one."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(rewrite.os, "link", refuse)
+    create_session(str(tmp_path / NAME), CHUNKS, accept)
+    assert (tmp_path / NAME).read_bytes() == WHOLE
+    with pytest.raises(WriteFailed, match="File exists"):
+        create_session(str(tmp_path / NAME), [b"other"], accept)
+    monkeypatch.setattr(rewrite.os, "replace", refuse)
+    with pytest.raises(WriteFailed, match="not permitted"):
+        create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+def _create(path: str, mark: bytes, ready: object) -> None:
+    ready.wait()  # type: ignore[attr-defined]
+    try:
+        create_session(path, [mark * 50_000], accept)
+    except WriteFailed:
+        os._exit(1)
+
+
+def test_of_two_creators_one_wins(tmp_path: Path) -> None:
+    """Several writers of one name: exactly one succeeds, its bytes are whole, nothing else is left."""
+    fork = multiprocessing.get_context("fork")
+    for turn in range(10):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        ready = fork.Barrier(4)
+        writers = [fork.Process(target=_create, args=(str(folder / NAME), b"%d" % n, ready)) for n in range(4)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert sorted(writer.exitcode or 0 for writer in writers) == [0, 1, 1, 1]
+        content = (folder / NAME).read_bytes()
+        assert content == content[:1] * 50_000
+        assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
+    """Temporary files of ended processes go; those of running ones, and whatever isn't ours, stay."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead = f".resume-hooks-{ended.pid}-0000.tmp"
+    running = [f".resume-hooks-{os.getpid()}-0000.tmp", ".resume-hooks-1-0000.tmp"]
+    foreign = [".resume-hooks-\u00b2-0.tmp", ".resume-hooks--.tmp", f".resume-hooks-{ended.pid}-0000.txt", NAME]
+    kept = [*running, *foreign, f"resume-hooks-{ended.pid}-0.tmp"]
+    for name in [dead, *kept]:
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / f".resume-hooks-{ended.pid}-folder.tmp").mkdir()
+    sweep(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(kept)
+    sweep(str(tmp_path / "gone"))
+
+
+def test_process_runs() -> None:
+    """A process id in use, by whomever, runs; one that is not, doesn't; an impossible one counts as running."""
+    assert process_runs(os.getpid())
+    assert process_runs(1)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert not process_runs(ended.pid)
+    assert process_runs(10**30)
+
+
+def _append(path: str, mark: str) -> None:
+    for number in range(50):
+        append_line(path, f"{mark}:{number}:{mark * 200}".encode())
+
+
+def test_appended_lines_never_mix(tmp_path: Path) -> None:
+    """Eight processes at once: every line is there once and whole."""
+    path = tmp_path / "links.jsonl"
+    fork = multiprocessing.get_context("fork")
+    writers = [fork.Process(target=_append, args=(str(path), mark)) for mark in "abcdefgh"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    expected = [f"{mark}:{number}:{mark * 200}" for mark in "abcdefgh" for number in range(50)]
+    assert sorted(path.read_text().splitlines()) == sorted(expected)
+
+
+def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
+    """A last line without its end is ended first."""
+    path = tmp_path / "links.jsonl"
+    path.write_bytes(b'{"whole":1}\n{"torn":')
+    append_line(str(path), b'{"next":1}')
+    append_line(str(path), b'{"last":1}')
+    assert path.read_bytes() == b'{"whole":1}\n{"torn":\n{"next":1}\n{"last":1}\n'
+
+
+def test_append_follows_no_link(tmp_path: Path) -> None:
+    """A link in the place of our file leads nowhere."""
+    (tmp_path / "links.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        append_line(str(tmp_path / "links.jsonl"), b"x")
+    assert not (tmp_path / "elsewhere").exists()

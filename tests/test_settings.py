@@ -1,0 +1,123 @@
+"""Settings: one table, three sources, later wins."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from resume_hooks import settings
+from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.settings import Setting, load, settings_file, store
+from tests.builders import ConfigHome
+
+
+def stored(home: ConfigHome, content: object) -> None:
+    """Put a settings file in place; bytes as they are, anything else as JSON."""
+    path = settings_file(home.environ)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as stream:
+        stream.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+def test_defaults(config_home: ConfigHome) -> None:
+    """Without any source every key has its default."""
+    assert load(config_home.environ) == {
+        "context_window": Setting(0, "default"),
+        "clipboard": Setting("auto", "default"),
+        "triggers_off": Setting((), "default"),
+    }
+
+
+def test_later_sources_win(config_home: ConfigHome) -> None:
+    """File, then environment, then the plugin's options."""
+    stored(config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]})
+    environ = {
+        **config_home.environ,
+        "RESUME_HOOKS_CONTEXT_WINDOW": "2000",
+        "RESUME_HOOKS_CLIPBOARD": "none",
+        "CLAUDE_PLUGIN_OPTION_CONTEXT_WINDOW": "3000",
+    }
+    found = load(environ)
+    assert found["context_window"] == Setting(3000, "plugin")
+    assert found["clipboard"] == Setting("none", "environment")
+    assert found["triggers_off"] == Setting(("help",), "file")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"context_window": -1},
+        {"context_window": True},
+        {"context_window": 1.5},
+        {"context_window": "many"},
+        {"context_window": "9" * 5000},
+        {"context_window": None},
+        {"clipboard": ["auto"]},
+        {"clipboard": "AUTO"},
+        {"triggers_off": {"help": 1}},
+        {"triggers_off": [1]},
+        {"triggers_off": ""},
+        {"unknown": 1},
+        [],
+        b"",
+        b"\xff\xfe",
+        b'{"clipboard": "no',
+        b"[" * 100_000,
+    ],
+)
+def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any) -> None:
+    """A wrong value, a wrong type, a damaged file: a trigger never fails for its settings."""
+    stored(config_home, bad)
+    assert load(config_home.environ) == {name: Setting(key.default, "default") for name, key in settings.KEYS.items()}
+
+
+@pytest.mark.parametrize("text", ["help, Session", ">help >session", "help session", "help,session,"])
+def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
+    """Triggers are named with or without their sign, in any case."""
+    found = load({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text})
+    assert found["triggers_off"].value == ("help", "session")
+
+
+def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
+    """One key changes; keys of other versions stay; the file is private and leaves no temporary behind."""
+    stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
+    assert store("context_window", "500000", config_home.environ) == 500_000
+    path = settings_file(config_home.environ)
+    with open(path, encoding="utf-8") as stream:
+        assert json.load(stream) == {"later": {"x": 1}, "clipboard": "tmux", "context_window": 500_000, "version": 1}
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.listdir(os.path.dirname(path)) == ["settings.json"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")])
+def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, value: str) -> None:
+    """An unknown key or a bad value changes nothing and says what would be right."""
+    with pytest.raises(UsageError):
+        store(key, value, config_home.environ)
+    assert not os.path.exists(settings_file(config_home.environ))
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}]
+)
+def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -> None:
+    """A file that is damaged, or of a newer version, is left as it is."""
+    stored(config_home, content)
+    path = settings_file(config_home.environ)
+    with open(path, "rb") as stream:
+        before = stream.read()
+    with pytest.raises(WriteFailed):
+        store("clipboard", "none", config_home.environ)
+    with open(path, "rb") as stream:
+        assert stream.read() == before
+
+
+def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
+    """A state folder that can't be made is a failure with the path in it."""
+    (config_home.root / "file").write_text("")
+    environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
+    with pytest.raises(WriteFailed, match=r"settings\.json"):
+        store("clipboard", "none", environ)
