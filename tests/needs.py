@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def need(what: str, present: object, how: str) -> None:
     if os.environ.get("REQUIRE_ALL") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+def python39() -> str:
+    """A Python 3.9, the oldest that the hooks' own scripts run on; skips or fails the test where there is none."""
+    versions = Path(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv", "versions")  # HOME leads nowhere in the tests
+    found = next((str(path) for path in sorted(versions.glob("3.9.*/bin/python3"))), "") or shutil.which("python3.9")
+    need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
+    return str(found)
 
 
 def corpus_folder() -> Path:

@@ -22,8 +22,8 @@ LAYERS: dict[str, set[str]] = {
         "tokens", "transcript",
     },
     "verbs": {
-        "api", "carried", "checks", "lineage", "lineage_block", "links", "metadata", "opening", "quick_rollover", "receipt",
-        "titles",
+        "api", "carried", "checks", "lineage", "lineage_block", "links", "metadata", "opening", "quick_rollover",
+        "receipt", "titles",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from resume_hooks import clipboard
 from resume_hooks.clipboard import NOT_COPIED, Copied
 from tests.e2e.harness.processes import is_running, wait_until
 from tests.e2e.harness.xvfb import XServer
-from tests.needs import REPO, need
+from tests.needs import REPO, need, python39
 
 SESSION = "0b5a41e6-57a7-4c5e-9a53-5b0f3f3c9f3e"
 TEXTS = {
@@ -288,9 +287,7 @@ def test_sentence_says_which_way_it_went(copied: Copied, sentence: str) -> None:
 
 def test_python_3_9_runs_it() -> None:
     """The fallback runs on the Python of macOS before the engine is there."""
-    pyenv = Path(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv", "versions")
-    python = next((str(path) for path in pyenv.glob("3.9.*/bin/python")), "") or shutil.which("python3.9") or ""
-    need("Python 3.9", python, "install it, by pyenv for one")
+    python = python39()
     code = (
         "import resume_hooks.clipboard_tools, resume_hooks.tmux, resume_hooks.terminal\n"
         "from resume_hooks.clipboard import copy, ways\n"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.events.conftest import oldest_python
-from tests.needs import REPO, need
+from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
@@ -29,8 +28,7 @@ def test_the_syntax_is_that_of_3_9(path: Path) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_each_module_loads_on_3_9(module: str) -> None:
     """Names and annotations that are evaluated are there in 3.9; nothing but the standard library is asked for."""
-    python = oldest_python()
-    need("Python 3.9", python, "install it with pyenv, or as /usr/bin/python3.9")
+    python = python39()
     name = f"resume_hooks.{module}".removesuffix(".__init__")
     script = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import {name}; assert sys.version_info < (3, 10)"
     done = subprocess.run([python, "-I", "-S", "-c", script], capture_output=True, text=True, check=False, timeout=60)

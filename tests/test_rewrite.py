@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import rewrite
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.rewrite import append_line, create_session, process_runs, sweep
 from tests.builders import SESSION
@@ -211,12 +210,12 @@ def test_without_hard_links_the_name_is_still_exclusive(tmp_path: Path, monkeypa
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(rewrite.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     create_session(str(tmp_path / NAME), CHUNKS, accept)
     assert (tmp_path / NAME).read_bytes() == WHOLE
     with pytest.raises(WriteFailed, match="File exists"):
         create_session(str(tmp_path / NAME), [b"other"], accept)
-    monkeypatch.setattr(rewrite.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(WriteFailed, match="not permitted"):
         create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]

@@ -15,7 +15,8 @@ CARRIED = ("tag", "pr-link", "mode", "worktree-state")
 def carried_lines(glance: Glance, session_id: str) -> list[bytes]:
     """The parent's carried bookkeeping as lines without endings, byte for byte but for the session's id."""
     last: dict[str, bytes] = {}
-    for body in glance.tail.split(b"\n"):
+    for row in glance.tail.split(b"\n"):
+        body = row.removesuffix(b"\r")
         record = parse(body) if body.startswith(b'{"type":"') else None
         if record is not None and kind(record) in CARRIED:
             last[kind(record)] = body

@@ -85,11 +85,11 @@ def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 
 def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
-    """Rows that let a person choose between sessions, in the order given."""
+    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
     rows: list[dict[str, object]] = []
     for session in sessions:
         try:
-            title = one_line(Glance(session.path).title, 60)
+            title = Glance(session.path).title
         except SessionNotFound:
             continue  # deleted since the folder was listed
         rows.append(
@@ -120,7 +120,7 @@ def _at_path(wanted: str, cwd: str, environ: Mapping[str, str]) -> SessionFile:
     try:
         return session_file(path)
     except SessionNotFound:
-        found = None if os.path.isabs(wanted) else _by_title(wanted, cwd, environ)
+        found = _by_title(wanted, cwd, environ)
         if found is None:
             raise
         return found

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import subprocess
 import sys
 from collections.abc import Callable
-from glob import glob
 
 import pytest
 
 from tests.builders import ConfigHome
-from tests.needs import REPO, need
+from tests.needs import REPO, python39
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
-
-
-def oldest_python() -> str:
-    """A Python 3.9 of this machine, ``""`` where there is none; HOME leads nowhere in the tests."""
-    home = pwd.getpwuid(os.getuid()).pw_dir
-    versions = sorted(glob(os.path.join(home, ".pyenv", "versions", "3.9.*", "bin", "python")))
-    return next((path for path in ["/usr/bin/python3.9", *versions] if os.access(path, os.X_OK)), "")
 
 
 @pytest.fixture
@@ -50,6 +41,4 @@ def any_python(request: pytest.FixtureRequest) -> str:
     """The Python of the tests, and the oldest one that the hooks' own scripts must run on."""
     if request.param == "this Python":
         return sys.executable
-    python = oldest_python()
-    need("Python 3.9", python, "install it with pyenv, or as /usr/bin/python3.9")
-    return python
+    return python39()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.harness.client import NEWEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hooks.plugin_copy import PluginCopy

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.hooks.plugin_copy import PluginCopy, make_plugin
 from tests.needs import REPO
 

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+
 from tests.hooks.plugin_copy import PluginCopy
 
 SHELLS = [["sh"], ["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"], ["ksh"], ["zsh"]]

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.hooks.plugin_copy import PluginCopy
 from tests.hooks.test_guard import shells
 from tests.needs import REPO, need

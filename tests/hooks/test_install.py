@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.hooks.plugin_copy import PluginCopy
 from tests.hooks.test_session import STARTUP, wait_for
-from tests.needs import REPO, need
+from tests.needs import REPO, need, python39
 
 # Takes the place of the steps that use a network; what the installer does around them is the real thing.
 STEPS = """
@@ -181,8 +182,7 @@ def test_a_plain_folder_called_venv_is_replaced(quick: PluginCopy) -> None:
 
 def test_without_a_new_python_and_uv_it_says_what_to_install(quick: PluginCopy, tmp_path: Path) -> None:
     """Found out without a network, so the next start looks again at once."""
-    old = Path.home() / ".pyenv" / "versions" / "3.9.18" / "bin" / "python3"
-    need("Python 3.9.18", old.exists(), "pyenv install 3.9.18")
+    old = python39()
     for _ in range(2):
         assert start(quick, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1
         failed = state(quick)
@@ -229,8 +229,7 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
     env = {"RESUME_HOOKS_PYTHON": ""}
     if tool == "uv":
         need("uv", uv is not None, "pip install uv")
-        old = Path.home() / ".pyenv" / "versions" / "3.9.18" / "bin" / "python3"
-        need("Python 3.9.18", old.exists(), "pyenv install 3.9.18")
+        old = python39()
         (tmp_path / "bin" / "python3").symlink_to(old)
         for name in ("uv", "sh", "cmp"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))

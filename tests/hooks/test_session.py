@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.hooks.plugin_copy import PluginCopy
 
 STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'

@@ -1,0 +1,177 @@
+"""Paths: project keys as the client makes them, and session files that nothing hostile can imitate."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+from claude_agent_sdk import project_key_for_directory
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from resume_hooks import paths
+from resume_hooks.paths import (
+    config_home,
+    find_session,
+    is_session_file,
+    is_session_id,
+    project_folders,
+    project_key,
+    session_id_of,
+)
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+
+LONG = "/srv/" + "a_long/path.of-many/parts/" * 12
+BMP = st.text(st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclude_categories=["Cs"]), max_size=300)
+
+
+@given(BMP)
+def test_key_equals_the_official_sdk(name: str) -> None:
+    """Short and long paths, accents composed or not: the same key as the SDK's."""
+    assume(".." not in name)
+    folder = f"/nowhere/{name}"
+    assert project_key(folder) == project_key_for_directory(folder)
+
+
+@pytest.mark.parametrize(
+    ("folder", "key"),
+    [
+        ("/home/user/proj", "-home-user-proj"),
+        ("/home/user/my_proj.v2", "-home-user-my-proj-v2"),
+        ("/home/user/", "-home-user"),
+        ("/", "-"),
+        ("/x/caf\u00e9", "-x-caf-"),
+        (unicodedata.normalize("NFD", "/x/caf\u00e9"), "-x-caf-"),
+        ("/x/\U0001f680", "-x---"),
+        ("/x/\u65e5\u672c", "-x---"),
+        ("/x/ a", "-x--a"),
+    ],
+)
+def test_key(folder: str, key: str) -> None:
+    """Each UTF-16 unit that is no ASCII letter or digit is a dash: an emoji gives two."""
+    assert project_key(folder) == key
+
+
+def test_emoji_differ_from_the_sdk() -> None:
+    """The SDK counts code points where the client counts UTF-16 units; the client decides."""
+    assert project_key("/x/\U0001f680") == "-x---"
+    assert project_key_for_directory("/x/\U0001f680") == "-x--"
+
+
+def test_long_keys_are_cut_and_hashed() -> None:
+    """Over 200 characters: the first 200, a dash, a hash of the whole path."""
+    assert len(LONG) > 200
+    key = project_key(LONG)
+    assert key == project_key_for_directory(LONG)
+    assert key[:200] == "".join(c if c.isalnum() else "-" for c in LONG)[:200]
+    assert key[200] == "-"
+    assert project_key(LONG + "x")[:201] == key[:201]
+    assert project_key(LONG + "x") != key
+
+
+def test_a_link_leads_to_the_real_folder(tmp_path: Path) -> None:
+    """The key is that of the real path."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert project_key(str(tmp_path / "link")) == project_key(str(tmp_path / "real"))
+
+
+def test_what_is_no_path_has_a_key_too() -> None:
+    """A hostile cwd, from a hook's input, is no crash."""
+    assert project_key("/a\0b") == "-a-b"
+    assert project_key("/a\ud800b") == "-a-b"
+
+
+def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
+    """Clients hash differently: every folder with the same first 200 characters may hold the sessions."""
+    key = project_key(LONG)
+    projects = config_home.config / "projects"
+    for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
+        (projects / name).mkdir()
+    assert project_folders(LONG, config_home.environ) == [str(projects / key), str(projects / (key[:201] + "other"))]
+    assert project_folders("/a", config_home.environ) == [str(projects / "-a")]
+
+
+def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
+    """Where there is none yet, our own hash names the folder; without a projects folder too."""
+    expected = [str(config_home.config / "projects" / project_key(LONG))]
+    assert project_folders(LONG, config_home.environ) == expected
+    (config_home.config / "projects").rmdir()
+    assert project_folders(LONG, config_home.environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"HOME": "/h"}, "/h/.claude"),
+        ({"HOME": "/h", "CLAUDE_CONFIG_DIR": ""}, "/h/.claude"),
+        ({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c/x/"}, "/c/x"),
+        ({"CLAUDE_CONFIG_DIR": unicodedata.normalize("NFD", "/caf\u00e9")}, "/caf\u00e9"),
+    ],
+)
+def test_config_home(environ: dict[str, str], expected: str) -> None:
+    """The variable wins over the home folder; NFC as the client has it."""
+    assert config_home(environ) == expected
+    assert paths.projects_home(environ) == f"{expected}/projects"
+    assert paths.state_home(environ) == f"{expected}/resume-hooks"
+    assert paths.state_home({**environ, "RESUME_HOOKS_HOME": "/s"}) == "/s"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "1" * 36, "-" * 36, "../" + SESSION[3:], None, 7, b"x", [SESSION], SESSION[:-1], SESSION + "1",
+     SESSION.replace("1", "A"), SESSION.replace("-", "_"), SESSION[:-1] + "\n", SESSION[:-1] + "\u0661"],
+)  # fmt: skip
+def test_what_is_no_session_id(text: object) -> None:
+    """Only a lower-case UUID is one, so that nothing else can reach a path."""
+    assert not is_session_id(text)
+
+
+@given(st.uuids())
+def test_uuids_are_session_ids(number: object) -> None:
+    """Every UUID is one, and names its file."""
+    assert is_session_id(str(number))
+    assert session_id_of(f"/any/{number}.jsonl") == str(number)
+
+
+def test_session_files(tmp_path: Path) -> None:
+    """Regular, not empty, named as a session: stubs, links, folders, backups and odd names are none."""
+    real = write_session(tmp_path, SESSION, conversation(1))
+    assert is_session_file(real)
+    (tmp_path / f"{session_id(1)}.jsonl").touch()
+    (tmp_path / f"{session_id(2)}.jsonl").symlink_to(real)
+    (tmp_path / f"{session_id(3)}.jsonl").mkdir()
+    names = [f"{session_id(n)}.jsonl" for n in range(1, 5)]
+    names += ["agent-a.jsonl", f"{SESSION}.orphaned-1.jsonl", f"{SESSION}.jsonl.bak", f"{SESSION}.JSONL", SESSION]
+    for name in names[4:]:
+        (tmp_path / name).write_bytes(b"{}\n")
+    assert [name for name in names if is_session_file(str(tmp_path / name))] == []
+
+
+def test_find_session(config_home: ConfigHome) -> None:
+    """Found in any project, the newest of copies; links, stubs and linked folders are passed over."""
+    assert find_session(SESSION, config_home.environ) is None
+    old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
+    assert find_session(SESSION, config_home.environ) == old
+    new = write_session(config_home.project("/b"), SESSION, conversation(1), mtime=2_000)
+    (config_home.project("/c") / f"{SESSION}.jsonl").touch()
+    (config_home.project("/d") / f"{SESSION}.jsonl").symlink_to(old)
+    elsewhere = Path(write_session(config_home.root / "elsewhere", SESSION, conversation(1), mtime=9_000))
+    (config_home.config / "projects" / "-e").symlink_to(elsewhere.parent)
+    (config_home.config / "projects" / f"{SESSION}.jsonl").write_bytes(b"{}\n")
+    assert find_session(SESSION, config_home.environ) == new
+
+
+@pytest.mark.parametrize("hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36])
+def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
+    """What is no id finds nothing, and reaches no path."""
+    assert find_session(hostile, config_home.environ) is None
+
+
+def test_private_folder(tmp_path: Path) -> None:
+    """Made for the owner alone; an existing one is taken."""
+    folder = paths.private_folder(str(tmp_path / "a" / "b"))
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    assert paths.private_folder(folder) == folder
