@@ -26,23 +26,19 @@ def pages() -> dict[Path, str]:
 
 def cli_page() -> str:
     """The reference: the help of every verb, as a terminal of 100 columns shows it."""
+    settings = cli.context_settings | {"terminal_width": 100}
+    top = click.Context(cli, info_name="resume-hooks", **settings)
     parts = [
         "# Command line\n\nMade from the code by `make docs`; a test keeps it true.\n",
-        f"```\n{help_of(cli, 'resume-hooks')}\n```\n",
+        f"```\n{cli.get_help(top).rstrip()}\n```\n",
     ]
-    with click.Context(cli, info_name="resume-hooks") as context:
-        for verb in VERBS:
-            command = cli.get_command(context, verb)
-            if command is None:
-                raise KeyError(verb)
-            parts.append(f"## {verb}\n\n```\n{help_of(command, f'resume-hooks {verb}')}\n```\n")
+    for verb in VERBS:
+        command = cli.get_command(top, verb)
+        if command is None:
+            raise KeyError(verb)
+        text = command.get_help(click.Context(command, parent=top, info_name=verb, **settings)).rstrip()
+        parts.append(f"## {verb}\n\n```\n{text}\n```\n")
     return "\n".join(parts)
-
-
-def help_of(command: click.Command, name: str) -> str:
-    """The help text of one command."""
-    with click.Context(command, info_name=name, terminal_width=100, max_content_width=100) as context:
-        return command.get_help(context).rstrip()
 
 
 def main() -> int:
