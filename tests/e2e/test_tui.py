@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import ClientHome, TmuxTui, Tui, find_client
+from resume_hooks import quick_rollover, store
+from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
@@ -154,20 +155,34 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
     assert tmux_tui.buffer() == parent.stem
 
 
-def test_the_child_looks_right_when_resumed_from_the_shell(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``claude --resume <child>``: the card alone on screen, under the child's own title in the picker."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
-    tui.submit("/resume-hooks:handoff fix the tests")
-    tui.wait_for("handed off")
-    (child,) = children(tui.home, parent)
-    tui.close()
-    with Tui(tui.version, tui.home, tui.api) as again:
-        again.start(resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
-        again.wait_for("Handed off from")
-        assert LINEAGE not in again.text()
-        again.submit("now go on BETA")
-        again.wait_for("Mock reply 2")
-        assert_only_lineage(spoken(again.api.main_requests()[-1]), parent, "fix the tests")
+def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``claude --resume <child>`` shows the card alone, and its request holds the lineage and the step."""
+    done = run_print(every_client, home, api, "remember the word ALPHA")
+    assert done.returncode == 0, done.stderr
+    (parent,) = home.sessions()
+    environ = home.env()
+    plan = quick_rollover.plan(store.session_file(str(parent)), environ, kind="handoff", next_step="fix the tests")
+    child = quick_rollover.write(plan, environ)
+    with Tui(every_client, home, api) as tui:
+        tui.start(resume=child.session_id)
+        tui.wait_for("Handed off from")
+        tui.wait_for("Next step: fix the tests")
+        assert LINEAGE not in tui.text()
+        api.clear()
+        tui.submit("now go on BETA")
+        tui.wait_for("Mock reply 2")
+        assert_only_lineage(spoken(api.main_requests()[-1]), parent, "fix the tests")
+
+
+def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``claude --resume`` without an id lists the child by its own title."""
+    run_print(client, home, api, "remember the word ALPHA")
+    (parent,) = home.sessions()
+    environ = home.env()
+    child = quick_rollover.write(quick_rollover.plan(store.session_file(str(parent)), environ, kind="handoff"), environ)
+    with Tui(client, home, api) as tui:
+        tui.start(["--resume"], ready=False)
+        tui.wait_for(re.escape(child.title))
 
 
 def test_clear_is_recorded_as_a_link(tui: Tui, plugin: Path) -> None:
