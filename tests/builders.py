@@ -170,9 +170,7 @@ def attachment(
 ) -> Record:
     """An attachment whose ``rendered`` text is sent with the conversation."""
     body = {"type": "hook_additional_context", "rendered": rendered}
-    return chain_record(
-        "attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, attachment=body, **extra
-    )
+    return chain_record("attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, attachment=body, **extra)
 
 
 def boundary(

@@ -6,7 +6,7 @@ run on client 2.1.329 (tests/test_chain_in_client.py runs them again); the tests
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.builders import (
     SESSION,
@@ -40,12 +40,12 @@ _PADDING: Record = {"type": "file-history-snapshot", "messageId": "none", "snaps
 _PLAIN = {"role": "assistant", "id": "msg_plain", "content": "plain"}
 
 
-def _u(name: str, parent: str | None, ts: float, **extra: object) -> Record:
+def _u(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
     return user(name, uuid=name, parent=parent, ts=ts, **extra)
 
 
-def _a(name: str, parent: str | None, ts: float, **extra: object) -> Record:
-    return assistant(name, uuid=name, parent=parent, ts=ts, **extra)  # type: ignore[arg-type]
+def _a(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
+    return assistant(name, uuid=name, parent=parent, ts=ts, **extra)
 
 
 def _turn(number: int, parent: str | None, ts: float) -> list[Record]:

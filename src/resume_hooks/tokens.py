@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.chain import Node, live_chain
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.graph import SKIPPED_BYTES, Graph
 from resume_hooks.transcript import Transcript, scan
 
 DEFAULT_WINDOW = 200_000
@@ -88,28 +89,29 @@ def window_for(tokens: int, model: str = "") -> int:
 def recent_context(path: str, window: int = 0) -> Context:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 
-    The end tells where the branch that the client would choose ends there and was measured there; what is unusual
-    (a branch chosen farther up, no answer since a compaction) is left to a whole scan.
+    The end tells where the branch that the client would choose ends there and was measured there, or was compacted
+    there; what is unusual (a branch chosen farther up) is left to a whole scan.
     """
     for reach in TAIL_REACHES:
         tail = scan(path, reach)
         if tail.whole:
             return context_of(tail.chain, window)
         if _chooses_alike(tail):
-            found = _last_measured(_certain_chain(tail))
-            if found is not None and found.number > _last_boundary(tail):
-                return Context(found.context_tokens, window or window_for(found.context_tokens), measured=True)
+            chain = _certain_chain(tail)
+            if _is_complete(chain, tail) or (_last_measured(chain) and _stays_after_boundary(chain, tail)):
+                return context_of(chain, window)
     return context_of(scan(path).chain, window)
 
 
 def _chooses_alike(tail: Transcript) -> bool:
     """Whether the records of a file's end point at the same branch as those of the whole file."""
-    known = {node.uuid for node in tail.nodes}
+    known = {node.uuid: node for node in tail.nodes}
     for node in tail.nodes:
-        if node.segment and not known.issuperset(node.segment.uuids or (node.segment.head, node.segment.tail)):
+        if node.segment and not known.keys() >= set(node.segment.uuids or (node.segment.head, node.segment.tail)):
             return False  # kept messages lie farther up
     if tail.checkpoint.uuid:
-        return tail.checkpoint.uuid in known
+        pointed = known.get(tail.checkpoint.uuid)
+        return pointed is not None and pointed.number > _last_boundary(tail)
     if tail.checkpoint.hinted:
         return True
     rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
@@ -125,6 +127,19 @@ def _certain_chain(tail: Transcript) -> list[Node]:
     # A branch that is not the last one may stand back where a compaction farther up kept messages.
     told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
     return chain if told else []
+
+
+def _is_complete(chain: list[Node], tail: Transcript) -> bool:
+    """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
+    if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
+        return False
+    return tail.size > SKIPPED_BYTES if chain[0].segment is None else Graph(tail.nodes, tail.size).spliced
+
+
+def _stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
+    """Whether no record is from before the last boundary: which of those count, the whole file decides."""
+    last = _last_boundary(tail)
+    return all(node.number >= last for node in chain)
 
 
 def _last_boundary(tail: Transcript) -> int:

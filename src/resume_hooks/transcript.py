@@ -111,9 +111,7 @@ def _take(transcript: Transcript, line: Line) -> None:
     refuse_foreign(record, transcript.path)
     transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
     if kind == "last-prompt" and "leafUuid" in record:
-        transcript.checkpoint.point(
-            records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True
-        )
+        transcript.checkpoint.point(records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True)
 
 
 def _link(transcript: Transcript, node: Node, record: records.Record) -> None:

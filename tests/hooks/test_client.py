@@ -59,9 +59,7 @@ def started_by(trace: str, script: str) -> list[str]:
     return programs
 
 
-def test_an_ordinary_prompt_goes_through_at_two_processes(
-    loaded: PluginCopy, home: ClientHome, tmp_path: Path
-) -> None:
+def test_an_ordinary_prompt_goes_through_at_two_processes(loaded: PluginCopy, home: ClientHome, tmp_path: Path) -> None:
     """It arrives at the API unchanged; the hook was one sh and one cat."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     client, trace = find_client(NEWEST), tmp_path / "trace"

@@ -95,17 +95,13 @@ def is_trigger(prompt: str) -> bool:
 
 prompts = st.builds(
     str.__add__,
-    st.sampled_from(
-        ["", "", ">", "/resume-hooks:", "/RESUME-hooks:", "/r", "\\", '"', '",', " ", "\n", IMITATION]
-    ),
+    st.sampled_from(["", "", ">", "/resume-hooks:", "/RESUME-hooks:", "/r", "\\", '"', '",', " ", "\n", IMITATION]),
     st.text(max_size=40),
 )
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    prompts, prompts, st.sampled_from(sorted(ENCODERS)), st.permutations(["cwd", "prompt", "session_title"])
-)
+@given(prompts, prompts, st.sampled_from(sorted(ENCODERS)), st.permutations(["cwd", "prompt", "session_title"]))
 @example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
 @example(">\x81\x88\x7f", "", "compact", ["prompt", "cwd", "session_title"])
 def test_exactly_triggers_reach_python(

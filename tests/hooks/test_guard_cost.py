@@ -24,15 +24,11 @@ def test_only_events_that_every_client_knows() -> None:
     assert sorted(hooks) == sorted(EVENTS)
     for (group,) in hooks.values():
         assert [sorted(hook) for hook in group["hooks"]] == [["command", "timeout", "type"]]
-        assert (
-            '"$CLAUDE_PLUGIN_ROOT/' in group["hooks"][0]["command"]
-        )  # braces are pasted in by older clients
+        assert '"$CLAUDE_PLUGIN_ROOT/' in group["hooks"][0]["command"]  # braces are pasted in by older clients
 
 
 @pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
-def test_an_untriggered_prompt_costs_one_shell_and_one_child(
-    plugin: PluginCopy, tmp_path: Path, size: int
-) -> None:
+def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, tmp_path: Path, size: int) -> None:
     """Two programs are started: the client's own /bin/sh and `cat`."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     traced = tmp_path / "trace"
@@ -56,14 +52,10 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_vanished_or_broken_plugin_lets_everything_pass(
-    plugin: PluginCopy, shell: list[str], event: str
-) -> None:
+def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, shell: list[str], event: str) -> None:
     """An update may remove the folder, or be halfway through writing it: never exit 2, never a word."""
     script = (
-        plugin.root
-        / "hooks"
-        / {"UserPromptSubmit": "guard", "SessionStart": "session-start"}.get(event, "session-end")
+        plugin.root / "hooks" / {"UserPromptSubmit": "guard", "SessionStart": "session-start"}.get(event, "session-end")
     )
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         script.write_text(broken)
@@ -85,9 +77,7 @@ def test_the_shell_scripts_are_clean() -> None:
     """Nothing to say for shellcheck about any of them."""
     need("shellcheck", shutil.which("shellcheck") is not None, "install the system package shellcheck")
     scripts = [str(path) for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix]
-    done = subprocess.run(
-        ["shellcheck", "-s", "sh", "-x", *scripts], cwd=REPO, check=False, capture_output=True
-    )
+    done = subprocess.run(["shellcheck", "-s", "sh", "-x", *scripts], cwd=REPO, check=False, capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"")
 
 

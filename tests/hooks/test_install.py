@@ -40,9 +40,7 @@ def quick(plugin: PluginCopy) -> PluginCopy:
     return plugin
 
 
-def start(
-    plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str
-) -> subprocess.Popen[bytes]:
+def start(plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str) -> subprocess.Popen[bytes]:
     """Start the installer as the launcher does."""
     script = str(plugin.root / "hooks" / "install.py")
     return subprocess.Popen([python, "-I", script, *options, str(plugin.data)], env=plugin.env | env)
@@ -142,9 +140,7 @@ def test_a_newer_lock_does_not_wait_for_the_old_ones_hour(quick: PluginCopy) -> 
     assert state(quick)["state"] == "ready"
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"]
-)
+@pytest.mark.parametrize("content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"])
 def test_a_damaged_memory_is_no_obstacle(quick: PluginCopy, content: str) -> None:
     """Whatever lies in install.json, the install is tried."""
     (quick.data / "install.json").write_text(content)
@@ -156,9 +152,7 @@ def test_a_clock_set_back_does_not_block(quick: PluginCopy) -> None:
     """A failure from the future counts for nothing."""
     install(quick, FAIL="x")
     later = int(time.time()) + 10**6
-    (quick.data / "install.json").write_text(
-        json.dumps(state(quick) | {"started": later, "retry_after": later + 3600})
-    )
+    (quick.data / "install.json").write_text(json.dumps(state(quick) | {"started": later, "retry_after": later + 3600}))
     assert install(quick) == 0
     assert state(quick)["state"] == "ready"
 
@@ -243,7 +237,4 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
     assert (done.returncode, state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
-    assert (
-        plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout
-        == b"reply of prompt\n"
-    )
+    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout == b"reply of prompt\n"
