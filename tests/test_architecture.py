@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "verbs": {
         "api", "carried", "checks", "lineage", "lineage_block", "links", "metadata", "opening", "quick_rollover",
-        "receipt", "titles",
+        "receipt", "standing", "titles",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

@@ -22,6 +22,11 @@ LIMIT = 10
 """Seconds that ``claude --version`` may take."""
 
 
+def is_found() -> bool:
+    """Whether the client is on PATH."""
+    return shutil.which("claude") is not None
+
+
 def version() -> tuple[int, ...] | None:
     """The version of the client on PATH, such as (2, 1, 329); None where there is none or it does not answer."""
     found = shutil.which("claude")
@@ -72,6 +77,14 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
             if isinstance(root, str):
                 declared = read_json(os.path.join(root, "hooks", "hooks.json")).get("hooks")
                 yield from ((name, command) for command in _commands(declared))
+
+
+def marketplace_folder(name: str) -> str:
+    """The local folder that a marketplace was added from, ``""`` where there is none of that name."""
+    known = read_json(os.path.join(config_home(), "plugins", "known_marketplaces.json")).get(name)
+    source = known.get("source") if isinstance(known, dict) else None
+    path = source.get("path") if isinstance(source, dict) else None
+    return path if isinstance(path, str) else ""
 
 
 def read_json(path: str) -> dict[str, Any]:

@@ -42,9 +42,11 @@ def diagnose(cwd: str) -> list[Finding]:
 
 
 def _client(_: str) -> Finding:
+    if not client.is_found():
+        return Finding("client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.")
     version = client.version()
     if version is None:
-        return Finding("client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.")
+        return Finding("client", "problem", "claude does not tell its version", "Run: claude --version")
     text = ".".join(map(str, version))
     if version < client.OLDEST:
         oldest = ".".join(map(str, client.OLDEST))

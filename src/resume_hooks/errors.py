@@ -56,6 +56,12 @@ class NotATranscript(ResumeHooksError):
     code = "not-a-transcript"
 
 
+class OutputFailed(ResumeHooksError):
+    """The answer could not be printed; what it speaks of was done all the same."""
+
+    code = "output-failed"
+
+
 class CheckFailed(ResumeHooksError):
     """A written session broke an invariant as read back; the file is already removed."""
 

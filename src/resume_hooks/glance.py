@@ -1,17 +1,18 @@
 """A glance at a session: what its first and last 64 KB tell, whatever the size of the file.
 
-Titles, tag, branch, folder, dates and the context in use come from here; nothing reads the middle of a file.
+Titles, tag, branch, folder and dates come from here; the middle is read only where the ends can't tell of any talk.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from functools import cached_property
 
 from resume_hooks import clock, records
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.lines import BOM
+from resume_hooks.lines import BOM, read_lines
 
 REACH = 65_536
 """Bytes read at each end: what the client's own listing reads."""
@@ -119,10 +120,7 @@ class Glance:
     @cached_property
     def own_turns(self) -> bool:
         """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
-        if any(_is_talk(record) for record in self._seen):
-            return True
-        # A big file whose both ends hold no prompt has its turns in the middle.
-        return self.size > 2 * REACH and not self.derived_at
+        return self._holds(_is_talk)
 
     @cached_property
     def touched(self) -> bool:
@@ -130,7 +128,20 @@ class Glance:
         at = self.derived_at
         if not at:
             return self.own_turns
-        return any(_is_talk(record) and clock.normal(record.get("timestamp")) > at for record in self._seen)
+        return self._holds(lambda record: _is_talk(record) and clock.normal(record.get("timestamp")) > at)
+
+    def _holds(self, wanted: Callable[[records.Record], bool]) -> bool:
+        """Whether some record is ``wanted``; the middle of the file is read only where its ends hold none."""
+        if any(wanted(record) for record in self._seen):
+            return True
+        if self.small:
+            return False
+        try:
+            with open(self.path, "rb") as stream:
+                bodies = (line.body for line in read_lines(stream))
+                return any((record := records.parse(body)) is not None and wanted(record) for body in bodies)
+        except OSError:
+            return False  # gone since it was glanced at
 
     @cached_property
     def derived_at(self) -> str:

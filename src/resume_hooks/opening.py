@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks import clock
+from resume_hooks.lineage_block import CLOSING, OPENING
 from resume_hooks.plain import encodable_all
 from resume_hooks.records import SYNTHETIC_MODEL
 
@@ -32,6 +33,14 @@ class Setting(NamedTuple):
 def opening_text(block: str, next_step: str) -> str:
     """What the model reads first: the lineage block, and the next step where one was given."""
     return f"{block}\n\n{NEXT_STEP}\n{next_step}" if next_step else block
+
+
+def next_step_of(text: object) -> str | None:
+    """The next step in an opening of ours: ``""`` where none was given, None where ``text`` is no opening."""
+    if not isinstance(text, str) or not text.startswith(OPENING):
+        return None
+    _, _, after = text.partition(CLOSING)
+    return after.partition(f"\n\n{NEXT_STEP}\n")[2]
 
 
 def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:

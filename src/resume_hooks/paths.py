@@ -100,6 +100,16 @@ def find_session(session_id: str, environ: Optional[Mapping[str, str]] = None) -
     return max(files, key=_mtime) if files else None
 
 
+def named_session(path: str, session_id: str, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
+    """``path`` if it is the file of ``session_id`` in a project folder, else None.
+
+    A copy of a session may lie in several projects; the client says which one it writes.
+    """
+    folder = os.path.dirname(path)
+    inside = os.path.dirname(folder) == projects_home(environ) and not os.path.islink(folder)
+    return path if inside and session_id_of(path) == session_id and is_session_file(path) else None
+
+
 def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
     """Every project folder of the config home, sorted; links are none, since they could lead anywhere."""
     try:

@@ -16,6 +16,7 @@ MARKETPLACE = "resume-hooks"
 PARTS = (".claude-plugin", "hooks", "commands", "skills", "agents", "requirements.lock", "README.md", "LICENSE")
 """What makes up the plugin besides the package under ``src``."""
 
+_MARK = os.path.join("src", "resume_hooks", "plugin_files.py")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
@@ -26,8 +27,15 @@ def plugin_folder() -> str:
     return os.path.join(state_home(), "plugin")
 
 
+def is_assembled(folder: str) -> bool:
+    """Whether ``folder`` is a plugin of ours and nobody's own work."""
+    return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
+
+
 def assemble(target: str) -> None:
-    """Put the plugin together at ``target``, replacing what is there. WriteFailed leaves the old one in place."""
+    """Put the plugin together at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
+    if os.path.lexists(target) and not is_assembled(target):
+        raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
     source = _CHECKOUT if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")

@@ -132,7 +132,8 @@ def home_folder(glance: Glance) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
     key = os.path.basename(os.path.dirname(glance.path))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
-    return next((folder for folder in dict.fromkeys(seen) if _is_keyed(folder, key)), glance.cwd) or os.getcwd()
+    here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
+    return next((folder for folder in dict.fromkeys([*seen, here]) if _is_keyed(folder, key)), glance.cwd) or here
 
 
 def _is_keyed(folder: str, key: str) -> bool:
@@ -180,7 +181,7 @@ def _generations(count: int) -> str:
 def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     if output_dir is None and is_known(parent, environ):
         return ()
-    return ("The new file lies outside the client's project folders: --resume will not find it by its id.",)
+    return ("The new file does not lie in its project's folder: --resume will not find it there by its id.",)
 
 
 def _checks(decided: RolloverPlan, path: str) -> list[checks.Check]:

@@ -36,10 +36,10 @@ class Setting(NamedTuple):
 
 def _number(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
-        number = int(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else low - 1
-        if not low <= number <= high:
+        text = str(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+        if not (text.isascii() and text.isdigit()) or not low <= int(text[:20]) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
-        return number
+        return int(text)
 
     return read
 

@@ -81,9 +81,9 @@ def characters_per_token(chain: list[Node]) -> float:
     return min(max(ratio, 1.5), 8.0)
 
 
-def window_for(tokens: int, model: str = "") -> int:
-    """The context window: a million where the model's name or the use says so, else 200,000."""
-    return LARGE_WINDOW if "[1m]" in model.lower() or tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
+def window_for(tokens: int) -> int:
+    """The context window: a million once the use exceeded 200,000. Transcripts name no model's window."""
+    return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
 
 
 def recent_context(path: str, window: int = 0) -> Context:

@@ -155,7 +155,7 @@ def test_session_card(copied: Copied, text: str) -> None:
     assert len(said.split("\n")[-1]) <= LAST_LINE
 
 
-@pytest.mark.parametrize("text", [plain_cards.HELP, plain_cards.PASTED])
+@pytest.mark.parametrize("text", [plain_cards.HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")])
 def test_fixed_texts_end_short(text: str) -> None:
     """Their last line is the useful one."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE

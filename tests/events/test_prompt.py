@@ -21,7 +21,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.events import answers
 from resume_hooks.events.prompt import card
 from resume_hooks.events.triggers import Trigger
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.events.conftest import Run
 from tests.needs import REPO
 
@@ -337,3 +337,35 @@ def test_cost_of_a_50_mb_session_is_its_tail(config_home: ConfigHome, run_hook: 
     started = time.monotonic()
     assert "handoff 1" in reason(run_hook("prompt", event(">handoff")))
     assert time.monotonic() - started < answers.LIMIT
+
+
+def test_the_transcript_that_the_client_names_is_the_one(run_hook: Run, config_home: ConfigHome) -> None:
+    """Of two copies of a session the child goes beside the one that the client writes, not beside the newest."""
+    records = [user("do it", uuid="u1"), assistant("done", uuid="a1", parent="u1")]
+    here = Path(write_session(config_home.project("/work/here"), session_id(1), records))
+    there = Path(write_session(config_home.project("/work/there"), session_id(1), records))
+    os.utime(here, (1, 1))
+    event = {"session_id": session_id(1), "prompt": ">handoff go", "transcript_path": str(here)}
+    run_hook("prompt", event)
+    assert len(list(here.parent.glob("*.jsonl"))) == 2
+    assert len(list(there.parent.glob("*.jsonl"))) == 1
+
+
+def test_the_same_handoff_twice_makes_one_child(run_hook: Run, config_home: ConfigHome) -> None:
+    """A stray Enter over the text that came back into the box shows the same child again."""
+    records = [user("do it", uuid="u1", ts="2020-01-01T00:00:00.000Z")]
+    parent = Path(write_session(config_home.project(), session_id(1), records))
+    event = {"session_id": session_id(1), "prompt": ">handoff go", "transcript_path": str(parent)}
+    first, second = (json.loads(run_hook("prompt", event).stdout)["reason"] for _ in range(2))
+    assert first.startswith("handed off")
+    assert second.startswith("already handed off")
+    assert len(list(parent.parent.glob("*.jsonl"))) == 2
+
+
+def test_a_paste_over_left_over_text_repeats_the_text(run_hook: Run) -> None:
+    """Nothing is made, and nothing that was typed is lost; the shell's own line is known as well."""
+    for tail in (f"/resume {session_id(2)}", "/clear", f"cd /x && claude --resume {session_id(2)}"):
+        event = {"session_id": session_id(1), "prompt": f"/resume-hooks:handoff fix the tests {tail}"}
+        reason = json.loads(run_hook("prompt", event).stdout)["reason"]
+        assert "nothing was made" in reason
+        assert "fix the tests" in reason

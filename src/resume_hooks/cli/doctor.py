@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from resume_hooks.cli.output import emit, json_option
+from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.diagnosis import Finding, diagnose
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
@@ -24,7 +22,7 @@ def command(as_json: bool) -> int:
       resume-hooks doctor
       resume-hooks doctor --json
     """
-    findings = diagnose(os.getcwd())
+    findings = diagnose(current_folder())
     emit("doctor", {"findings": [f._asdict() for f in findings]}, lambda: _render(findings), as_json=as_json)
     return int(any(finding.level == "problem" for finding in findings))
 

@@ -40,7 +40,8 @@ def command(dry_run: bool, as_json: bool) -> None:
     lines = [shlex.join(words) for words in commands]
     data = {"plugin": folder, "commands": lines, "ran": ran, "stays": []}
     done = "Installed. Start Claude Code and type >help."
-    todo = "Run these to install the plugin:\n" + "\n".join(f"  {text}" for text in lines)
+    head = "These would run:" if dry_run else "Run these to install the plugin:"
+    todo = "\n  ".join([head, *lines])
     emit("install", data, lambda: done if ran else todo, as_json=as_json)
 
 

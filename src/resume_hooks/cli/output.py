@@ -11,10 +11,13 @@ import click
 import orjson
 
 from resume_hooks import store
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.plain import encodable_all, plain
 
 SCHEMA = 1
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What JSON leaves as it is but some terminals obey."""
+
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 locator_argument = click.argument("locator", required=False)
@@ -37,12 +40,24 @@ def emit(
 def say(text: str, *, err: bool = False) -> None:
     """Print text for people: of controls only line feeds, tabs and our own few styles reach the terminal."""
     pieces = enumerate(_STYLE.split(text))  # every second one is a style
-    click.echo("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
+    _put("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
 
 
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates of hostile input, which JSON can't hold, become question marks."""
-    click.echo(orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2))
+    text = orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2).decode()
+    _put(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+
+
+def _put(text: str, *, err: bool = False) -> None:
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(
+            f"The answer could not be printed: {error.strerror}", "What it speaks of was done."
+        ) from error
 
 
 def success(verb: str, data: dict[str, Any], warnings: Sequence[str] = ()) -> dict[str, Any]:
@@ -71,11 +86,15 @@ def failure(
 
 def located(locator: str | None) -> store.SessionFile:
     """The session that a locator names, seen from the current folder."""
+    return store.resolve(locator, current_folder(), os.environ)
+
+
+def current_folder() -> str:
+    """The current folder; UsageError where it was deleted."""
     try:
-        here = os.getcwd()
+        return os.getcwd()
     except FileNotFoundError as error:
         raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
-    return store.resolve(locator, here, os.environ)
 
 
 def table(pairs: Sequence[tuple[str, object]]) -> str:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 import shutil
 
 import click
 
+from resume_hooks import client
 from resume_hooks.cli.install import run_all
 from resume_hooks.cli.output import emit, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import state_home
-from resume_hooks.plugin_files import MARKETPLACE, NAME
+from resume_hooks.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 
-OURS = ("links.jsonl", "settings.json", "pending", "log", "plugin")
-"""What the state folder may hold; ``--purge`` removes these and the folder only if nothing else is left."""
+FILES = ("links.jsonl", "settings.json", "log/errors.log")
+"""What we keep there; ``--purge`` removes it, marks of ``/clear``, the plugin's files, and what is empty then."""
 
 
 @click.command("uninstall")
 @click.option("--purge", is_flag=True, help="Remove our state folder as well: links, settings, logs.")
 @click.option("--yes", is_flag=True, help="Do not ask before purging.")
 @json_option
-def command(purge: bool, yes: bool, as_json: bool) -> None:
+def command(purge: bool, yes: bool, as_json: bool) -> int:
     """Remove the plugin from Claude Code and say what stays. Your sessions always stay.
 
     \b
@@ -36,11 +38,13 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
             f"Remove {state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
+    if client.marketplace_folder(MARKETPLACE) == plugin_folder():
+        commands.append(["claude", "plugin", "marketplace", "remove", MARKETPLACE])
     warning = ""
     try:
         ran = run_all(commands)
     except ResumeHooksError as error:  # not installed as a plugin: the state can still go
-        ran, warning = True, error.message
+        ran, warning = False, error.message
     if purge:
         _purge(state)
     stays = [path for path in (state,) if os.path.isdir(path)]
@@ -48,24 +52,26 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
     data = {"plugin": NAME, "commands": lines, "ran": ran, "stays": stays}
 
     def text() -> str:
-        first = "The plugin is removed." if ran and not warning else f"To remove the plugin run: {lines[0]}"
+        first = "The plugin is removed." if ran else "To remove the plugin run:\n  " + "\n  ".join(lines)
         kept = "".join(f"\nStays: {path} (remove it with: resume-hooks uninstall --purge)" for path in stays)
         return f"{first}{kept}\nYour sessions stay, also those made by handoff."
 
     emit("uninstall", data, text, as_json=as_json, warnings=[warning] if warning else [])
+    return int(bool(warning))
 
 
 def _purge(state: str) -> None:
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
     try:
-        for name in OURS:
-            path = os.path.join(state, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            elif os.path.lexists(path):
+        marks = glob.glob(os.path.join(glob.escape(state), "pending", "clear-*.json"))
+        for path in [*(os.path.join(state, name) for name in FILES), *marks]:
+            if os.path.lexists(path):
                 os.unlink(path)
-        if os.path.isdir(state) and not os.listdir(state):
-            os.rmdir(state)
+        if is_assembled(plugin_folder()):
+            shutil.rmtree(plugin_folder())
+        for folder in (os.path.join(state, "pending"), os.path.join(state, "log"), state):
+            if os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)
     except OSError as error:
         raise WriteFailed(f"{state} could not be removed: {error.strerror}", "Check its permissions.") from error

@@ -16,6 +16,8 @@ from resume_hooks.events.plain_cards import session_card
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Family
+from resume_hooks.receipt import Receipt
+from resume_hooks.standing import standing_handoff
 from resume_hooks.tokens import recent_context
 
 LIMIT = 3.0
@@ -52,9 +54,15 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
 def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
     with _time_limit():
+        standing = standing_handoff(parent, trigger.text, os.environ)
+        if standing is not None:
+            return _answer_of(standing, trigger)
         decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    receipt = quick_rollover.write(decided, os.environ)
+    return _answer_of(quick_rollover.write(decided, os.environ), trigger)
+
+
+def _answer_of(receipt: Receipt, trigger: Trigger) -> Answer:
 
     def card(copied: Copied) -> str:
         return cards.handoff_card(receipt, copied, trigger.text, slash=trigger.slash)

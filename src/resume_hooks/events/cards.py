@@ -39,9 +39,10 @@ def resume_card(glance: Glance, session_id: str, folder: str, context: Context, 
 
 def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool) -> str:
     """``>handoff``: the child, what it holds, and the two ways into it."""
+    done = "handed off" if receipt.written else "already handed off"
     # Beside a working model, client 2.1.329 shows 40 columns: of the last line, or of the first where one is wide.
     lines = [
-        f"handed off{'' if slash else ' · Ctrl+C once, paste'} · {copied.sentence(receipt.in_client)}",
+        f"{done}{'' if slash else ' · Ctrl+C once, paste'} · {copied.sentence(receipt.in_client)}",
         "",
         f"  {receipt.title}",
         f"  {receipt.tokens_before:,} tokens here, about {receipt.tokens_after:,} there; this session stays as it is",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from typing import Any, Dict
 
 from resume_hooks.clipboard import copy
 from resume_hooks.events import reply
-from resume_hooks.events.plain_cards import HELP, PASTED, session_card
+from resume_hooks.events.plain_cards import HELP, pasted_card, session_card
 from resume_hooks.events.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id
 
@@ -33,24 +34,33 @@ def main() -> None:
 def answer(trigger: Trigger, session_id: str) -> str:
     """The text to show for a trigger without the engine."""
     if trigger.pasted:
-        return PASTED
+        return pasted_card(trigger.text)
     if trigger.verb == "help":
         return f"{engine_state()}\n\n{HELP}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, copy(session_id), trigger.text)
         return f"{engine_state()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
-    return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\nTry again in a minute."
+    return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
 
 
 def engine_state() -> str:
     """One sentence on the engine's installation, from the state file that the installer keeps."""
     state = _installer_state()
     if state.get("state") == "installing":
-        return f"It is being installed{_since(state.get('started'))}."
+        return f"The engine is being installed{_since(state.get('started'))}."
     if state.get("state") == "failed":
-        return f"Its installation failed: {state.get('error') or 'see install.log in the data folder of the plugin'}."
-    return "It is not installed yet; the next session start tries."
+        error = state.get("error") or "see install.log in the data folder of the plugin"
+        return f"The engine's installation failed: {error}."
+    return "The engine is not installed yet; the next start of a session does it."
+
+
+def _what_next() -> str:
+    if _installer_state().get("state") == "installing":
+        return "Try again in a minute."
+    log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
+    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT", ""), "hooks", "engine")
+    return f"Log: {log}\nTo install it now, in a shell:\n  sh {shlex.quote(engine)} --install\n\nThen try again."
 
 
 def _installer_state() -> Dict[str, Any]:

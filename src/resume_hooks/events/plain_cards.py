@@ -19,9 +19,13 @@ HELP = """resume-hooks: type these at the very start of a prompt; they cost no t
 In a shell: resume-hooks --help
 A space before > sends a plain prompt."""
 
-PASTED = """resume-hooks: nothing was made. The command was pasted over text left in the input box.
+_PASTED = "resume-hooks: nothing was made. The command was pasted over text left in the input box."
 
-Press Ctrl+C once, then paste again."""
+
+def pasted_card(text: str) -> str:
+    """A command pasted over a trigger; ``text`` is what stood between the two, so that nothing is lost."""
+    kept = f"\n\n  Your text: {text}" if text else ""
+    return f"{_PASTED}{kept}\n\nPress Ctrl+C once, then paste again."
 
 
 def session_card(session_id: str, copied: Copied, text: str = "") -> str:

@@ -14,7 +14,7 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.events import reply
 from resume_hooks.events.triggers import Trigger, recognise
-from resume_hooks.paths import find_session, is_session_id
+from resume_hooks.paths import find_session, is_session_id, named_session
 
 MAX_INPUT = 32 * 1024 * 1024
 """Bytes of hook input that are read; a trigger is never that long."""
@@ -54,9 +54,9 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(off, tuple) and trigger.verb in off:
         return ""
     if trigger.pasted or trigger.verb == "help":
-        from resume_hooks.events.plain_cards import HELP, PASTED  # noqa: PLC0415
+        from resume_hooks.events.plain_cards import HELP, pasted_card  # noqa: PLC0415
 
-        return PASTED if trigger.pasted else HELP
+        return pasted_card(trigger.text) if trigger.pasted else HELP
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
         raise SessionNotFound("The client named no session", "Send a prompt first.")
@@ -70,7 +70,8 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
 
     window = chosen["context_window"].value
-    found = from_transcript(trigger, find_session(session_id), session_id, window if isinstance(window, int) else 0)
+    path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)
+    found = from_transcript(trigger, path, session_id, window if isinstance(window, int) else 0)
     return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
 
 

@@ -15,10 +15,9 @@ _ALONE = frozenset({"session", "lineage", "help"})
 _VERBS = frozenset({"resume", "handoff", *_ALONE})
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
-_PASTED = re.compile(rf"(?:/resume\s+{_UUID}|/clear)\s*\Z", re.IGNORECASE)
-_PASTED_ALONE = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help)\s*(?:/resume\s+{_UUID}|/clear)\s*\Z", re.IGNORECASE
-)
+_TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
+_PASTED = re.compile(_TAIL, re.IGNORECASE)
+_PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help)\s*{_TAIL}", re.IGNORECASE)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 
 
@@ -41,7 +40,7 @@ def recognise(prompt: str) -> Optional[Trigger]:
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True)
     if _is_pasted_over(prompt):
-        return Trigger(_verb_of(prompt), "", slash, pasted=True)
+        return Trigger(_verb_of(prompt), _text_before_paste(prompt), slash, pasted=True)
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
@@ -61,6 +60,12 @@ def _is_pasted_over(prompt: str) -> bool:
     if verb in _ALONE:
         return _PASTED_ALONE.match(prompt) is not None
     return verb in _VERBS and _PASTED.search(prompt[-120:]) is not None
+
+
+def _text_before_paste(prompt: str) -> str:
+    """What stands between the verb and the pasted command."""
+    rest = re.sub(rf"\A(?:>|/{PLUGIN}:)[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
+    return _PASTED.sub("", rest).strip()
 
 
 def _verb_of(prompt: str) -> str:
