@@ -27,10 +27,16 @@ def need(what: str, present: object, how: str) -> None:
     pytest.skip(message)
 
 
+def every_python() -> list[Path]:
+    """The Pythons that pyenv keeps for this user, sorted; HOME leads nowhere in the tests."""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    return sorted(Path(home, ".pyenv", "versions").glob("3.*/bin/python3"))
+
+
 def python39() -> str:
     """A Python 3.9, the oldest that the hooks' own scripts run on; skips or fails the test where there is none."""
-    versions = Path(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv", "versions")  # HOME leads nowhere in the tests
-    found = next((str(path) for path in sorted(versions.glob("3.9.*/bin/python3"))), "") or shutil.which("python3.9")
+    known = (str(path) for path in every_python() if path.parent.parent.name.startswith("3.9."))
+    found = next(known, "") or shutil.which("python3.9")
     need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
     return str(found)
 

@@ -129,7 +129,10 @@ def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
         stream.writelines(row % n for n in range(1_000_000))
     command = [sys.executable, "-m", "resume_hooks", "info", SESSION]
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
+    # A shell that started these tests in the background has SIGINT ignored, which is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    signal.signal(signal.SIGINT, before)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)

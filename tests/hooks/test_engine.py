@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.plugin_copy import PluginCopy, make_plugin
-from tests.needs import REPO
+from tests.needs import REPO, every_python
 
-OLD_PYTHONS = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
+PYTHONS = [Path(sys.executable), *every_python()]
+"""This one, and whatever else this machine has, from 3.6 on."""
 EVENT = b'{"prompt":">resume"}'
 
 
@@ -151,7 +152,7 @@ def test_without_any_python_the_prompt_passes(plugin: PluginCopy, tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("python", OLD_PYTHONS, ids=lambda path: path.parent.parent.name)
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
 def test_until_the_engine_is_ready_any_python_from_3_9_answers(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
