@@ -128,6 +128,18 @@ def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: P
     assert_only_lineage(go_on(tui, command), parent, "fix the tests")
 
 
+def test_a_stray_enter_makes_nothing_twice(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """The blocked prompt comes back into the box; Enter on it shows the same child again."""
+    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    tui.submit(">handoff fix the tests")
+    tui.wait_for("handed off")
+    tui.wait_idle()
+    tui.key("Enter")
+    tui.wait_for("already handed off")
+    (child,) = children(tui.home, parent)
+    assert xserver.clipboard() == f"/resume {child.stem}"
+
+
 def test_resume_shows_the_card_and_copies_the_id(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``>resume``: the card on screen, the id on the clipboard, no request."""
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
