@@ -101,4 +101,4 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
     installed = stand_in_installer(plugin, 0)
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
     assert wait_for(installed)
-    assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks")
+    assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks")
