@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import click
 
@@ -13,27 +15,36 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
 
-output_dir_option = click.option(
-    "--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
+
+class How(TypedDict):
+    """The options that every verb shares that makes a child."""
+
+    output_dir: str | None
+    start: bool
+    dry_run: bool
+    as_json: bool
+
+
+_OPTIONS = (
+    click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
+    click.option("--start", is_flag=True, help="Start the client on the child."),
+    dry_run_option,
+    json_option,
 )
-start_option = click.option("--start", is_flag=True, help="Start the client on the child.")
+
+
+def child_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of ``How``, in the order of its help."""
+    for option in reversed(_OPTIONS):
+        verb = option(verb)
+    return verb
 
 
 @click.command("rollover")
 @locator_argument
 @click.option("--quick", is_flag=True, help="Lineage only, no model is asked.")
-@output_dir_option
-@start_option
-@dry_run_option
-@json_option
-def command(
-    locator: str | None,
-    quick: bool,
-    output_dir: str | None,
-    start: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+@child_options
+def command(locator: str | None, quick: bool, **how: Unpack[How]) -> None:
     """Make a fresh session that holds the lineage of LOCATOR and nothing else.
 
     The session itself is only read. The child is checked as read back before its id is printed.
@@ -46,31 +57,25 @@ def command(
     """
     if not quick:
         raise UsageError("rollover needs --quick", "resume-hooks rollover --quick")
-    carry_out(located(locator), "rollover", "", output_dir=output_dir, start=start, dry_run=dry_run, as_json=as_json)
+    carry_out(located(locator), "rollover", "", **how)
 
 
-def carry_out(
-    parent: SessionFile,
-    kind: str,
-    next_step: str,
-    *,
-    output_dir: str | None,
-    start: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def carry_out(parent: SessionFile, kind: str, next_step: str, **how: Unpack[How]) -> None:
     """Plan a child, write it unless this is a dry run, print the receipt, and start the client where asked."""
-    client = _client() if start and not dry_run else ""
-    if client and output_dir is not None:
+    client = _client() if how["start"] and not how["dry_run"] else ""
+    if client and how["output_dir"] is not None:
         raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
-    decided = quick_rollover.plan(parent, os.environ, kind=kind, next_step=next_step, output_dir=output_dir)
+    decided = quick_rollover.plan(parent, os.environ, kind=kind, next_step=next_step, output_dir=how["output_dir"])
     if client and not os.path.isdir(decided.setting.cwd):
         raise ResumeHooksError(
             f"{decided.setting.cwd} is gone, so the client can't be started there and nothing was made",
             "Leave --start out.",
         )
-    receipt = quick_rollover.receipt(decided, written=False) if dry_run else quick_rollover.write(decided, os.environ)
-    emit(kind, receipt.data(), lambda: _render(receipt), as_json=as_json, warnings=receipt.warnings)
+    if how["dry_run"]:
+        receipt = quick_rollover.receipt(decided, written=False)
+    else:
+        receipt = quick_rollover.write(decided, os.environ)
+    emit(kind, receipt.data(), lambda: _render(receipt), as_json=how["as_json"], warnings=receipt.warnings)
     if client:
         os.chdir(receipt.folder)
         os.execv(client, [client, "--resume", receipt.session_id])
