@@ -84,16 +84,6 @@ def text(record: Record) -> str:
     return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == "text")
 
 
-def call_ids(record: Record) -> list[str]:
-    """Ids of the tool calls that an assistant record makes."""
-    return [string(block, "id") for block in blocks(record) if block.get("type") == "tool_use"]
-
-
-def result_ids(record: Record) -> list[str]:
-    """Ids of the tool calls that a user record answers."""
-    return [string(block, "tool_use_id") for block in blocks(record) if block.get("type") == "tool_result"]
-
-
 def context_tokens(record: Record) -> int:
     """Tokens of context that the API counted for an assistant record, its answer included; 0 where unknown."""
     usage = message(record).get("usage")
