@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.cli.main import run
 from tests.builders import ConfigHome
+from tests.needs import REPO
 
 
 @pytest.fixture
@@ -129,3 +132,36 @@ def test_purge_asks_first(tools: Path, config: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert run(["uninstall", "--purge"]) == 130
     assert (state / "links.jsonl").exists()
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where RESUME_HOOKS_HOME holds somebody's own ``plugin`` folder, install refuses and purge keeps it."""
+    fake_client(tools)
+    precious = config / "resume-hooks" / "plugin" / "precious.txt"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("mine")
+    assert run(["install"]) == 1
+    assert "not ours" in capsys.readouterr().err
+    assert run(["uninstall", "--purge", "--yes"]) == 0
+    assert precious.read_text() == "mine"
+
+
+def test_uninstall_of_what_is_not_installed_is_a_failure(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The client's refusal is told and the exit code is 1; nothing claims to have run."""
+    fake_client(tools, code=1)
+    assert run(["uninstall", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
+
+
+def test_an_answer_that_can_t_be_printed_is_told(config: Path) -> None:
+    """A full disk behind stdout: one sentence on stderr, exit code 1, no trace, no bug."""
+    command = [sys.executable, "-m", "resume_hooks", "config"]
+    for options in ([], ["--json"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            env = {"CLAUDE_CONFIG_DIR": str(config), "HOME": str(config.parent), "PYTHONPATH": str(REPO / "src")}
+            done = subprocess.run(
+                [*command, *options], env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 1
+        assert "could not be printed" in done.stderr
+        assert "Traceback" not in done.stderr

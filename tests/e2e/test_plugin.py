@@ -131,6 +131,7 @@ def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHo
     assert gone.returncode == 0, gone.stderr
     assert "resume-hooks@resume-hooks" not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
     assert not (home.config / "resume-hooks").exists()
+    assert "resume-hooks" not in claude(client, home, api, "plugin", "marketplace", "list")
 
 
 def test_the_engine_installs_itself_and_meanwhile_the_id_is_copied(tui: Tui, plugin: Path) -> None:

@@ -15,7 +15,7 @@ import click
 
 from resume_hooks import __version__, clock
 from resume_hooks.cli.output import failure, print_document, say
-from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, UsageError
+from resume_hooks.errors import AmbiguousLocator, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import private_folder, state_home
 
 VERBS = {
@@ -93,6 +93,10 @@ def run(arguments: list[str]) -> int:
         return _fail(
             verb, UsageError(error.format_message(), f"resume-hooks {verb} --help".replace("  ", " ")), as_json
         )
+    except OutputFailed as error:
+        # What is still buffered must not fail once more when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _fail(verb, error, as_json)
     except SystemExit:  # click's answer to a reader that has gone (| head); it got all that it wanted
