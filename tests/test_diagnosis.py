@@ -126,7 +126,9 @@ def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) ->
 
 def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) -> None:
     """Neither bad JSON nor values of wrong types stop doctor."""
-    (config / "settings.json").write_text("{not json")
+    for damage in ("{not json", '{"hooks":' * 100_000):
+        (config / "settings.json").write_text(damage)
+        assert found(cwd, "hooks").level == "ok"
     write_json(config / "plugins" / "installed_plugins.json", {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}})
     write_json(
         cwd / ".claude" / "settings.json", {"hooks": {"UserPromptSubmit": [1, {"hooks": 2}]}, "enabledPlugins": []}

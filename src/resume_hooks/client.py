@@ -5,15 +5,13 @@ Read-only, and nothing here trusts what it reads: a damaged file counts as empty
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 
-from resume_hooks.paths import config_home
+from resume_hooks.paths import config_home, read_object
 
 OLDEST = (2, 1, 42)
 """The oldest client that the plugin is tested with."""
@@ -53,14 +51,14 @@ def settings_files(cwd: str) -> list[str]:
 
 def switched_on(key: str, cwd: str) -> str:
     """The strongest settings file in which ``key`` is true, ``""`` where none says so."""
-    return next((path for path in reversed(settings_files(cwd)) if read_json(path).get(key) is True), "")
+    return next((path for path in reversed(settings_files(cwd)) if read_object(path).get(key) is True), "")
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
     """Plugins by ``name@marketplace`` and whether they are on, the strongest level deciding."""
     found: dict[str, bool] = {}
     for path in settings_files(cwd):
-        plugins = read_json(path).get("enabledPlugins")
+        plugins = read_object(path).get("enabledPlugins")
         if isinstance(plugins, dict):
             found |= {name: on is True for name, on in plugins.items() if isinstance(name, str)}
     return found
@@ -69,32 +67,22 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
     for path in settings_files(cwd):
-        yield from ((path, command) for command in _commands(read_json(path).get("hooks")))
-    installed = read_json(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
+        yield from ((path, command) for command in _commands(read_object(path).get("hooks")))
+    installed = read_object(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
             root = copy.get("installPath") if isinstance(copy, dict) else None
             if isinstance(root, str):
-                declared = read_json(os.path.join(root, "hooks", "hooks.json")).get("hooks")
+                declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
                 yield from ((name, command) for command in _commands(declared))
 
 
 def marketplace_folder(name: str) -> str:
     """The local folder that a marketplace was added from, ``""`` where there is none of that name."""
-    known = read_json(os.path.join(config_home(), "plugins", "known_marketplaces.json")).get(name)
+    known = read_object(os.path.join(config_home(), "plugins", "known_marketplaces.json")).get(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
     return path if isinstance(path, str) else ""
-
-
-def read_json(path: str) -> dict[str, Any]:
-    """The object in a JSON file, ``{}`` where there is none."""
-    try:
-        with open(path, encoding="utf-8") as stream:
-            value = json.load(stream)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _commands(hooks: object) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from resume_hooks import client, clipboard, settings, store
-from resume_hooks.paths import config_home, projects_home, state_home
+from resume_hooks.paths import config_home, projects_home, read_object, state_home
 from resume_hooks.plugin_files import NAME
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
@@ -75,7 +75,7 @@ def _plugin(cwd: str) -> Finding:
 def _engine(_: str) -> Finding:
     running = f"Python {sys.version.split()[0]} at {sys.executable}"
     data = os.path.join(config_home(), "plugins", "data")
-    states = [client.read_json(os.path.join(data, name, "install.json")) for name in _ours(data)]
+    states = [read_object(os.path.join(data, name, "install.json")) for name in _ours(data)]
     last = max(states, key=lambda state: _number(state.get("started")), default={})
     if last.get("state") == "failed":
         remedy = "Mend the cause, then start a session; a failure is tried again after an hour."

@@ -1,13 +1,14 @@
-"""Where things lie: the client's config home, its project folders, our state folder.
+"""Where things lie: the client's config home, its project folders, our state folder, and small JSON files in them.
 
 Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine is installed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
-from typing import List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 MAX_KEY = 200
 """Characters of a project key before the client cuts it and adds a hash."""
@@ -117,6 +118,16 @@ def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
+
+
+def read_object(path: str) -> Dict[str, Any]:
+    """The object in a small JSON file; ``{}`` where it is missing, damaged, nested too deep, or something else."""
+    try:
+        with open(path, "rb") as stream:
+            value = json.load(stream)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def is_session_file(path: str) -> bool:

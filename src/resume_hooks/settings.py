@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import private_folder, read_object, state_home
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -75,7 +75,7 @@ def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
     """Every setting with its source. A value that can't be read keeps what was there before it."""
     env = os.environ if environ is None else environ
     found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    stored = _stored(settings_file(env))
+    stored = read_object(settings_file(env))
     for name, key in KEYS.items():
         for source, raw in _given(name, stored, env):
             try:
@@ -88,7 +88,7 @@ def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
 def refused(environ: Mapping[str, str] | None = None) -> list[str]:
     """What stands in the settings but can't be used, one sentence each."""
     env = os.environ if environ is None else environ
-    stored = _stored(settings_file(env))
+    stored = read_object(settings_file(env))
     sentences = []
     for name, key in KEYS.items():
         for source, raw in _given(name, stored, env):
@@ -128,18 +128,9 @@ def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list
     return [(source, raw) for source, raw in raws.items() if raw not in (None, "")]
 
 
-def _stored(path: str) -> dict[str, object]:
-    try:
-        with open(path, "rb") as stream:
-            value = json.load(stream)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _writable(path: str) -> dict[str, object]:
     """What a rewrite of the file must keep. WriteFailed where it would lose something: not ours to throw away."""
-    values = _stored(path)
+    values = read_object(path)
     if not values and os.path.exists(path) and os.path.getsize(path):
         raise WriteFailed(f"{path} can't be read as JSON, so it was left alone", "Mend the file, or remove it.")
     version = values.get("version", VERSION)

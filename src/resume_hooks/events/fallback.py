@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -16,7 +15,7 @@ from resume_hooks.clipboard import copy
 from resume_hooks.events import reply
 from resume_hooks.events.plain_cards import HELP, pasted_card, session_card
 from resume_hooks.events.triggers import Trigger, recognise
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import is_session_id, read_object
 
 MAX_INPUT = 32 * 1024 * 1024
 
@@ -64,12 +63,8 @@ def _what_next() -> str:
 
 
 def _installer_state() -> Dict[str, Any]:
-    try:
-        with open(os.path.join(os.environ["CLAUDE_PLUGIN_DATA"], "install.json"), encoding="utf-8") as stream:
-            state = json.load(stream)
-    except (KeyError, OSError, ValueError, RecursionError):
-        return {}
-    return state if isinstance(state, dict) else {}
+    data = os.environ.get("CLAUDE_PLUGIN_DATA")
+    return read_object(os.path.join(data, "install.json")) if data else {}
 
 
 def _since(started: object) -> str:
