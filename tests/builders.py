@@ -169,8 +169,9 @@ def attachment(
     rendered: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION, **extra: Any
 ) -> Record:
     """An attachment whose ``rendered`` text is sent with the conversation."""
-    body = {"type": "hook_additional_context", "rendered": rendered}
-    return chain_record("attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, attachment=body, **extra)
+    body = {"type": "hook_additional_context", "content": [rendered]}
+    sent = {"attachment": body, "rendered": [{"content": rendered}], "renderedRole": "user", **extra}
+    return chain_record("attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, **sent)
 
 
 def boundary(

@@ -16,14 +16,14 @@ SOURCE = REPO / "src" / "resume_hooks"
 
 LAYERS: dict[str, set[str]] = {
     "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
-    "bytes": {"lines", "rewrite"},
+    "bytes": {"fields", "lines", "rewrite"},
     "model": {
-        "chain", "glance", "graph", "leaf", "node_reader", "nodes", "parallel", "records", "sessions", "store",
-        "tokens", "transcript",
+        "chain", "glance", "graph", "leaf", "linear", "node_reader", "nodes", "parallel", "records", "sessions", "store",
+        "survey", "tokens", "transcript",
     },
     "verbs": {
-        "api", "carried", "checks", "lineage", "lineage_block", "links", "metadata", "opening", "quick_rollover",
-        "receipt", "standing", "titles",
+        "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "lineage", "lineage_block", "links",
+        "metadata", "opening", "quick_rollover", "receipt", "standing", "succession", "titles", "trim", "trim.*",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

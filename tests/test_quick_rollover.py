@@ -343,8 +343,8 @@ def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
     before = listing(config_home.root)
     decided = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on")
     assert listing(config_home.root) == before
-    receipt = quick_rollover.receipt(decided, written=False)
-    assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.path)
+    receipt = quick_rollover.receipt(decided)
+    assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.birth.path)
 
 
 def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
@@ -367,7 +367,7 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
     decided = quick_rollover.plan(a_parent(config_home), config_home.environ)
     shutil.rmtree(config_home.project())
-    with pytest.raises(WriteFailed, match=decided.setting.session_id):
+    with pytest.raises(WriteFailed, match=decided.birth.setting.session_id):
         quick_rollover.write(decided, config_home.environ)
     assert read_links(config_home.environ) == []
 

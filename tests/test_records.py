@@ -40,7 +40,7 @@ def test_no_accessor_raises(record: dict[str, Any], kind: str) -> None:
         assert isinstance(records.text(one), str)
         assert isinstance(records.prompt_text(one), str)
         assert isinstance(records.is_prompt(one), bool)
-        assert records.context_tokens(one) >= 0
+        assert records.counted_tokens(one)[1] >= 0
         assert isinstance(records.model(one), str)
     node = node_of({**record, "type": kind, "uuid": "u"}, Line(0, 0, b""))
     assert node.characters >= 0
@@ -141,12 +141,17 @@ def test_characters_are_those_that_reach_the_api() -> None:
         ([], 0),
     ],
 )
-def test_context_tokens(usage: Any, expected: int) -> None:
+def test_counted_tokens(usage: Any, expected: int) -> None:
     """The four counts are summed; what is no count is none."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
-    assert records.context_tokens(record) == expected
-    assert records.context_tokens({**record, "type": "user"}) == 0
+    assert records.counted_tokens(record)[1] == expected
+    assert records.counted_tokens({**record, "type": "user"}) == (0, 0)
+
+
+def test_the_input_is_counted_without_the_answer() -> None:
+    """What was sent and what came back are told apart."""
+    assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
 @pytest.mark.parametrize(

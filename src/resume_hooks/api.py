@@ -59,7 +59,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
         raise UsageError("An empty path names no session")
     kind = "handoff" if next_step.strip() else "rollover"
     decided = quick_rollover.plan(store.session_file(path), os.environ, kind=kind, next_step=next_step)
-    return quick_rollover.receipt(decided, written=False) if dry_run else quick_rollover.write(decided, os.environ)
+    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
 
 
 def _linked(rows: list[Ancestor]) -> list[SessionNode]:

@@ -48,6 +48,11 @@ def milliseconds(text: object) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
+def from_milliseconds(count: int) -> str:
+    """Write milliseconds since the epoch in the form of the transcripts; what no calendar holds as its end."""
+    return from_epoch(count / 1000)
+
+
 def normal(text: object) -> str:
     """An instant in whatever ISO form as transcripts write it, so that text order is time order; ``""`` for none."""
     moment = parse(text)

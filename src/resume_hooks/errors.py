@@ -50,6 +50,12 @@ class NothingToHandOff(ResumeHooksError):
     code = "nothing-to-hand-off"
 
 
+class NothingToTrim(ResumeHooksError):
+    """The session holds no conversation, so there is nothing that could be trimmed."""
+
+    code = "nothing-to-trim"
+
+
 class NotATranscript(ResumeHooksError):
     """The file is no transcript of Claude Code."""
 

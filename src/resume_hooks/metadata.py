@@ -6,7 +6,8 @@ sessionId, titles, tag...): it would be taken for the session's own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -37,6 +38,13 @@ class Parent(NamedTuple):
     exported_file: str = ""
 
 
+class Trim(NamedTuple):
+    """What a trimmed session says of its trim: how it was asked for, and what it came to."""
+
+    parameters: Mapping[str, object]
+    stats: Mapping[str, int]
+
+
 def read_parent(path: str) -> Parent | None:
     """The parent that a session file names, or None. OSError where it can't be read."""
     with open(path, "rb") as stream:
@@ -48,21 +56,29 @@ def read_parent(path: str) -> Parent | None:
     return next((fork for fork in forks if fork is not None), None)
 
 
-def continue_line(*, parent_id: str, parent_file: str, kind: str, at: str, summary: bool) -> bytes:
+def continue_line(
+    *, parent_id: str, parent_file: str, kind: str, at: str, summary: bool = False, trim: Trim | None = None
+) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
-    return orjson.dumps(
-        {
-            "continue_metadata": {
-                "parent_session_file": file,
-                "parent_file": file,
-                "parent_session_id": parent_id,
-                "continued_at": at,
-                "continuation_type": kind,
-                "summary_included": summary,
-            }
+    line: dict[str, Any] = {
+        "continue_metadata": {
+            "parent_session_file": file,
+            "parent_file": file,
+            "parent_session_id": parent_id,
+            "continued_at": at,
+            "continuation_type": kind,
+            "summary_included": summary,
         }
-    )
+    }
+    if trim is not None:
+        line["trim_metadata"] = {
+            "parent_file": file,
+            "trimmed_at": at,
+            "trim_params": dict(trim.parameters),
+            "stats": dict(trim.stats),
+        }
+    return orjson.dumps(line)
 
 
 def _from_metadata(record: Record | None) -> Parent | None:

@@ -5,6 +5,8 @@ Nothing here raises on odd input: what a client would refuse to load is marked `
 
 from __future__ import annotations
 
+import sys
+
 from resume_hooks import clock, records
 from resume_hooks.lines import Line
 from resume_hooks.nodes import Node, Segment
@@ -20,11 +22,12 @@ def node_of(record: Record, line: Line) -> Node:
     node.number, node.offset, node.length = line.number, line.offset, len(line.raw)
     node.time_ms = clock.milliseconds(get("timestamp"))
     node.sidechain = bool(get("isSidechain"))
+    session_id = get("sessionId")
+    node.session_id = sys.intern(session_id) if isinstance(session_id, str) else None
     if kind in {"assistant", "user"}:
         _take_message(node, record)
     elif kind == "attachment":
-        attachment = get("attachment")
-        node.characters = len(string(attachment, "rendered")) if isinstance(attachment, dict) else 0
+        node.characters = records.attached_characters(record)
     elif kind == "system":
         node.subtype = string(record, "subtype")
         if node.boundary:
@@ -47,7 +50,7 @@ def _take_message(node: Node, record: Record) -> None:
         node.broken = True
     if node.kind == "assistant":
         node.message_id = string(message, "id")
-        node.context_tokens = records.context_tokens(record)
+        node.input_tokens, node.context_tokens = records.counted_tokens(record)
     else:
         node.meta = bool(record.get("isMeta"))
         node.summary = bool(record.get("isCompactSummary"))

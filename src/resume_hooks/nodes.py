@@ -22,13 +22,18 @@ class Segment(NamedTuple):
 
 
 class Node:
-    """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file."""
+    """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
+
+    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``characters`` reach the API.
+    """
 
     __slots__ = (
         "broken",
         "calls",
         "characters",
         "context_tokens",
+        "given_uuid",
+        "input_tokens",
         "kind",
         "length",
         "message_id",
@@ -39,6 +44,7 @@ class Node:
         "prompt",
         "results",
         "segment",
+        "session_id",
         "sidechain",
         "subtype",
         "summary",
@@ -53,6 +59,8 @@ class Node:
         self.number = 0
         self.offset = 0
         self.length = 0
+        self.session_id: str | None = None
+        self.given_uuid = False
         self.subtype = ""
         self.sidechain = False
         self.summary = False
@@ -63,6 +71,7 @@ class Node:
         self.time_ms: int | None = None
         self.characters = 0
         self.context_tokens = 0
+        self.input_tokens = 0
         self.calls: tuple[str, ...] = ()
         self.results: tuple[str, ...] = ()
         self.segment: Segment | None = None

@@ -18,6 +18,7 @@ from resume_hooks.records import SYNTHETIC_MODEL
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
+UNANSWERED = "Interrupted: the session ended before this call was answered."
 
 
 class Setting(NamedTuple):
@@ -67,6 +68,19 @@ def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
         },
     }
     return [_dump(user), _dump(answer)]
+
+
+def lineage_line(setting: Setting, parent: str | None, record_id: str, block: str) -> bytes:
+    """The record that tells a child of many records where it comes from; the screen doesn't show it."""
+    told = {"message": {"role": "user", "content": block}, "isMeta": True}
+    return _dump({**_envelope(setting, parent, "user", record_id), **told})
+
+
+def stub_line(setting: Setting, parent: str | None, record_id: str, call: str) -> bytes:
+    """The answer to a tool call that was never answered: without one no API takes the conversation."""
+    result = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
+    message = {"role": "user", "content": [result]}
+    return _dump({**_envelope(setting, parent, "user", record_id), "message": message})
 
 
 def title_line(session_id: str, title: str) -> bytes:

@@ -19,7 +19,7 @@ CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
-_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 _NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
@@ -84,17 +84,25 @@ def text(record: Record) -> str:
     return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == "text")
 
 
-def context_tokens(record: Record) -> int:
-    """Tokens of context that the API counted for an assistant record, its answer included; 0 where unknown."""
+def attached_characters(record: Record) -> int:
+    """Characters of an attachment that reach the API: what was ``rendered`` for it (2.1.329), else its own text."""
+    rendered = record.get("rendered")
+    if isinstance(rendered, list):
+        return sum(len(string(part, "content")) for part in rendered if isinstance(part, dict))
+    return 0
+
+
+def counted_tokens(record: Record) -> tuple[int, int]:
+    """Tokens that the API counted for an assistant record: its input, and with its answer; zeros where unknown."""
     usage = message(record).get("usage")
     if not isinstance(usage, dict) or kind(record) != "assistant":
-        return 0
-    total = 0
-    for key in _COUNTS:
-        count = usage.get(key)
-        if isinstance(count, int) and count is not True and count > 0:
-            total += count
-    return total
+        return 0, 0
+    asked = sum(_count(usage.get(key)) for key in _COUNTS)
+    return asked, asked + _count(usage.get("output_tokens"))
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def model(record: Record) -> str:

@@ -67,6 +67,8 @@ KEYS: dict[str, Key] = {
         "How text reaches the clipboard.",
         _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
     ),
+    "threshold": Key(500, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)),
+    "keep_recent": Key(2, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
 
@@ -83,6 +85,14 @@ def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
             except ValueError:
                 continue  # doctor tells; a trigger goes on with what was there before
     return found
+
+
+def number(name: str, environ: Mapping[str, str] | None = None) -> int:
+    """The value in force of a setting that is a number."""
+    value = load(environ)[name].value
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is no number")
+    return value
 
 
 def refused(environ: Mapping[str, str] | None = None) -> list[str]:

@@ -69,6 +69,16 @@ def _last_measured(chain: list[Node]) -> Node | None:
     return max((node for node in counted if node.message_id == answer), key=lambda node: node.number)
 
 
+def sent_context(chain: list[Node], ratio: float, window: int = 0) -> Context:
+    """The context that the client would send on resume: what was counted last, and what came after at ``ratio``."""
+    context = context_of(chain, window)
+    last = _last_measured(chain)
+    if last is None:
+        return context
+    after = sum(node.characters for node in chain[chain.index(last) + 1 :])
+    return context._replace(tokens=context.tokens + round(after / ratio))
+
+
 def characters_per_token(chain: list[Node]) -> float:
     """The session's own ratio, from what was added between its first and last measured answer."""
     measured = [index for index, node in enumerate(chain) if node.context_tokens]

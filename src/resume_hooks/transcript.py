@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -74,9 +75,14 @@ class Transcript:
         return record
 
 
-def scan(path: str, reach: int = 0) -> Transcript:
+Observer = Callable[[Line, records.Record, "Node | None"], None]
+"""Called with each readable line, its record, and the node of a linked one."""
+
+
+def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Transcript:
     """Read a transcript's lines once: all, or the whole ones within the last ``reach`` bytes.
 
+    ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
     SessionNotFound where the file can't be read, NotATranscript for a file of another program.
     """
     transcript = Transcript(path)
@@ -86,7 +92,7 @@ def scan(path: str, reach: int = 0) -> Transcript:
         with open(path, "rb") as stream:
             transcript.whole = not 0 < reach < os.fstat(stream.fileno()).st_size
             for line in read_lines(stream) if transcript.whole else read_tail(stream, reach):
-                _take(transcript, line)
+                _take(transcript, line, observers)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
     finally:
@@ -95,7 +101,7 @@ def scan(path: str, reach: int = 0) -> Transcript:
     return transcript
 
 
-def _take(transcript: Transcript, line: Line) -> None:
+def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
     transcript.line_count = line.number + 1
     transcript.size = line.offset + len(line.raw)
     transcript.torn = line.torn
@@ -105,9 +111,17 @@ def _take(transcript: Transcript, line: Line) -> None:
             transcript.bad_lines.append(line.number)
         return
     kind = records.kind(record)
+    node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
-        _link(transcript, node_of(record, line), record)
-        return
+        node = node_of(record, line)
+        _link(transcript, node, record)
+    else:
+        _keep_books(transcript, kind, record)
+    for observe in observers:
+        observe(line, record, node)
+
+
+def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> None:
     refuse_foreign(record, transcript.path)
     transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
     if kind == "last-prompt" and "leafUuid" in record:
@@ -117,7 +131,7 @@ def _take(transcript: Transcript, line: Line) -> None:
 def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_as = record.get("sentAsUuid")
     if sent_as and isinstance(sent_as, str) and all(known.uuid != sent_as for known in transcript.nodes):
-        node.uuid = sent_as  # a queued prompt: its answer hangs on the id that it was sent under
+        node.uuid, node.given_uuid = sent_as, True  # a queued prompt: its answer hangs on the id that it was sent under
     transcript.nodes.append(node)
     if not node.broken and node.kind != "progress":
         transcript.checkpoint.pass_record(node)

@@ -6,8 +6,9 @@ from typing import Unpack
 
 import click
 
+from resume_hooks.cli.child import How, child_options
 from resume_hooks.cli.output import located, locator_argument
-from resume_hooks.cli.rollover import How, carry_out, child_options
+from resume_hooks.cli.rollover import carry_out
 
 
 @click.command("handoff")

@@ -21,11 +21,13 @@ from resume_hooks.paths import private_folder, state_home
 VERBS = {
     "handoff": "Go on in a fresh, linked session that knows what is next.",
     "rollover": "Go on in a fresh, linked session.",
+    "trim": "Go on in a copy without its bulk; the originals stay within reach.",
     "lineage": "Show a session's ancestors, oldest first.",
     "find-original": "Show the session that a lineage began with.",
     "find-derived": "Show the sessions that came from a session.",
     "info": "Show what a session holds: turns, tokens, records.",
     "resolve": "Show which session a locator names.",
+    "fsck": "Report what is broken in a session; --repair makes a repaired child.",
     "doctor": "Check the installation, each finding with its remedy.",
     "config": "Show or change the settings.",
     "install": "Register the plugin with Claude Code.",

@@ -123,6 +123,48 @@ class Receipt(Strict):
     commands: Commands
 
 
+class SavingsRow(Strict):
+    """What goes by one name."""
+
+    name: str
+    pieces: int
+    tokens_before: int
+    tokens_after: int
+
+
+class SavedItem(Strict):
+    """One of the largest pieces."""
+
+    original: str = Field(description="reference: session and record")
+    rule: str
+    tool: str
+    target: str
+    tokens: int
+
+
+class Savings(Strict):
+    """What a trim saves, in tokens of what the client would send."""
+
+    pays: bool
+    tokens_saved: int
+    measured: bool = Field(description="the size before was counted by the API; else estimated")
+    window: int
+    percent_before: int
+    percent_after: int
+    compacts_at_once: bool = Field(description="the client would compact the child on resume")
+    rollover_tokens: int = Field(description="what a fresh child would hold instead")
+    characters_per_token: float
+    rules: list[SavingsRow]
+    tools: list[SavingsRow]
+    largest: list[SavedItem]
+
+
+class TrimReceipt(Receipt):
+    """The receipt of a trim; where nothing was written because it would not pay, it names the session itself."""
+
+    savings: Savings
+
+
 class Finding(Strict):
     """One finding of doctor."""
 
@@ -136,6 +178,45 @@ class Doctor(Strict):
     """The findings of doctor, in the order checked."""
 
     findings: list[Finding]
+
+
+class FsckFinding(Strict):
+    """One defect."""
+
+    record: int | None = Field(description="0-based line number")
+    uuid: str
+    message: str
+
+
+class FsckKind(Strict):
+    """The defects of one kind."""
+
+    code: str
+    severity: Literal["error", "warning", "note"]
+    consequence: str = Field(description="what the clients and the API do with it")
+    repairable: bool
+    count: int
+    findings: list[FsckFinding] = Field(description="the first 200")
+
+
+class FsckSession(Strict):
+    """What is broken in a session, the worst first."""
+
+    session_id: str
+    session_file: str
+    clean: bool = Field(description="no errors and no warnings")
+    errors: int
+    warnings: int
+    notes: int
+    kinds: list[FsckKind]
+
+
+class Fsck(Strict):
+    """The sessions looked at; ``repair`` is the child that was, or would be, written."""
+
+    sessions: list[FsckSession]
+    repair: Receipt | None
+    lost: list[str] = Field(description="what the repaired child could not keep")
 
 
 class SettingRow(Strict):
@@ -171,6 +252,8 @@ DATA: dict[str, type[Strict]] = {
     "info": Info,
     "rollover": Receipt,
     "handoff": Receipt,
+    "trim": TrimReceipt,
+    "fsck": Fsck,
     "doctor": Doctor,
     "config": Config,
     "install": Installation,

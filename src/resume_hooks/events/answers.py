@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import quick_rollover, store
+from resume_hooks.birth import home_folder
 from resume_hooks.clipboard import Copied
 from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.events import cards
@@ -73,7 +74,7 @@ def _answer_of(receipt: Receipt, trigger: Trigger) -> Answer:
 def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
     glance = Glance(path)
     context = recent_context(path, window)
-    folder = quick_rollover.home_folder(glance)
+    folder = home_folder(glance)
     return Answer(session_id, lambda copied: cards.resume_card(glance, session_id, folder, context, copied, text))
 
 

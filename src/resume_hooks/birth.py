@@ -1,0 +1,163 @@
+"""What every child has in common, whatever it holds: id, folder, title, lineage; and how it comes into the world.
+
+Invariant: a child is checked as read back before anyone hears of it, and nothing of one that failed stays behind.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from resume_hooks import checks, clock, lineage_block
+from resume_hooks.companions import link_companions
+from resume_hooks.errors import UsageError
+from resume_hooks.glance import Glance
+from resume_hooks.lineage import Ancestor, Family
+from resume_hooks.links import Link, record_link
+from resume_hooks.metadata import read_parent
+from resume_hooks.opening import Setting
+from resume_hooks.paths import project_key
+from resume_hooks.receipt import Receipt
+from resume_hooks.records import string
+from resume_hooks.rewrite import create_session
+from resume_hooks.store import SessionFile, is_known
+from resume_hooks.titles import child_title, root_of
+
+
+class Birth(NamedTuple):
+    """A child to be: ``ancestors`` oldest first, ``block`` its lineage as text, ``path`` the file it will be."""
+
+    parent: SessionFile
+    kind: str
+    setting: Setting
+    path: str
+    title: str
+    ancestors: tuple[Ancestor, ...]
+    block: str
+    warnings: tuple[str, ...]
+
+    @property
+    def session_id(self) -> str:
+        """The child's id."""
+        return self.setting.session_id
+
+
+class Born(NamedTuple):
+    """What came of a write: the checks that it passed, and what could not be done beside it."""
+
+    checks: tuple[checks.Check, ...]
+    warnings: tuple[str, ...]
+
+
+def expect(
+    parent: SessionFile, glance: Glance, kind: str, environ: Mapping[str, str], output_dir: str | None = None
+) -> Birth:
+    """Decide on a child of ``parent``; nothing is written. UsageError for what can't be a parent."""
+    if glance.is_sidechain:
+        raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
+    ancestors = tuple(Family(environ).lineage(parent.path))
+    folder = os.path.abspath(output_dir or os.path.dirname(parent.path))
+    setting = Setting(str(uuid.uuid4()), home_folder(glance), glance.branch, glance.version, clock.now())
+    path = os.path.join(folder, f"{setting.session_id}.jsonl")
+    title = child_title(_root_title(ancestors), kind, folder)
+    block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)
+    return Birth(parent, kind, setting, path, title, ancestors, block, _warnings(parent, output_dir, environ))
+
+
+def bear(
+    expected: Birth,
+    chunks: Iterable[bytes],
+    check: Callable[[str], Sequence[checks.Check]],
+    environ: Mapping[str, str],
+    *,
+    companions: bool = False,
+) -> Born:
+    """Write a child's lines, check them as read back, link it to its parent.
+
+    ``check`` looks at the finished file and what it finds wrong keeps the child from being born. ``companions``: its
+    parent's large tool outputs and file backups are linked under its id. WriteFailed or CheckFailed leave nothing
+    behind; a link that can't be kept is a warning.
+    """
+    passed: list[checks.Check] = []
+
+    def inspect(path: str) -> None:
+        named = read_parent(path)
+        own = Glance(path).custom_title == expected.title
+        passed.extend(check(path))
+        parent_id = named.session_id if named else ""
+        passed.append(checks.Check("the first line names the parent", parent_id == expected.parent.session_id))
+        passed.append(checks.Check("the title is its own", own))
+        checks.require(passed, expected.path)
+
+    if companions:
+        with link_companions(expected.parent, expected.session_id, expected.path, environ) as missed:
+            create_session(expected.path, chunks, inspect)
+    else:
+        missed = []
+        create_session(expected.path, chunks, inspect)
+    warnings = [*expected.warnings, *missed]
+    try:
+        link = Link(expected.session_id, expected.parent.session_id, expected.kind, expected.setting.at)
+        record_link(link, environ)
+    except OSError as error:
+        warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
+    return Born(tuple(passed), tuple(warnings))
+
+
+def receipt_of(
+    expected: Birth,
+    born: Born | None,
+    *,
+    tokens_before: int,
+    tokens_after: int,
+    chars_saved: int = 0,
+    tools_trimmed: int = 0,
+) -> Receipt:
+    """The receipt of a child, born or only planned."""
+    return Receipt(
+        session_id=expected.session_id,
+        file=expected.path,
+        title=expected.title,
+        parent_session_id=expected.parent.session_id,
+        parent_file=expected.parent.path,
+        kind=expected.kind,
+        written=born is not None,
+        folder=expected.setting.cwd,
+        tokens_before=tokens_before,
+        tokens_after=tokens_after,
+        chars_saved=chars_saved,
+        tools_trimmed=tools_trimmed,
+        checks=born.checks if born else (),
+        warnings=born.warnings if born else expected.warnings,
+    )
+
+
+def home_folder(glance: Glance) -> str:
+    """The folder that the client must be started in to find a session: the one its project folder is named after."""
+    key = os.path.basename(os.path.dirname(glance.path))
+    seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
+    here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
+    return next((folder for folder in dict.fromkeys([*seen, here]) if _is_keyed(folder, key)), glance.cwd) or here
+
+
+def _is_keyed(folder: str, key: str) -> bool:
+    try:
+        return project_key(folder) == key
+    except ValueError:
+        return False  # a NUL or a lone surrogate: no folder is called so
+
+
+def _root_title(ancestors: Sequence[Ancestor]) -> str:
+    """The root's title; where the root is gone, its oldest descendant still carries it."""
+    oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
+    if oldest is None:
+        return "Session"
+    return oldest.title if oldest.derivation_type == "original" else root_of(oldest.title)
+
+
+def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    if output_dir is None and is_known(parent, environ):
+        return ()
+    return ("The new file does not lie in its project's folder: --resume will not find it there by its id.",)

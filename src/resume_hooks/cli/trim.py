@@ -1,0 +1,99 @@
+"""``trim``: a child whose bulky contents are placeholders; shows what it saves, and what it would not."""
+
+from __future__ import annotations
+
+import os
+from typing import Unpack
+
+import click
+
+from resume_hooks import settings
+from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.receipt import Receipt
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.options import MIN_SAVINGS
+from resume_hooks.trim.plan import TrimPlan
+from resume_hooks.trim.preview import preview, savings_data, verdict
+from resume_hooks.trim.words import options_of
+
+
+class TrimHow(How):
+    """The options of a trim."""
+
+    tools: str
+    threshold: tuple[str, ...]
+    keep_recent: int | None
+    assistant: int
+    target_tokens: int | None
+    only: str
+    skip: str
+    min_savings: int
+
+
+@click.command("trim")
+@locator_argument
+@click.option("--tools", default="", help="Trim contents of these tools alone: Read,Bash,mcp__*.")
+@click.option("--threshold", multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000.")
+@click.option("--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are.")
+@click.option("--assistant", type=int, default=0, help="Also trim the first N long answers; -N: all but the last N.")
+@click.option("--target-tokens", type=click.IntRange(1), help="Trim what is missed least until this is reached.")
+@click.option("--only", default="", help="Apply these rules alone (see below).")
+@click.option("--skip", default="", help="Leave these rules out.")
+@click.option("--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
+@child_options
+def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
+    """Make a child of LOCATOR in which bulky contents are placeholders.
+
+    The session itself is only read. Each placeholder says where its original is; nothing is lost. Without a
+    --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
+
+    \b
+    Rules, in the order in which a target is met:
+      superseded   files that were read again or changed later
+      repeats      outputs that came again word for word
+      failures     failed attempts that later succeeded
+      thinking     thinking of finished turns
+      attachments  files and hook output that the client attached
+      media        images and documents
+      results      tool outputs over the threshold
+      inputs       file contents and long commands given to tools
+      pasted       the middle of long pastes in prompts
+      assistant    long answers of the model, with --assistant
+
+    \b
+    Examples:
+      resume-hooks trim --dry-run
+      resume-hooks trim 5e12a303 --tools Read,Bash --threshold 300
+      resume-hooks trim --threshold 500 --threshold Bash=2000 --keep-recent 3
+      resume-hooks trim --target-tokens 60000 --start
+    """
+    client = client_to_start(how)
+    options = options_of(
+        tools=how["tools"],
+        threshold=how["threshold"],
+        keep_recent=how["keep_recent"],
+        assistant=how["assistant"],
+        target_tokens=how["target_tokens"],
+        only=how["only"],
+        skip=how["skip"],
+        min_savings=how["min_savings"],
+    )
+    reading = trimming.read(located(locator), settings.number("context_window"))
+    decided = trimming.plan(reading, os.environ, options, output_dir=how["output_dir"])
+    require_folder(client, decided.birth.setting.cwd)
+    made = trimming.receipt(decided) if how["dry_run"] or not decided.pays else trimming.write(decided, os.environ)
+    answer(
+        "trim",
+        made,
+        how,
+        client,
+        more={"savings": savings_data(decided)},
+        text=lambda: _text(decided, made),
+    )
+
+
+def _text(decided: TrimPlan, made: Receipt) -> str:
+    if not made.written:
+        return f"{preview(decided)}\n\nNothing was written."
+    return receipt_text(made, [("note", sentence) for sentence in verdict(decided)])

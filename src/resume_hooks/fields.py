@@ -1,0 +1,96 @@
+"""Top-level fields of a record changed in its raw line, and nothing else of it: what is not named stays byte for byte.
+
+A key inside a string is always escaped, so the raw text ``"key":value`` is a field; where it stands more than once,
+the parsed line decides which one is the record's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from resume_hooks.plain import encodable_all
+from resume_hooks.records import Record, parse
+
+_USAGE = b'"usage":{'
+_COUNT = re.compile(rb'("(?:input|output|cache_read_input|cache_creation_input)_tokens":)[1-9]\d*')
+_BRACE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}]')
+
+
+def encode(record: Record) -> bytes:
+    """A record as a line without its ending: compact, as the client writes it."""
+    try:
+        return orjson.dumps(record)
+    except orjson.JSONEncodeError:  # a lone surrogate, or an integer beyond 64 bits
+        return json.dumps(encodable_all(record), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+    """``body`` with its top-level fields ``old`` set to their ``new`` values; ``old`` must be what stands there.
+
+    Re-encoded only where the raw text can't be told from a field deeper inside, or was spaced by another program.
+    """
+    changed = body
+    for key, value in new.items():
+        if value == old[key]:
+            continue
+        there, wanted = _field(key, old[key]), _field(key, value)
+        if changed.count(there) != 1:
+            return _one_by_one(body, old, new)
+        changed = changed.replace(there, wanted)
+    return changed
+
+
+def without_usage(body: bytes) -> bytes:
+    """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
+    start = body.find(_USAGE)
+    if start >= 0 and body.find(_USAGE, start + 1) < 0:
+        end = _closing(body, start + len(_USAGE) - 1)
+        return body[:start] + _COUNT.sub(rb"\g<1>0", body[start:end]) + body[end:]
+    record = parse(body)
+    usage = record["message"].get("usage") if record and isinstance(record.get("message"), dict) else None
+    if record is None or not isinstance(usage, dict):
+        return body
+    record["message"]["usage"] = orjson.loads(_COUNT.sub(rb"\g<1>0", encode(usage)))
+    return encode(record)
+
+
+def _field(key: str, value: object) -> bytes:
+    return b'"%s":%s' % (key.encode(), orjson.dumps(encodable_all(value)))
+
+
+def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+    record = parse(body) or {}
+    for key, value in new.items():
+        if value == old[key]:
+            continue
+        wanted = {**record, key: value}
+        body = _at_the_top(body, _field(key, old[key]), _field(key, value), wanted) or encode(wanted)
+        record = wanted
+    return body
+
+
+def _at_the_top(body: bytes, there: bytes, wanted: bytes, record: Record) -> bytes | None:
+    """The line with the one occurrence of a field replaced that makes it ``record``; None where none does."""
+    start = body.find(there)
+    while start >= 0:
+        changed = body[:start] + wanted + body[start + len(there) :]
+        if parse(changed) == record:
+            return changed
+        start = body.find(there, start + 1)
+    return None
+
+
+def _closing(body: bytes, opening: int) -> int:
+    """The place after the brace that closes the one at ``opening``."""
+    depth = 0
+    for found in _BRACE.finditer(body, opening):
+        token = found.group()
+        depth += (token == b"{") - (token == b"}")
+        if not depth:
+            return found.end()
+    return len(body)

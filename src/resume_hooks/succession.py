@@ -1,0 +1,252 @@
+"""A child that goes on with its parent's own records: its lines, in a form that every client takes.
+
+Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link to the record before
+it, an instant that would go back, and token counts where the session shrank.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from resume_hooks import clock, lineage_block
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.fields import encode, with_fields, without_usage
+from resume_hooks.linear import Linear, linear
+from resume_hooks.lines import Line
+from resume_hooks.nodes import Node
+from resume_hooks.opening import Setting, lineage_line, stub_line, title_line
+from resume_hooks.records import Record, message, parse, string
+from resume_hooks.survey import Survey, mended
+from resume_hooks.transcript import Transcript
+
+Edit = Callable[[Record], Record | None]
+"""A record as it shall stand in the child; None leaves it out."""
+
+OPENING_REACH = 4
+"""Records at the start of a chain among which a lineage block of ours may stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A child to be written.
+
+    ``edits`` go by line number of the parent's file; ``lineage`` becomes a record of its own before the node at the
+    place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``: token counts are set to
+    zero, since they tell of a larger context, and old clients would compact at once.
+    """
+
+    source: str
+    setting: Setting
+    title: str
+    head: bytes
+    lineage: str
+    introduced: int
+    linear: Linear
+    edits: Mapping[int, Edit]
+    books: tuple[bytes, ...] = ()
+    shrunk: bool = True
+
+
+def succession(  # noqa: PLR0913 - what a child is made of
+    transcript: Transcript,
+    survey: Survey,
+    setting: Setting,
+    *,
+    title: str,
+    head: bytes,
+    lineage: str,
+    chain: Sequence[Node] | None = None,
+    edits: Mapping[int, Edit] | None = None,
+    books: Sequence[bytes] = (),
+    shrunk: bool = True,
+) -> Succession:
+    """Plan a child of ``transcript`` that holds ``chain`` (the live one unless given). Reads, writes nothing."""
+    row = linear(transcript.chain if chain is None else chain)
+    found = _Edits(row, survey, edits or {})
+    older = next((n for n in row.nodes[:OPENING_REACH] if n.kind == "user" and _has_block(transcript.read(n))), None)
+    if older is not None:
+        found.add(older.number, lambda record: _with_block(record, lineage))
+    if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
+        found.add(row.nodes[0].number, lambda record: {**record, "entrypoint": "cli"})  # or pickers hide the session
+    return Succession(
+        source=transcript.path,
+        setting=setting,
+        title=title,
+        head=head,
+        lineage="" if older is not None else lineage,
+        introduced=_after_summary(row.nodes),
+        linear=row,
+        edits=found.whole(),
+        books=tuple(books),
+        shrunk=shrunk,
+    )
+
+
+def lines(child: Succession) -> Iterator[bytes]:
+    """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
+    yield child.head + b"\n"
+    thread = _Thread(child)
+    try:
+        with open(child.source, "rb") as stream:
+            for place, node in enumerate(child.linear.nodes):
+                if child.lineage and place == child.introduced:
+                    yield thread.lineage(node) + b"\n"
+                body = thread.record(node, _body(stream, node))
+                if body is not None:
+                    yield body + b"\n"
+    except OSError as error:
+        raise SessionNotFound(f"{child.source} can't be read: {error.strerror}", "Check the path.") from error
+    for call in child.linear.open_calls:
+        yield thread.stub(call) + b"\n"
+    for body in child.books:
+        yield body + b"\n"
+    yield title_line(child.setting.session_id, child.title) + b"\n"
+
+
+def _body(stream: BinaryIO, node: Node) -> bytes:
+    stream.seek(node.offset)
+    body = Line(node.number, node.offset, stream.read(node.length)).body
+    if node.uuid.encode("utf-8", "replace") not in body:
+        raise SessionNotFound("The session changed while it was read", "Run the command again.")
+    return body
+
+
+class _Thread:
+    """The chain as it is written: what the next record hangs on, and how late it has to be."""
+
+    def __init__(self, child: Succession) -> None:
+        self._child = child
+        self._last: str | None = None
+        self._time = 0
+        self._end = child.linear.nodes[-1] if child.linear.nodes else None
+
+    def lineage(self, node: Node) -> bytes:
+        """The record that tells the lineage, before ``node``."""
+        self._time = max(self._time, node.time_ms or 0)
+        return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
+
+    def stub(self, call: str) -> bytes:
+        """An answer to a call that still waits for one at the end."""
+        self._time += 1
+        return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
+
+    def record(self, node: Node, body: bytes) -> bytes | None:
+        """A record of the parent as it stands in the child; None where it is left out."""
+        edit = self._child.edits.get(node.number)
+        if edit is not None:
+            record = parse(body)
+            edited = edit(record) if record is not None else None
+            if edited is None:
+                return None
+            body = encode(edited)
+        at = max(self._time + (node is self._end), node.time_ms or 0)
+        body = self._threaded(node, body, at)
+        if self._child.shrunk and node.context_tokens:
+            body = without_usage(body)
+        self._last, self._time = node.uuid, at
+        return body
+
+    def _threaded(self, node: Node, body: bytes, at: int) -> bytes:
+        session_id = self._child.setting.session_id
+        old = {"parentUuid": node.parent, "sessionId": node.session_id}
+        new = {"parentUuid": None if node.boundary else self._last, "sessionId": node.session_id and session_id}
+        if at != node.time_ms or node.given_uuid:
+            record = parse(body) or {}
+            old |= {"timestamp": record.get("timestamp"), "uuid": record.get("uuid")}
+            new |= {"timestamp": clock.from_milliseconds(at), "uuid": node.uuid}
+        return with_fields(body, old, new)
+
+    def _own(self, write: Callable[[Setting, str | None, str], bytes]) -> bytes:
+        own = str(uuid.uuid4())
+        body = write(self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own)
+        self._last = own
+        return body
+
+
+class _Edits:
+    """The edits of each record, gathered: what must be mended, what no API takes, what the caller wants."""
+
+    def __init__(self, row: Linear, survey: Survey, wanted: Mapping[int, Edit]) -> None:
+        self._found: dict[int, list[Edit]] = {}
+        for node in row.nodes:
+            if node.number in survey.mends:
+                self.add(node.number, mended)
+            if node.boundary and node.segment is not None:
+                self.add(node.number, _without_segment)
+            if node.number in wanted:
+                self.add(node.number, wanted[node.number])
+        for number, calls in row.dropped.items():
+            self.add(number, _Dropping(calls))
+
+    def add(self, number: int, edit: Edit) -> None:
+        """Have one more done to a record, after what is already."""
+        self._found.setdefault(number, []).append(edit)
+
+    def whole(self) -> dict[int, Edit]:
+        """One edit a record."""
+        return {number: edits[0] if len(edits) == 1 else _Sequence(edits) for number, edits in self._found.items()}
+
+
+class _Sequence:
+    """Several edits as one."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self._edits = edits
+
+    def __call__(self, record: Record) -> Record | None:
+        """Apply one after the other; what is left out stays out."""
+        edited: Record | None = record
+        for edit in self._edits:
+            edited = edit(edited) if edited is not None else None
+        return edited
+
+
+class _Dropping:
+    """Leaves out calls that nobody answered, and answers that nobody asked for."""
+
+    def __init__(self, calls: frozenset[str]) -> None:
+        self._calls = calls
+
+    def __call__(self, record: Record) -> Record | None:
+        """The record without those blocks; None where it held nothing else."""
+        content = message(record).get("content")
+        kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
+        return _with_content(record, kept) if kept else None
+
+    def _named(self, block: object) -> bool:
+        if not isinstance(block, dict) or block.get("type") not in {"tool_use", "tool_result"}:
+            return False
+        return string(block, "id" if block["type"] == "tool_use" else "tool_use_id") in self._calls
+
+
+def _without_segment(record: Record) -> Record:
+    """A boundary without its marks of kept messages: they stand in the chain now."""
+    metadata = record.get("compactMetadata")
+    kept = {k: v for k, v in metadata.items() if not k.startswith("preserved")} if isinstance(metadata, dict) else {}
+    return {**record, "compactMetadata": kept}
+
+
+def _has_block(record: Record) -> bool:
+    content = message(record).get("content")
+    return isinstance(content, str) and content.startswith(lineage_block.OPENING)
+
+
+def _with_block(record: Record, lineage: str) -> Record:
+    """An opening of ours with its block renewed; what stands after the block stays."""
+    _, _, told = lineage.partition(lineage_block.CLOSING)
+    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
+    return _with_content(record, lineage + rest.removeprefix(told))
+
+
+def _with_content(record: Record, content: object) -> Record:
+    return {**record, "message": {**message(record), "content": content}}
+
+
+def _after_summary(nodes: Sequence[Node]) -> int:
+    """The place for a lineage record: first, or after a compaction's summary, which has to follow its boundary."""
+    if not nodes or not nodes[0].boundary:
+        return 0
+    return next((place + 1 for place, node in enumerate(nodes[:OPENING_REACH]) if node.summary), 1)

@@ -1,0 +1,204 @@
+"""A trim, planned and written: a child with the live chain of its parent, in which bulky contents are placeholders.
+
+Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan once and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from resume_hooks import birth, checks, tokens
+from resume_hooks.birth import Birth
+from resume_hooks.books import books_of
+from resume_hooks.errors import NothingToTrim
+from resume_hooks.glance import Glance
+from resume_hooks.metadata import Trim, continue_line
+from resume_hooks.receipt import Receipt
+from resume_hooks.store import SessionFile
+from resume_hooks.succession import Succession, lines, succession
+from resume_hooks.survey import Survey
+from resume_hooks.tokens import Context
+from resume_hooks.transcript import Transcript, scan
+from resume_hooks.trim.calibration import Scale, calibrate
+from resume_hooks.trim.edits import edits_of
+from resume_hooks.trim.material import material
+from resume_hooks.trim.numbers import Savings, savings_of
+from resume_hooks.trim.options import Options
+from resume_hooks.trim.pieces import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.trim.selection import Choice, Origins, choose, rules_of
+
+LEGEND = (
+    "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
+    "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
+)
+"""What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session as a trim reads it, once: what is in it, and what it weighs."""
+
+    session: SessionFile
+    transcript: Transcript
+    pieces: Pieces
+    survey: Survey
+    context: Context
+    scale: Scale
+
+    @property
+    def origins(self) -> Origins:
+        """Where the originals of its records are."""
+        uuids = {node.number: node.uuid for node in self.transcript.chain}
+        return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids)
+
+
+@dataclass(frozen=True, slots=True)
+class TrimPlan:
+    """Everything that ``write`` needs, and the numbers that a person decides by.
+
+    ``before`` and ``after`` are what the client would send; ``rollover_tokens`` what a fresh child would hold instead.
+    """
+
+    birth: Birth
+    child: Succession
+    options: Options
+    choices: tuple[Choice, ...]
+    savings: Savings
+    before: Context
+    after: Context
+    thoughts: frozenset[int]
+
+    @property
+    def pays(self) -> bool:
+        """Whether the trim saves enough to be worth a new session."""
+        return bool(self.choices) and self.savings.tokens >= self.options.min_savings
+
+    @property
+    def rollover_tokens(self) -> int:
+        """Tokens of a fresh child that holds the lineage alone."""
+        return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
+
+
+def read(session: SessionFile, window: int = 0) -> Reading:
+    """Scan a session for a trim. NothingToTrim where no conversation is in it."""
+    pieces, survey = Pieces(), Survey()
+    transcript = scan(session.path, observers=(pieces, survey))
+    if not any(node.spoken for node in transcript.chain):
+        raise NothingToTrim("There is nothing to trim: this session holds no conversation")
+    scale = calibrate(transcript.chain, pieces)
+    context = tokens.sent_context(transcript.chain, scale.ratio, window)
+    context = context._replace(tokens=context.tokens + scale.again)
+    return Reading(session, transcript, pieces, survey, context, scale)
+
+
+def plan(
+    reading: Reading,
+    environ: Mapping[str, str],
+    options: Options,
+    *,
+    kind: str = "trim",
+    output_dir: str | None = None,
+) -> TrimPlan:
+    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
+    found, origins, before = material(reading.transcript, reading.pieces, options), reading.origins, reading.context
+    choices = choose(found, options, origins, reading.scale, before.tokens)
+    savings = savings_of(choices, origins, reading.scale)
+    after = before._replace(tokens=max(0, before.tokens - savings.tokens))
+    glance = Glance(reading.session.path)
+    child = birth.expect(reading.session, glance, kind, environ, output_dir)
+    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    return TrimPlan(
+        birth=child,
+        child=succession(
+            reading.transcript,
+            reading.survey,
+            child.setting,
+            title=child.title,
+            head=continue_line(
+                parent_id=reading.session.session_id,
+                parent_file=reading.session.path,
+                kind=kind,
+                at=child.setting.at,
+                trim=Trim(_parameters(options), _stats(before, after, choices, savings)),
+            ),
+            lineage=f"{child.block}\n{LEGEND}",
+            edits=edits_of(choices, origins),
+            books=books_of(reading.transcript, reading.survey, glance, child.session_id),
+        ),
+        options=options,
+        choices=tuple(choices),
+        savings=savings,
+        before=before,
+        after=after,
+        thoughts=frozenset(piece.digest for piece in kept),
+    )
+
+
+def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
+    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
+    )
+    return receipt(decided, born)
+
+
+def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
+    """The receipt of a plan, applied or not."""
+    made = birth.receipt_of(
+        decided.birth,
+        born,
+        tokens_before=decided.before.tokens,
+        tokens_after=decided.after.tokens,
+        chars_saved=decided.savings.characters,
+        tools_trimmed=_tools_trimmed(decided.choices),
+    )
+    if decided.pays:
+        return made
+    parent = decided.birth.parent  # no child will be: the way on is the session itself
+    return made._replace(
+        session_id=parent.session_id, file=parent.path, title=Glance(parent.path).title, tokens_after=made.tokens_before
+    )
+
+
+def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
+    """What a trimmed child must hold beyond every session's invariants."""
+    read_back = Pieces()
+    found = checks.check_session(path, decided.birth.session_id, [read_back])
+    wanted = decided.child.linear
+    calls = Counter(
+        call for node in wanted.nodes for call in node.calls if call not in wanted.dropped.get(node.number, ())
+    )
+    thoughts = {piece.digest for piece in read_back.found if piece.kind == THINKING}
+    return [
+        *found,
+        checks.Check("no tool call was lost or added", Counter(read_back.calls.keys()) == calls),
+        checks.Check("thinking is as it was, or gone", thoughts <= decided.thoughts),
+    ]
+
+
+def _parameters(options: Options) -> dict[str, object]:
+    return {
+        "target_tools": list(options.tools),
+        "threshold": options.limit(""),
+        "trim_assistant_messages": options.assistant or False,
+        "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
+        "rules": rules_of(options),
+        "method": "rules",
+    }
+
+
+def _stats(before: Context, after: Context, choices: list[Choice], savings: Savings) -> dict[str, int]:
+    return {
+        "original_tokens": before.tokens,
+        "trimmed_tokens": after.tokens,
+        "tools_trimmed": _tools_trimmed(choices),
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in choices),
+        "chars_saved": savings.characters,
+    }
+
+
+def _tools_trimmed(choices: tuple[Choice, ...] | list[Choice]) -> int:
+    return sum(choice.piece.kind == RESULT for choice in choices)

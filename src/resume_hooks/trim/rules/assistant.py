@@ -1,0 +1,22 @@
+"""Long answers of the model; only where asked for, since they are what the conversation is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resume_hooks.trim.material import Material
+from resume_hooks.trim.options import Options
+from resume_hooks.trim.pieces import TEXT
+from resume_hooks.trim.rules.rule import Pick, Rule
+
+
+def choose(material: Material, options: Options) -> Iterator[Pick]:
+    """The first N long answers, or all but the last N."""
+    if not options.assistant:
+        return
+    long = [piece for piece in material.pieces if piece.kind == TEXT and piece.characters > options.limit("")]
+    for piece in long[: options.assistant]:
+        yield Pick(piece)
+
+
+RULE = Rule("assistant", "long answers of the model (--assistant N)", choose)
