@@ -1,0 +1,1 @@
+"""What is broken in a session, by record; one module a group of defects."""

@@ -1,0 +1,84 @@
+"""Findings as values: what is broken, in which record, and what the clients do with it.
+
+What clients do was measured on 2.1.42, 2.1.112 and 2.1.329; what the API refuses is what its documentation and
+docs/transcripts.md say. ``error``: a client refuses the session, or sends what the API refuses, or history is lost.
+``warning``: mended or tolerated, at a price. ``note``: residue that clients leave themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+LISTED = 200
+"""Findings of one kind that a document lists; ``count`` tells of all."""
+
+
+class Kind(NamedTuple):
+    """A kind of defect. ``consequence``: what clients and the API do with it; ``repairable``: a repair undoes it."""
+
+    code: str
+    severity: Severity
+    consequence: str
+    repairable: bool = True
+
+
+class Finding(NamedTuple):
+    """One defect. ``record`` is a 0-based line number, None where no single record is meant."""
+
+    kind: Kind
+    message: str
+    record: int | None = None
+    uuid: str = ""
+
+
+class Group(NamedTuple):
+    """The findings of one kind, in the order of the file."""
+
+    kind: Kind
+    findings: tuple[Finding, ...]
+
+    def data(self) -> dict[str, Any]:
+        """The group in its documented JSON form."""
+        rows = [{"record": f.record, "uuid": f.uuid, "message": f.message} for f in self.findings[:LISTED]]
+        return {**self.kind._asdict(), "count": len(self.findings), "findings": rows}
+
+
+class Report(NamedTuple):
+    """What was found in one session."""
+
+    session_id: str
+    session_file: str
+    groups: tuple[Group, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing needs anybody's attention; notes don't."""
+        return all(group.kind.severity == "note" for group in self.groups)
+
+    def count(self, severity: Severity) -> int:
+        """How many findings there are of a severity."""
+        return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
+
+    def data(self) -> dict[str, Any]:
+        """The report in its documented JSON form."""
+        counts = {f"{severity}s": self.count(severity) for severity in SEVERITIES}
+        head = {"session_id": self.session_id, "session_file": self.session_file, "clean": self.clean}
+        return {**head, **counts, "kinds": [group.data() for group in self.groups]}
+
+
+def report(session_id: str, session_file: str, findings: Iterable[Finding]) -> Report:
+    """Gather findings by kind, the worst first."""
+    by_kind: dict[Kind, list[Finding]] = {}
+    for finding in findings:
+        by_kind.setdefault(finding.kind, []).append(finding)
+    groups = [Group(kind, tuple(sorted(found, key=_place))) for kind, found in by_kind.items()]
+    groups.sort(key=lambda group: (SEVERITIES.index(group.kind.severity), _place(group.findings[0])))
+    return Report(session_id, session_file, tuple(groups))
+
+
+def _place(finding: Finding) -> int:
+    return -1 if finding.record is None else finding.record

@@ -1,0 +1,145 @@
+"""fsck: text for people, one documented document for programs, an exit code that tells whether something is broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.fsck.findings import LISTED
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.cli.conftest import Cli, Document
+from tests.fsck.cases import CASES, SOUND
+
+BROKEN = {case.name: case.content for case in CASES}
+
+
+def installed(name: str, home: ConfigHome, number: int = 1) -> str:
+    """A broken session in the project folder; its id."""
+    own = SESSION if number == 1 else session_id(number)
+    (home.project() / f"{own}.jsonl").write_bytes(BROKEN[name].replace(SESSION.encode(), own.encode()))
+    return own
+
+
+def test_a_clean_session(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """One line, and 0."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    done = cli("fsck", SESSION)
+    assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean\n")
+    (session,) = document("fsck", SESSION)["data"]["sessions"]
+    assert (session["clean"], session["kinds"]) == (True, [])
+
+
+def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
+    """The kind, what clients do with it, the record, the remedy; and 1."""
+    installed("bricked by a thinking signature", config_home)
+    done = cli("fsck", SESSION)
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 1
+    assert lines[0].startswith("ERROR    thinking-unsigned: It is sent as it is; the API refuses")
+    assert lines[1] == "         record 3: Thinking without a signature (t2)"
+    assert lines[-2:] == [
+        "1 error, 0 warnings, 0 notes.",
+        f"resume-hooks fsck {SESSION} --repair writes a repaired child.",
+    ]
+
+
+def test_notes_are_no_failure(config_home: ConfigHome, cli: Cli) -> None:
+    """What clients leave behind by themselves is shown, and the session is clean."""
+    installed("closed during a tool call", config_home)
+    done = cli("fsck", SESSION)
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[-1] == f"{SESSION}: clean, 1 note"
+
+
+def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Every finding by code, severity, record and uuid; ``ok`` says that the verb did its work."""
+    installed("history lost: the parent is not in the file", config_home)
+    done = cli("fsck", SESSION, "--json")
+    assert done.returncode == 1
+    import json
+
+    from resume_hooks.cli.schema import DATA
+
+    found = json.loads(done.stdout)
+    DATA["fsck"].model_validate(found["data"])
+    (session,) = found["data"]["sessions"]
+    assert (session["errors"], session["warnings"], session["notes"]) == (1, 0, 0)
+    (kind,) = session["kinds"]
+    assert (kind["code"], kind["severity"], kind["count"], kind["repairable"]) == ("history-cut", "error", 1, True)
+    assert kind["findings"] == [
+        {"record": 2, "uuid": "u2", "message": "Its parent gone leads nowhere; 1 earlier turns are lost"}
+    ]
+
+
+def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """People see the first few and how many more; programs up to the cap, and the count."""
+    records = [{**record, "sessionId": "another"} for record in conversation(LISTED)]
+    write_session(config_home.project(), SESSION, records)
+    assert f"and {2 * LISTED - 3} more" in cli("fsck", SESSION).stdout.decode()
+    (session,) = document("fsck", SESSION)["data"]["sessions"]
+    assert (session["kinds"][0]["count"], len(session["kinds"][0]["findings"])) == (2 * LISTED, LISTED)
+
+
+def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
+    """One line a session with problems, the totals last; one that can't be read stops nothing."""
+    installed("bricked by a thinking signature", config_home, 1)
+    installed("a block of NULs", config_home, 2)
+    write_session(config_home.project(), session_id(3), conversation(1, session_id=session_id(3)))
+    (config_home.project() / f"{session_id(4)}.jsonl").write_bytes(b'{"type":"session_meta","payload":{}}\n')
+    done = cli("fsck", "--all")
+    lines = done.stdout.decode().splitlines()
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert sorted(lines[:-1]) == sorted(
+        [
+            f"{SESSION}  1 error: thinking-unsigned",
+            f"{session_id(2)}  1 warning: line-nul",
+            f"{session_id(4)}  1 error: session-unreadable",
+        ]
+    )
+    assert lines[-1] == "4 sessions, 1 clean, 3 with problems."
+
+
+def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """A child is written and named; the parent stays broken, the child is clean."""
+    installed("history lost: the parent is not in the file", config_home)
+    data = document("fsck", SESSION, "--repair")["data"]
+    child = data["repair"]
+    assert (child["kind"], child["written"], child["parent_session_id"], data["lost"]) == ("repair", True, SESSION, [])
+    assert all(check["ok"] for check in child["checks"])
+    assert cli("fsck", child["session_id"]).returncode == 0
+    assert cli("fsck", SESSION).returncode == 1
+
+
+def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
+    """The receipt, the commands, and what could not be kept."""
+    installed("a line of garbage", config_home)
+    lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
+    assert lines[0].startswith("wrote ")
+    assert lines[-2:] == ["What could not be kept:", "  record 2: 12 bytes that are no JSON object"]
+
+
+def test_a_dry_repair(config_home: ConfigHome, document: Document) -> None:
+    """The same receipt, and nothing on disk."""
+    installed("history lost: the parent is not in the file", config_home)
+    child = document("fsck", SESSION, "--repair", "--dry-run")["data"]["repair"]
+    assert child["written"] is False
+    assert not Path(child["file"]).exists()
+
+
+def test_nothing_to_repair(config_home: ConfigHome, cli: Cli) -> None:
+    """A clean session gets no child."""
+    write_session(config_home.project(), SESSION, SOUND)
+    done = cli("fsck", SESSION, "--repair")
+    assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")
+    assert len(list(config_home.project().iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("--all", SESSION), ("--all", "--repair"), (SESSION, "--branch", "a1"), (SESSION, "--dry-run")]
+)
+def test_words_that_do_not_go_together(words: tuple[str, ...], config_home: ConfigHome, cli: Cli) -> None:
+    """Refused before anything is read, with what to do instead."""
+    done = cli("fsck", *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"resume-hooks: --")
