@@ -16,9 +16,10 @@ from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.links import Link, record_link
-from resume_hooks.metadata import read_parent
+from resume_hooks.metadata import Parent, read_parent
 from resume_hooks.opening import Setting
-from resume_hooks.paths import project_key
+from resume_hooks.paths import is_session_id, project_key
+from resume_hooks.plain import encodable
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import string
 from resume_hooks.rewrite import create_session
@@ -86,8 +87,7 @@ def bear(
         named = read_parent(path)
         own = Glance(path).custom_title == expected.title
         passed.extend(check(path))
-        parent_id = named.session_id if named else ""
-        passed.append(checks.Check("the first line names the parent", parent_id == expected.parent.session_id))
+        passed.append(checks.Check("the first line names the parent", _names(named, expected.parent)))
         passed.append(checks.Check("the title is its own", own))
         checks.require(passed, expected.path)
 
@@ -147,6 +147,14 @@ def _is_keyed(folder: str, key: str) -> bool:
         return project_key(folder) == key
     except ValueError:
         return False  # a NUL or a lone surrogate: no folder is called so
+
+
+def _names(named: Parent | None, parent: SessionFile) -> bool:
+    """Whether a child's first line leads to its parent: by its id, or by its file where the name is no id."""
+    if named is None:
+        return False
+    by_id = named.session_id == parent.session_id
+    return by_id if is_session_id(parent.session_id) else named.file == encodable(parent.path)
 
 
 def _root_title(ancestors: Sequence[Ancestor]) -> str:

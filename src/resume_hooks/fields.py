@@ -17,8 +17,9 @@ from resume_hooks.plain import encodable_all
 from resume_hooks.records import Record, parse
 
 _USAGE = b'"usage":{'
-_COUNT = re.compile(rb'("(?:input|output|cache_read_input|cache_creation_input)_tokens":)[1-9]\d*')
-_BRACE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}]')
+_PLAIN = frozenset("0123456789abcdef-")
+_CONTENT = b'"content":'
+_COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 
 
 def encode(record: Record) -> bytes:
@@ -47,19 +48,20 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 def without_usage(body: bytes) -> bytes:
     """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
-    start = body.find(_USAGE)
-    if start >= 0 and body.find(_USAGE, start + 1) < 0:
-        end = _closing(body, start + len(_USAGE) - 1)
-        return body[:start] + _COUNT.sub(rb"\g<1>0", body[start:end]) + body[end:]
+    start = body.rfind(_USAGE)
+    if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
+        return body[:start] + _COUNT.sub(b"0", body[start:])  # what was said stands before it, as clients write it
     record = parse(body)
     usage = record["message"].get("usage") if record and isinstance(record.get("message"), dict) else None
     if record is None or not isinstance(usage, dict):
         return body
-    record["message"]["usage"] = orjson.loads(_COUNT.sub(rb"\g<1>0", encode(usage)))
+    record["message"]["usage"] = orjson.loads(_COUNT.sub(b"0", encode(usage)))
     return encode(record)
 
 
 def _field(key: str, value: object) -> bytes:
+    if isinstance(value, str) and _PLAIN.issuperset(value):
+        return f'"{key}":"{value}"'.encode()  # an id, the usual case
     return b'"%s":%s' % (key.encode(), orjson.dumps(encodable_all(value)))
 
 
@@ -83,14 +85,3 @@ def _at_the_top(body: bytes, there: bytes, wanted: bytes, record: Record) -> byt
             return changed
         start = body.find(there, start + 1)
     return None
-
-
-def _closing(body: bytes, opening: int) -> int:
-    """The place after the brace that closes the one at ``opening``."""
-    depth = 0
-    for found in _BRACE.finditer(body, opening):
-        token = found.group()
-        depth += (token == b"{") - (token == b"}")
-        if not depth:
-            return found.end()
-    return len(body)

@@ -9,7 +9,11 @@ from resume_hooks.checks import Check
 
 
 class Receipt(NamedTuple):
-    """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain."""
+    """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
+
+    Where there is nothing to write, ``session_id`` and ``file`` are empty and the way on is the parent: a script that
+    removes what it was told of must never be given the user's own file.
+    """
 
     session_id: str
     file: str
@@ -29,12 +33,12 @@ class Receipt(NamedTuple):
     @property
     def in_client(self) -> str:
         """What to type in the running client."""
-        return f"/resume {self.session_id}"
+        return f"/resume {self.session_id or self.parent_session_id}"
 
     @property
     def shell(self) -> str:
         """What to type in a shell."""
-        return resume_command(self.folder, self.session_id)
+        return resume_command(self.folder, self.session_id or self.parent_session_id)
 
     def data(self) -> dict[str, Any]:
         """The receipt in its documented JSON form."""

@@ -10,9 +10,11 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 
 from resume_hooks.errors import WriteFailed
+from resume_hooks.splice import Splice, begins_with
 
 try:
     import fcntl
@@ -20,6 +22,9 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 MODE = 0o600
+BUFFER = 1024 * 1024
+"""Bytes that are written at a time."""
+
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -32,15 +37,47 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}{_TEMP_SUFFIX}")
+    temporary = _temporary(folder)
     try:
-        _write(temporary, chunks)
-        check(temporary)
+        with _written(temporary, chunks):
+            check(temporary)
         _name_exclusively(temporary, path)
         _sync_folder(folder)
     except OSError as error:
         raise WriteFailed(
             f"Could not write {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the folder.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> bool:
+    """Put ``chunks`` in place of what ``kept``, an exact copy, holds of ``path``; what was appended since goes on.
+
+    ``original`` is the file, open to be read: what somebody still writes into it after the rename is carried over.
+    Returns whether a program holds it open even then. Raises WriteFailed and whatever ``check(temporary path)``
+    raises; nothing was changed then, unless the message says so. A crash leaves the file as it was or the new one.
+    """
+    folder = os.path.dirname(path)
+    sweep(folder)
+    temporary = _temporary(folder)
+    try:
+        splice = Splice(original, os.path.getsize(kept))
+        with _written(temporary, chunks):
+            check(temporary)
+        with open(temporary, "ab", buffering=0) as target:
+            _keep_owner(target.fileno(), original)
+            splice.settle(target.fileno())
+            os.fsync(target.fileno())
+            _require_unchanged(path, original, kept)
+            splice.carry(target.fileno())
+            os.replace(temporary, path)
+            return _followed(path, splice, target.fileno())
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not rewrite {path}: {error.strerror or error}",
             "Nothing was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
@@ -93,14 +130,69 @@ def process_runs(process: int) -> bool:
     return True
 
 
-def _write(path: str, chunks: Iterable[bytes]) -> None:
+def _temporary(folder: str) -> str:
+    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}{_TEMP_SUFFIX}")
+
+
+def _keep_owner(target: int, original: int) -> None:
+    """Leave the file to whom it belongs, where root rewrites it."""
+    wanted, ours = os.fstat(original), os.fstat(target)
+    if (wanted.st_uid, wanted.st_gid) != (ours.st_uid, ours.st_gid):
+        os.fchown(target, wanted.st_uid, wanted.st_gid)
+
+
+def _require_unchanged(path: str, original: int, kept: str) -> None:
+    """Raise WriteFailed unless ``path`` is still the open file, and that still begins with what was kept of it."""
+    there, opened = os.lstat(path), os.fstat(original)
+    if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino) or not begins_with(original, kept):
+        raise WriteFailed(
+            f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
+        )
+
+
+def _followed(path: str, splice: Splice, target: int) -> bool:
+    """See to what comes after the rename; whether a program still has the old file open."""
+    try:
+        held = splice.follow(target)
+        os.fsync(target)
+    except OSError as error:
+        raise WriteFailed(
+            f"{path} was rewritten, but what a running client added meanwhile could not be: {error.strerror or error}",
+            "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
+        ) from error
+    _sync_folder(os.path.dirname(path))
+    return held
+
+
+@contextlib.contextmanager
+def _written(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
+    """Write a new file; it is synced while the block runs, and is so when the block is left. OSError if it can't be."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    with os.fdopen(descriptor, "wb") as stream:
+    with os.fdopen(descriptor, "wb", buffering=BUFFER) as stream:
         os.chmod(path, MODE)  # whatever the umask took away
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
-        os.fsync(stream.fileno())
+        if stream.tell() < BUFFER:
+            os.fsync(stream.fileno())
+            yield
+            return
+        failures: list[OSError] = []
+        syncing = threading.Thread(target=_sync, args=(stream.fileno(), failures))
+        syncing.start()  # the disk takes as long as a check of what was written
+        try:
+            yield
+        finally:
+            syncing.join()
+        if failures:
+            raise failures[0]
+
+
+def _sync(descriptor: int, failures: list[OSError]) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        failures.append(error)
 
 
 def _name_exclusively(temporary: str, path: str) -> None:

@@ -19,6 +19,7 @@ from resume_hooks.lines import Line
 from resume_hooks.nodes import Node
 from resume_hooks.opening import Setting, lineage_line, stub_line, title_line
 from resume_hooks.records import Record, message, parse, string
+from resume_hooks.rewrite import BUFFER
 from resume_hooks.survey import Survey, mended
 from resume_hooks.transcript import Transcript
 
@@ -90,7 +91,7 @@ def lines(child: Succession) -> Iterator[bytes]:
     yield child.head + b"\n"
     thread = _Thread(child)
     try:
-        with open(child.source, "rb") as stream:
+        with open(child.source, "rb", buffering=BUFFER) as stream:
             for place, node in enumerate(child.linear.nodes):
                 if child.lineage and place == child.introduced:
                     yield thread.lineage(node) + b"\n"

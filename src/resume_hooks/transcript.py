@@ -91,8 +91,12 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Trans
     try:
         with open(path, "rb") as stream:
             transcript.whole = not 0 < reach < os.fstat(stream.fileno()).st_size
+            line = None
             for line in read_lines(stream) if transcript.whole else read_tail(stream, reach):
                 _take(transcript, line, observers)
+            if line is not None:
+                transcript.line_count, transcript.torn = line.number + 1, line.torn
+                transcript.size = line.offset + len(line.raw)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
     finally:
@@ -102,9 +106,6 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Trans
 
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    transcript.line_count = line.number + 1
-    transcript.size = line.offset + len(line.raw)
-    transcript.torn = line.torn
     record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would cost a tenth of the scan
     if record is None:
         if line.raw.strip():

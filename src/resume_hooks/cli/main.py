@@ -5,6 +5,7 @@ Verbs are loaded when they are called, so that ``lineage`` does not pay for what
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import os
@@ -74,6 +75,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    gc.disable()  # a verb builds one large picture of a file, without cycles, and ends: collecting took a fifth of trim
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a title in a script that the terminal's encoding lacks

@@ -160,7 +160,7 @@ class Savings(Strict):
 
 
 class TrimReceipt(Receipt):
-    """The receipt of a trim; where nothing was written because it would not pay, it names the session itself."""
+    """The receipt of a trim; no id and no file where it would not pay."""
 
     savings: Savings
 

@@ -5,6 +5,7 @@ Gathered while a file is scanned; what a piece says is copied out of the record,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from resume_hooks.records import Record, string
 from resume_hooks.trim.attachments import texts_of
 from resume_hooks.trim.media import media_tokens
 from resume_hooks.trim.origins import Origin, origin_of
-from resume_hooks.trim.placeholders import SHORTEST, stands_for_something
+from resume_hooks.trim.placeholders import SHORTEST, is_placeholder, stands_for_something
 
 Address = tuple[str | int, ...]
 """Keys and indexes that lead from a record to a value in it."""
@@ -100,7 +101,7 @@ class Pieces:
     def _of_message(self, node: Node, record: Record) -> Iterator[Piece]:
         content = records.message(record).get("content")
         if isinstance(content, str):
-            if node.prompt and len(content) > SHORTEST:
+            if node.prompt and len(content) > SHORTEST and not stands_for_something(content):
                 yield Piece(node.number, ("message", "content"), PROMPT, len(content))
             return
         for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -118,8 +119,7 @@ class Pieces:
             visible = len(string(block, "thinking"))
             size = visible or len(string(block, "signature")) * 3 // 4
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
-            digest = hash((string(block, "thinking"), string(block, "signature")))
-            yield Piece(node.number, at, THINKING, size, digest=digest)
+            yield Piece(node.number, at, THINKING, size, digest=_thought(block))
         elif kind in {"image", "document"}:
             yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
         elif kind == "text" and len(text := string(block, "text")) > SHORTEST and not stands_for_something(text):
@@ -146,7 +146,7 @@ class Pieces:
         if block.get("is_error") is True:
             self.failed.add(call)
         if isinstance(content, str):
-            if len(content) > SHORTEST and not stands_for_something(content):
+            if len(content) > SHORTEST and not is_placeholder(content):
                 yield Piece(node.number, (*at, "content"), RESULT, len(content), call=call, digest=hash(content))
             return
         for index, inner in enumerate(content if isinstance(content, list) else ()):
@@ -155,7 +155,7 @@ class Pieces:
             inside = (*at, "content", index)
             if inner.get("type") in {"image", "document"}:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
-            elif len(text := string(inner, "text")) > SHORTEST and not stands_for_something(text):
+            elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
                 yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
 
 
@@ -168,3 +168,24 @@ def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
             for key in ("old_string", "new_string"):
                 if isinstance(edit, dict) and isinstance(text := edit.get(key), str):
                     yield (*at, index, key), text
+
+
+class ReadBack:
+    """An observer of a written child: the calls in it, and digests of its thinking as in the pieces of its parent."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.thoughts: set[int] = set()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is None or node.kind != "assistant":
+            return
+        self.calls.update(node.calls)
+        for block in records.blocks(record):
+            if block.get("type") == "thinking":
+                self.thoughts.add(_thought(block))
+
+
+def _thought(block: Record) -> int:
+    return hash((string(block, "thinking"), string(block, "signature")))

@@ -62,7 +62,12 @@ def for_attachment(characters: int, original: Reference, why: str = "") -> str:
 
 def stands_for_something(text: str) -> bool:
     """Whether ``text`` holds a placeholder: such a text is never trimmed again, or its way back would be lost."""
-    return "original" in text and _OURS.search(text) is not None
+    return " - original " in text and _OURS.search(text) is not None
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether ``text`` is a placeholder from its start: a quick look, for contents that are replaced as a whole."""
+    return text.startswith("[") and _OURS.match(text) is not None
 
 
 def _text(what: str, size: str, original: Reference, why: str) -> str:

@@ -26,7 +26,7 @@ from resume_hooks.trim.edits import edits_of
 from resume_hooks.trim.material import material
 from resume_hooks.trim.numbers import Savings, savings_of
 from resume_hooks.trim.options import Options
-from resume_hooks.trim.pieces import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.trim.pieces import RESULT, TEXT, THINKING, Pieces, ReadBack
 from resume_hooks.trim.selection import Choice, Origins, choose, rules_of
 
 LEGEND = (
@@ -157,25 +157,19 @@ def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
     )
     if decided.pays:
         return made
-    parent = decided.birth.parent  # no child will be: the way on is the session itself
-    return made._replace(
-        session_id=parent.session_id, file=parent.path, title=Glance(parent.path).title, tokens_after=made.tokens_before
-    )
+    return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
 
 
 def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
     """What a trimmed child must hold beyond every session's invariants."""
-    read_back = Pieces()
+    read_back = ReadBack()
     found = checks.check_session(path, decided.birth.session_id, [read_back])
-    wanted = decided.child.linear
-    calls = Counter(
-        call for node in wanted.nodes for call in node.calls if call not in wanted.dropped.get(node.number, ())
-    )
-    thoughts = {piece.digest for piece in read_back.found if piece.kind == THINKING}
+    row = decided.child.linear
+    calls = Counter(call for node in row.nodes for call in node.calls if call not in row.dropped.get(node.number, ()))
     return [
         *found,
-        checks.Check("no tool call was lost or added", Counter(read_back.calls.keys()) == calls),
-        checks.Check("thinking is as it was, or gone", thoughts <= decided.thoughts),
+        checks.Check("no tool call was lost or added", read_back.calls == calls),
+        checks.Check("thinking is as it was, or gone", read_back.thoughts <= decided.thoughts),
     ]
 
 

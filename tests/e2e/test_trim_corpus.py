@@ -1,0 +1,128 @@
+"""A trimmed child of every real session resumes in the real client: every call keeps its answer, the bulk is gone.
+
+What the parent sends on the newest client is the measure for its children on every client. A sample runs every time;
+all sessions on all clients by ``make test-all``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import store
+from resume_hooks.errors import NothingToTrim
+from resume_hooks.paths import is_session_id
+from resume_hooks.transcript import scan
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.options import Options
+from resume_hooks.trim.pieces import MEDIA, THINKING
+from resume_hooks.trim.plan import TrimPlan
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import LINEAGE, spoken
+from tests.needs import corpus, corpus_folder, corpus_sessions
+
+SETTINGS = {
+    "defaults": Options(min_savings=0),
+    "everything": Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0),
+    "bash": Options(tools=("bash",), threshold=100, keep_recent=1, min_savings=0),
+}
+SAMPLE = (
+    "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
+    "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
+    "entireio__cli/839b35f7-4dbd-4d93-9772-3c272cc87caa.jsonl",
+    "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
+    "gmeligio__flutter-docker-image/5e12a303-c989-4291-a42d-bc1eb620afea.jsonl",
+    "obra__episodic-memory/large-conversation.jsonl",
+    "obra__episodic-memory/long-conversation.jsonl",
+    "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
+)
+ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+
+
+def trims_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Trim a session at each setting, resume the children, and compare what is sent with what the parent sends."""
+    source = corpus() / name
+    parent = home.install_session(source, source.stem if is_session_id(source.stem) else str(uuid.uuid4()))
+    fingerprint = hashlib.sha256(parent.read_bytes()).digest()
+    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+    try:
+        reading = trimming.read(store.session_file(str(parent)))
+    except NothingToTrim:
+        assert not any(node.spoken for node in scan(str(parent)).chain)
+        return
+    twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
+    whole = sent(find_client(NEWEST), home, api, twin.stem)
+    for options in SETTINGS.values():
+        decided = trimming.plan(reading, environ, options)
+        if not decided.pays:
+            continue
+        trimmed = sent(client, home, api, trimming.write(decided, environ).session_id)
+        assert LINEAGE in spoken(trimmed)
+        assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
+        assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")
+        assert blocks(trimmed, "thinking", "signature") <= blocks(whole, "thinking", "signature")
+        assert blocks(trimmed, "thinking", "thinking") <= blocks(whole, "thinking", "thinking")
+        holds_nothing_trimmed(decided, trimmed)
+    assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
+
+
+def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str) -> dict[str, Any]:
+    """What a client sends when it resumes a session."""
+    api.clear()
+    done = run_print(client, home, api, "go on now", resume=session_id)
+    assert done.returncode == 0, done.stderr
+    return api.main_requests()[-1]
+
+
+def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
+    """The values of a key over all blocks of a kind."""
+    contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
+    return Counter(block.get(key) for content in contents for block in content if block.get("type") == kind)
+
+
+def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
+    """No text that was given up is sent, unless it stands somewhere else in the conversation too."""
+    said = json.dumps(request["messages"], ensure_ascii=False)
+    kept = Path(decided.birth.path).read_text(encoding="utf-8", errors="replace")
+    assert any(choice.placeholder in said for choice in decided.choices)
+    for text in gone(decided):
+        encoded = json.dumps(text, ensure_ascii=False)[1:-1]
+        assert encoded not in said or encoded in kept
+
+
+def gone(decided: TrimPlan) -> Iterator[str]:
+    """The texts that a plan gives up whole."""
+    transcript = scan(decided.child.source)
+    nodes = {node.number: node for node in transcript.chain}
+    for choice in decided.choices:
+        value: Any = transcript.read(nodes[choice.piece.number])
+        for key in choice.piece.address:
+            value = value[key]
+        if choice.piece.kind == MEDIA:
+            yield str(value["source"].get("data", value))
+        else:
+            yield value["signature"] if choice.piece.kind == THINKING else value
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Ten sessions: compactions, images, parallel calls, damage, old clients, the largest."""
+    trims_well(name, client, home, api)
+
+
+@pytest.mark.whole_corpus
+@pytest.mark.parametrize("name", ALL)
+def test_every_session_on_every_client(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The whole corpus on 2.1.42, 2.1.112 and 2.1.329."""
+    trims_well(name, every_client, home, api)
