@@ -69,11 +69,13 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage"])
+@pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage", ">trim", ">trim yes"])
 def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) -> None:
-    """Of all dependencies orjson alone."""
+    """Of all dependencies orjson alone, and nothing of a trim where none was asked for."""
     found = prompted(config_home, prompt)
     assert "orjson" in found
+    trims = {name for name in found if name.startswith(("resume_hooks.trim", "resume_hooks.events.trim"))}
+    assert bool(trims - {"resume_hooks.events.triggers"}) is prompt.startswith(">trim")
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 

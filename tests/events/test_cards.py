@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.clipboard import Copied
-from resume_hooks.events import plain_cards, reply
+from resume_hooks.events import plain_cards, reply, trim_cards
 from resume_hooks.events.cards import handoff_card, lineage_card, resume_card
+from resume_hooks.events.pending import Question
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.receipt import Receipt
@@ -79,6 +80,7 @@ def test_resume_names_the_session_and_every_way_on(config_home: ConfigHome, copi
         ">handoff [next step]",
         f"/resume {SESSION}",
         f"cd /home/user/proj && claude --resume {SESSION}",
+        "/resume-hooks:trim",
         "/resume-hooks:lineage",
     ):
         assert part in text
@@ -134,6 +136,48 @@ def test_a_handoff_without_a_step_says_so() -> None:
     assert "no next step given" in handoff_card(receipt(), WAYS[0], "", slash=False)
 
 
+@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("written", [True, False])
+def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool) -> None:
+    """The title, the tokens, the options, what it should be known; the last line says what to press."""
+    made = receipt(kind="trim", written=written, tools_trimmed=1_234, warnings=("odd place",))
+    text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
+    for part in (
+        copied.sentence(f"/resume {CHILD}"),
+        "123,456 tokens here, about 321 there",
+        "1,234 outputs of tools",
+        "  options: --tools Read\n  It would compact.\n  note: odd place\n",
+        f"in this client   /resume {CHILD}\n",
+        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
+    ):
+        assert part in text
+    assert text.startswith("trimmed" if written else "already trimmed")
+    last = text.split("\n")[-1]
+    assert len(last) <= LAST_LINE
+    assert ("Ctrl+C once" in last) is not slash
+
+
+@pytest.mark.parametrize("slash", [True, False])
+def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
+    """At most as long as a busy client shows, in the form that was used."""
+    question = Question(SESSION, "--tools Read", 0)
+    sign = "/resume-hooks:" if slash else ">"
+    ends = {
+        trim_cards.question_card("numbers", "", "", slash=slash): f"Type: {sign}trim yes",
+        trim_cards.question_card("numbers", "", "It can't.", slash=slash): "Nothing was changed.",
+        trim_cards.no_use_card("numbers"): "Instead: /resume-hooks:handoff",
+        trim_cards.help_card("options", slash=slash): f"Type: {sign}trim",
+        trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
+        trim_cards.unasked_card(None, slash=slash): f"First: {sign}trim",
+        trim_cards.unasked_card(question, slash=slash): f"First: {sign}trim",
+        trim_cards.unasked_card(question._replace(child=CHILD), slash=slash): f"First: {sign}trim",
+    }
+    for text, end in ends.items():
+        assert shown(text).split("\n")[-1] == end
+        assert len(end) <= LAST_LINE
+
+
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     """Oldest first, this session marked, missing ones named as such."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
@@ -163,7 +207,7 @@ def test_fixed_texts_end_short(text: str) -> None:
 
 def test_help_names_every_trigger_in_both_forms() -> None:
     """The slash form first: it autocompletes and leaves the input empty."""
-    for verb in ("handoff", "resume", "session", "lineage", "help"):
+    for verb in ("handoff", "trim", "resume", "session", "lineage", "help"):
         line = next(line for line in plain_cards.HELP.split("\n") if f":{verb}" in line)
         assert line.index(f"/resume-hooks:{verb}") < line.index(f">{verb}")
 
@@ -212,6 +256,9 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         resume_card(Glance(str(path)), SESSION, HOSTILE, context, WAYS[0], HOSTILE),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
+        trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),
+        trim_cards.question_card(HOSTILE, HOSTILE, "", slash=True),
+        trim_cards.unasked_card(Question(SESSION, HOSTILE, 0), slash=True),
     ):
         said = shown(text)
         assert "title" in said

@@ -49,7 +49,10 @@ def test_text_after_resume_is_kept(ask: Ask) -> None:
     assert ">handoff my words" in ask(">resume my words")
 
 
-@pytest.mark.parametrize("prompt", [">handoff my words", "/resume-hooks:handoff my words", ">lineage"])
+@pytest.mark.parametrize(
+    "prompt",
+    [">handoff my words", "/resume-hooks:handoff my words", ">lineage", ">trim", ">trim yes", ">trim my words"],
+)
 def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
     """With the state of the installation, and the user's words where there were some."""
     said = ask(prompt)

@@ -74,8 +74,13 @@ ANSWERS = {
     ">help": "/resume-hooks:handoff",
     ">handoff fix the tests": "Fix the parser · handoff 1",
     "/resume-hooks:handoff fix the tests": "Fix the parser · handoff 1",
+    ">trim": "Trimming would not pay",
+    ">trim yes": "no trim was previewed",
+    ">trim cancel": "no trim was waiting",
+    "/resume-hooks:trim help": "--keep-recent",
     "/resume-hooks:session": SESSION,
     "/resume-hooks:help": "A space before >",
+    f">trim yes /resume {OTHER}": "Press Ctrl+C once, then paste again.",
     f">handoff fix/resume {OTHER}": "Press Ctrl+C once, then paste again.",
     ">handoff fix /clear": "nothing was made",
 }
@@ -169,7 +174,7 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize("prompt", [">resume words kept", ">handoff words kept", ">session", ">lineage"])
+@pytest.mark.parametrize("prompt", [">resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"])
 @pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
 def test_an_id_that_is_none_reaches_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
@@ -211,7 +216,7 @@ def test_the_transcript_path_is_not_believed(config_home: ConfigHome, run_hook: 
 
 
 @pytest.mark.parametrize("how", ["symlink", "fifo", "folder", "empty"])
-@pytest.mark.parametrize("prompt", [">resume kept words", ">handoff kept words", ">lineage"])
+@pytest.mark.parametrize("prompt", [">resume kept words", ">handoff kept words", ">lineage", ">trim"])
 def test_what_lies_in_the_sessions_place_is_no_session(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
@@ -284,7 +289,7 @@ def test_a_bug_is_a_sentence_with_a_way_out(config_home: ConfigHome, run_hook: R
 def test_a_missing_dependency_falls_back(config_home: ConfigHome) -> None:
     """On a Python without orjson the id is still answered with, and a handoff says what is missing."""
     a_session(config_home)
-    for prompt, words in ((">session", SESSION), (">handoff x", "needs the engine")):
+    for prompt, words in ((">session", SESSION), (">handoff x", "needs the engine"), (">trim", "needs the engine")):
         # -S leaves site-packages out.
         command = [sys.executable, "-I", "-S", str(REPO / "hooks" / "prompt.py")]
         env = {**config_home.environ, "RESUME_HOOKS_CLIPBOARD": "none"}
@@ -324,6 +329,11 @@ def test_a_slow_session_is_given_up_in_time(config_home: ConfigHome, monkeypatch
     text = card(Trigger("resume", "", slash=False, pasted=False), {"session_id": SESSION})
     assert time.monotonic() - started < 2
     assert "took longer than 0.05 s" in text
+    said = card(Trigger("trim", "", slash=False, pasted=False), {"session_id": SESSION})
+    assert (
+        f"took longer than 0.05 s, so nothing was made.\n\nIn a shell there is no limit: resume-hooks trim {SESSION}"
+        in said
+    )
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     gc.collect()
 

@@ -29,6 +29,19 @@ OURS = [
     (">session-id", "session", ""),
     (">lineage \t", "lineage", ""),
     (">help\n", "help", ""),
+    (">trim", "trim", ""),
+    (">Trim YES\n", "trim", "YES"),
+    (">trim --tools Read,Bash threshold=300", "trim", "--tools Read,Bash threshold=300"),
+    (">trim the hedge", "trim", "the hedge"),
+    (">trim>trim yes", "trim", "yes"),
+    (">trim --tools Read>TRIM yes", "trim", "yes"),
+    (">trim yes >trim --tools Bash", "trim", "--tools Bash"),
+    (">trim/resume-hooks:trim yes", "trim", "yes"),
+    (">trim>trim>trim", "trim", ""),
+    (">trim yes>trimmed", "trim", "yes>trimmed"),
+    (">handoff then >trim yes", "handoff", "then >trim yes"),
+    ("/resume-hooks:trim", "trim", ""),
+    ("/resume-hooks:TRIM yes", "trim", "yes"),
     ("/resume-hooks:resume", "resume", ""),
     ("/resume-hooks:continue", "resume", ""),
     ("/Resume-Hooks:HANDOFF do it", "handoff", "do it"),
@@ -60,7 +73,11 @@ NOT_OURS = [
     (">help me with the parser", "fires alone only"),
     (">help me understand /clear", "fires alone only, so nothing was pasted over it"),
     (f">session {ID} and then /resume {ID}", "fires alone only"),
-    (">trim", "not a verb of this version"),
+    (">trimmed", "another word"),
+    (">trim>trimmed", "another word"),
+    (">trimmed >trim yes", "another word"),
+    ("> trim", "a markdown quote"),
+    (">tr\u0131m yes", "a letter that only folds to i"),
     (">quote\n>resume", "a quote of two lines"),
     ("resume", "no sign"),
     ("/resume", "the client's own command"),
@@ -88,6 +105,13 @@ PASTED = [
     (">handoff fix/clear", "handoff"),
     (">handoff/clear", "handoff"),
     (">handoff\n\n/clear \n", "handoff"),
+    (f">trim yes /resume {ID}", "trim"),
+    (f">trim yes/resume {ID}", "trim"),
+    (f">trim/resume {ID}", "trim"),
+    (f">trim --tools Read\ncd /x && claude --resume {ID}", "trim"),
+    (f">trim>trim yes /resume {ID}", "trim"),
+    (f"/resume-hooks:trim yes /resume {ID}", "trim"),
+    (">trim /clear", "trim"),
     (">resume /clear", "resume"),
     (">resume/clear", "resume"),
     (f">continue/resume {ID}", "resume"),
@@ -139,7 +163,7 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
         st.text(st.characters(codec=None)),
         st.tuples(
             st.sampled_from([">", " >", "/resume-hooks:", "/Resume-Hooks:", "> ", ">>", "/", ""]),
-            st.sampled_from(["resume", "handoff", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]),
+            st.sampled_from(["resume", "handoff", "trim", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]),
             st.text(st.characters(codec=None)),
         ).map("".join),
     )
@@ -151,14 +175,15 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         return
     assert START.match(prompt)
     assert not prompt.startswith("> ")
-    assert found.verb in {"resume", "handoff", "session", "lineage", "help"}
+    assert found.verb in {"resume", "handoff", "trim", "session", "lineage", "help"}
     assert found.text == found.text.strip()
     assert found.text in prompt
     assert not (found.text and found.verb in {"session", "lineage", "help"})
 
 
 @pytest.mark.parametrize(
-    "prompt", [">" + "a" * 1_000_000, ">handoff " + " " * 1_000_000 + "x", ">help" + "-" * 1_000_000]
+    "prompt",
+    [">" + "a" * 1_000_000, ">handoff " + " " * 1_000_000 + "x", ">help" + "-" * 1_000_000, ">trim" * 200_000 + "x"],
 )
 def test_long_prompts_cost_little(prompt: str) -> None:
     """A megabyte is decided in well under a second."""

@@ -30,10 +30,8 @@ class TimeLimit(ResumeHooksError):
 
     code = "too-slow"
 
-    def __init__(self) -> None:
-        super().__init__(
-            f"It took longer than {LIMIT:g} s, so nothing was made", "In a shell there is no limit: resume-hooks --help"
-        )
+    def __init__(self, message: str, command: str) -> None:
+        super().__init__(message, f"In a shell there is no limit: {command}")
 
 
 class Answer(NamedTuple):
@@ -49,12 +47,12 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
         return _without_transcript(trigger, session_id)
     if trigger.verb == "handoff":
         return _handoff(store.session_file(path), trigger)
-    with _time_limit():
+    with time_limit():
         return _lineage(path) if trigger.verb == "lineage" else _resume(path, session_id, trigger.text, window)
 
 
 def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
-    with _time_limit():
+    with time_limit():
         standing = standing_handoff(parent, trigger.text, os.environ)
         if standing is not None:
             return _answer_of(standing, trigger)
@@ -92,14 +90,14 @@ def _without_transcript(trigger: Trigger, session_id: str) -> Answer:
 
 
 @contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    """Raise TimeLimit in the block once it takes too long, where the platform can."""
+def time_limit(command: str = "resume-hooks --help") -> Iterator[None]:
+    """Raise TimeLimit in the block once it takes too long, where the platform can; ``command`` is its way out."""
     if not hasattr(signal, "setitimer"):
         yield
         return
 
     def stop(*_: object) -> None:
-        raise TimeLimit
+        raise TimeLimit(f"It took longer than {LIMIT:g} s, so nothing was made", command)
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, LIMIT)

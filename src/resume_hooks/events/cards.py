@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
 from resume_hooks.events.plain_cards import id_line, offer
@@ -30,6 +32,7 @@ def resume_card(glance: Glance, session_id: str, folder: str, context: Context, 
         "",
         "  go on in a fresh, linked session   /resume-hooks:handoff [next step]",
         "                                     or  >handoff [next step]",
+        "  the same without its bulk          /resume-hooks:trim",
         f"  this session in this client        /resume {session_id}",
         f"  this session in a shell            {resume_command(folder, session_id)}",
         "  its ancestors                      /resume-hooks:lineage",
@@ -40,13 +43,19 @@ def resume_card(glance: Glance, session_id: str, folder: str, context: Context, 
 def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool) -> str:
     """``>handoff``: the child, what it holds, and the two ways into it."""
     done = "handed off" if receipt.written else "already handed off"
+    step = f"next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "no next step given"
+    return child_card(done, receipt, copied, [step], slash=slash)
+
+
+def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
+    """A child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     # Beside a working model, client 2.1.329 shows 40 columns: of the last line, or of the first where one is wide.
     lines = [
         f"{done}{'' if slash else ' · Ctrl+C once, paste'} · {copied.sentence(receipt.in_client)}",
         "",
         f"  {receipt.title}",
         f"  {receipt.tokens_before:,} tokens here, about {receipt.tokens_after:,} there; this session stays as it is",
-        f"  next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "  no next step given",
+        *(f"  {fact}" for fact in facts),
         *(f"  note: {warning}" for warning in receipt.warnings),
         "",
         f"  in this client   {receipt.in_client}",

@@ -8,6 +8,8 @@ HELP = """resume-hooks: type these at the very start of a prompt; they cost no t
 
   /resume-hooks:handoff [next step]   or  >handoff [next step]
       go on in a fresh session that knows its ancestors
+  /resume-hooks:trim [options]        or  >trim [options]
+      show what a copy without the bulk would save; then: trim yes
   /resume-hooks:resume                or  >resume, >continue
       copy this session's id; how full it is, and what to do
   /resume-hooks:session               or  >session, >session-id

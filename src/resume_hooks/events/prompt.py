@@ -67,7 +67,10 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         from resume_hooks.events.plain_cards import session_card  # noqa: PLC0415
 
         return session_card(session_id, copy(session_id, way=way))
-    from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
+    if trigger.verb == "trim":
+        from resume_hooks.events.trim import answer as from_transcript  # noqa: PLC0415
+    else:
+        from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
 
     window = chosen["context_window"].value
     path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)

@@ -12,19 +12,20 @@ PLUGIN = "resume-hooks"
 
 _ALIASES = {"continue": "resume", "session-id": "session"}
 _ALONE = frozenset({"session", "lineage", "help"})
-_VERBS = frozenset({"resume", "handoff", *_ALONE})
+_VERBS = frozenset({"resume", "handoff", "trim", *_ALONE})
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
 _PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help)\s*{_TAIL}", re.IGNORECASE)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
+_TRIM = re.compile(rf"(?:>|/{PLUGIN}:)trim(?=\s|\Z)", re.IGNORECASE)
 
 
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is resume, handoff, session, lineage or help; ``text`` what followed it; ``slash`` whether the slash
+    ``verb`` is resume, handoff, trim, session, lineage or help; ``text`` what followed it; ``slash`` whether the slash
     form was used; ``pasted`` whether the prompt ends in a command that was pasted over left-over text.
     """
 
@@ -37,6 +38,7 @@ class Trigger(NamedTuple):
 def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash = prompt[:1] == "/"
+    prompt = _last_trim(prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True)
     if _is_pasted_over(prompt):
@@ -49,6 +51,17 @@ def recognise(prompt: str) -> Optional[Trigger]:
     if verb not in _VERBS or (text and verb in _ALONE):
         return None
     return Trigger(verb, text, slash, pasted=False)
+
+
+def _last_trim(prompt: str) -> str:
+    """Of several ``>trim`` in a row the last: the answer to a preview, typed over the one that came back into the box.
+
+    Any other prompt as it is.
+    """
+    if not re.match(rf"(?:>|/{PLUGIN}:)trim(?=[\s>/]|\Z)", prompt, re.IGNORECASE):
+        return prompt
+    starts = [found.start() for found in _TRIM.finditer(prompt)]
+    return prompt[starts[-1] :] if starts else prompt
 
 
 def _is_pasted_over(prompt: str) -> bool:

@@ -1,0 +1,140 @@
+"""``>trim``: a preview that asks, and what ``yes``, ``cancel`` and ``help`` say to it.
+
+Invariant: nothing is written into a project but on the exact word, and one question makes one child at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from resume_hooks import store
+from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
+from resume_hooks.events import pending, trim_cards
+from resume_hooks.events.answers import Answer, TimeLimit, time_limit
+from resume_hooks.events.pending import Question
+from resume_hooks.events.standing_trim import standing_trim
+from resume_hooks.events.triggers import Trigger
+from resume_hooks.glance import one_line
+from resume_hooks.receipt import Receipt
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.plan import TrimPlan
+from resume_hooks.trim.preview import preview, verdict
+from resume_hooks.trim.words import HELP, parse
+
+WORDS = frozenset({"yes", "cancel", "help"})
+
+MAX_OPTIONS = 4_000
+"""Characters of options that a question keeps."""
+
+WHOLE = 4.5
+"""Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""
+
+WRITING = 1.5
+"""How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
+
+
+def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:
+    """Preview a trim of the session at ``path`` (None: no transcript yet), or act on the word that was given.
+
+    Raises ResumeHooksError.
+    """
+    word = trigger.text.lower()
+    if word == "help":
+        return _said(trim_cards.help_card(HELP, slash=trigger.slash))
+    if word == "cancel":
+        question = pending.find(session_id)
+        pending.take(session_id)
+        return _said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
+    if path is None:
+        raise NothingToTrim("There is nothing to trim: this session has no transcript yet")
+    parent = store.session_file(path)
+    return _confirm(parent, trigger, window) if word == "yes" else _ask(parent, trigger, window)
+
+
+def _ask(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
+    _refuse(trigger.text)
+    with time_limit(_shell(parent)):
+        decided = _decide(parent, trigger.text, window)
+    pending.take(parent.session_id)  # a yes to this preview never answers an older one
+    if not decided.pays:
+        return _said(trim_cards.no_use_card(preview(decided)))
+    unkept = ""
+    try:
+        pending.keep(Question(parent.session_id, trigger.text, time.time()))
+    except OSError as error:
+        unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {_shell(parent)}"
+    return _said(trim_cards.question_card(preview(decided), trigger.text, unkept, slash=trigger.slash))
+
+
+def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
+    started = time.monotonic()
+    question = pending.find(parent.session_id)
+    if question is None or not question.is_open:
+        return _without_question(parent, question, trigger)
+    with time_limit(_shell(parent)):
+        decided = _decide(parent, question.options, window)
+    if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
+        raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", _shell(parent))
+    if not pending.take(parent.session_id):
+        return _without_question(parent, None, trigger)  # another hook was faster
+    if not decided.pays:
+        return _said(trim_cards.no_use_card(preview(decided)))
+    receipt = _write(decided, question)
+    return _answer_of(receipt, [*verdict(decided)], question, trigger)
+
+
+def _write(decided: TrimPlan, question: Question) -> Receipt:
+    """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
+    try:
+        receipt = trimming.write(decided, os.environ)
+    except ResumeHooksError:
+        with contextlib.suppress(OSError):
+            pending.keep(question)  # nothing was made, so it can be tried again
+        raise
+    with contextlib.suppress(OSError):  # then a second yes finds no question
+        pending.keep(question._replace(child=receipt.session_id))
+    return receipt
+
+
+def _without_question(parent: store.SessionFile, question: Question | None, trigger: Trigger) -> Answer:
+    """What a yes gets to which nothing is open: the child that the last one made, or what to do."""
+    if question is not None and question.child:
+        with time_limit(_shell(parent)):
+            standing = standing_trim(parent, question.child)
+        if standing is not None:
+            return _answer_of(standing, [], question, trigger)
+    return _said(trim_cards.unasked_card(question, slash=trigger.slash))
+
+
+def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: Trigger) -> Answer:
+    return Answer(
+        receipt.in_client,
+        lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=trigger.slash),
+    )
+
+
+def _said(text: str) -> Answer:
+    """An answer that copies nothing."""
+    return Answer("", lambda _: text)
+
+
+def _decide(parent: store.SessionFile, text: str, window: int) -> TrimPlan:
+    options = parse(text)
+    return trimming.plan(trimming.read(parent, window), os.environ, options)
+
+
+def _refuse(text: str) -> None:
+    """UsageError for what is neither options nor one of the words."""
+    if len(text) > MAX_OPTIONS:
+        raise UsageError(f"The options have {len(text):,} characters, more than {MAX_OPTIONS:,}", "See >trim help.")
+    if WORDS & set(text.lower().split()):
+        raise UsageError(
+            f"'{one_line(text, 80)}' confirms nothing",
+            "To confirm, type /resume-hooks:trim yes or >trim yes, and nothing more.",
+        )
+
+
+def _shell(parent: store.SessionFile) -> str:
+    return f"resume-hooks trim {parent.session_id}"

@@ -1,0 +1,126 @@
+"""``>trim`` as a user meets it: preview, yes, paste; the same client goes on without the bulk, without quitting."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import records
+from resume_hooks.transcript import scan
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.xvfb import XServer
+from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
+from tests.needs import corpus
+
+PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
+SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+"""A real session of 500 KB, half of it outputs of tools."""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def outputs(session: Path) -> dict[str, str]:
+    """The outputs of tools on the live chain that are plain texts, by call."""
+    transcript = scan(str(session))
+    blocks = [block for node in transcript.chain for block in records.blocks(transcript.read(node))]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    return {block["tool_use_id"]: block["content"] for block in results if isinstance(block["content"], str)}
+
+
+def assert_trimmed(said: str, parent: Path, child: Path) -> None:
+    """The request holds every placeholder and none of the outputs that they stand for; what was kept is there."""
+    before, after = outputs(parent), outputs(child)
+    gone = {call: text for call, text in before.items() if after[call] != text}
+    # A repeated output stays where it stands last.
+    once = [text for text in gone.values() if text not in after.values()]
+    assert len(once) > 5
+    assert [after[call] for call in gone if after[call] not in said] == []
+    assert [text[:80] for text in once if text in said] == []
+    assert [text[:80] for call, text in before.items() if call not in gone and text.strip() not in said] == []
+
+
+def test_print_mode_previews_and_makes_the_child(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """``-p '>trim'`` shows the numbers and writes no session; ``-p '>trim yes'`` makes the child, which resumes."""
+    raw = parent.read_bytes()
+    shown = run_print(client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    for words in ("tokens now", "by rule", "by tool", "largest", "/resume-hooks:trim yes"):
+        assert words in shown.text
+    assert home.sessions() == [parent]
+    made = run_print(client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    (child,) = children(home, parent)
+    assert f"/resume {child.stem}" in made.text
+    assert not api.main_requests()
+    assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
+    done = run_print(client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0, done.stderr
+    assert done.session_id == child.stem
+    assert_trimmed(spoken(api.main_requests()[-1]), parent, child)
+
+
+@pytest.mark.parametrize("sign", ["/resume-hooks:", ">"])
+def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str) -> None:
+    """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C, once."""
+    tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
+    tui.submit(f"{sign}trim")
+    tui.wait_for(f"^ *Type: {sign}trim yes")
+    tui.wait_idle()
+    assert children(tui.home, parent) == []
+    if sign == ">":
+        tui.key("C-c")
+        tui.wait_idle()
+    tui.submit(f"{sign}trim yes")
+    tui.wait_for("outputs of tools are placeholders")
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    command = xserver.clipboard()
+    assert command == f"/resume {child.stem}"
+    assert not tui.api.main_requests()
+    if sign == ">":
+        tui.key("C-c")
+        tui.wait_idle()
+    size = child.stat().st_size
+    tui.paste(command)
+    tui.wait_for(re.escape(command[-12:]))
+    tui.key("Enter")
+    tui.wait_gone("outputs of tools are placeholders")
+    tui.wait_idle()
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply 1")
+    said = spoken(tui.api.main_requests()[-1])
+    assert "now go on BETA" in said
+    assert_trimmed(said, parent, child)
+    assert child.stat().st_size > size, "the client writes on in the child"
+
+
+def test_yes_typed_over_what_came_back_and_a_stray_enter(
+    tui: Tui, plugin: Path, parent: Path, xserver: XServer
+) -> None:
+    """The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes nothing twice."""
+    tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
+    tui.submit(">trim")
+    tui.wait_for("^ *Type: >trim yes")
+    tui.wait_idle()
+    assert "trim" in tui.input_text()
+    tui.submit(">trim yes")
+    tui.wait_for("^.*trimmed · Ctrl")
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    tui.key("Enter")
+    tui.wait_for("already trimmed")
+    assert children(tui.home, parent) == [child]
+    assert xserver.clipboard() == f"/resume {child.stem}"
