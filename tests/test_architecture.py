@@ -18,7 +18,7 @@ LAYERS: dict[str, set[str]] = {
     "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
     "bytes": {"fields", "lines", "rewrite"},
     "model": {
-        "chain", "glance", "graph", "leaf", "linear", "node_reader", "nodes", "parallel", "records", "sessions", "store",
+        "attachments", "chain", "glance", "graph", "leaf", "linear", "node_reader", "nodes", "parallel", "records", "sessions", "store",
         "survey", "tokens", "transcript",
     },
     "verbs": {

@@ -1,4 +1,4 @@
-"""The documented Python API over lineage and rollover; paths in and out are ``pathlib.Path``."""
+"""The documented Python API over lineage, rollover and trim; paths in and out are ``pathlib.Path``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from resume_hooks import quick_rollover, store
+from resume_hooks import quick_rollover, settings, store
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
 from resume_hooks.receipt import Receipt
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.options import Options
+from resume_hooks.trim.words import options_of
+
+__all__ = [
+    "Options",
+    "SessionNode",
+    "get_continuation_lineage",
+    "get_full_lineage_chain",
+    "get_parent_info",
+    "rollover",
+    "trim",
+]
 
 
 @dataclass(frozen=True)
@@ -54,12 +67,29 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
 
     Raises ResumeHooksError; nothing is left behind then.
     """
+    kind = "handoff" if next_step.strip() else "rollover"
+    session = store.session_file(_named(session_file))
+    decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step)
+    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
+
+
+def trim(session_file: str | Path, options: Options | None = None, *, dry_run: bool = False) -> Receipt:
+    """Make a child of a session in which bulky contents are placeholders; ``options`` as the command line's defaults.
+
+    Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file`` empty. Raises
+    ResumeHooksError; nothing is left behind then.
+    """
+    session = store.session_file(_named(session_file))
+    reading = trimming.read(session, settings.number("context_window"))
+    decided = trimming.plan(reading, os.environ, options_of() if options is None else options)
+    return trimming.receipt(decided) if dry_run or not decided.pays else trimming.write(decided, os.environ)
+
+
+def _named(session_file: str | Path) -> str:
     path = os.fspath(session_file)
     if not path:
         raise UsageError("An empty path names no session")
-    kind = "handoff" if next_step.strip() else "rollover"
-    decided = quick_rollover.plan(store.session_file(path), os.environ, kind=kind, next_step=next_step)
-    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
+    return path
 
 
 def _linked(rows: list[Ancestor]) -> list[SessionNode]:

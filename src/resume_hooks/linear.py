@@ -7,6 +7,7 @@ Pure functions over nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from resume_hooks.nodes import Node
@@ -26,8 +27,12 @@ class Linear(NamedTuple):
 def linear(chain: Sequence[Node]) -> Linear:
     """The live chain, or any other, in one line."""
     nodes = tuple(_grouped(chain))
-    dropped, open_calls = _unpaired(nodes)
-    return Linear(nodes, dropped, open_calls)
+    pairing = _Pairing()
+    for node in nodes:
+        pairing.take(node)
+    if _asked_since(nodes):
+        pairing.give_up()
+    return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
 
 
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
@@ -62,48 +67,58 @@ def _end_of_answer(chain: Sequence[Node], start: int) -> int:
 
 
 def _interleaved(region: Sequence[Node]) -> bool:
-    """Whether a record of the answer stands behind a result."""
-    first = next((place for place, node in enumerate(region) if node.results), len(region))
+    """Whether a record of the answer stands behind a result, or behind a remark that is sent as the user's."""
+    first = next((place for place, node in enumerate(region) if node.kind == "user"), len(region))
     return any(node.kind == "assistant" for node in region[first:])
 
 
-def _unpaired(nodes: Sequence[Node]) -> tuple[Mapping[int, frozenset[str]], tuple[str, ...]]:
-    """What breaks the rule of one answer a call, by record; and the calls at the end that still wait for theirs."""
-    dropped: dict[int, set[str]] = {}
-    called: dict[str, int] = {}
-    answered: set[str] = set()
-    for node in nodes:
-        for call in dict.fromkeys(node.calls):
-            if call in called:
-                dropped.setdefault(node.number, set()).add(call)
-            else:
-                called[call] = node.number
-        for call in dict.fromkeys(node.results):
-            if call not in called or call in answered:
-                dropped.setdefault(node.number, set()).add(call)
-            answered.add(call)
-    last = _last_answer(nodes)
-    open_calls = []
-    for call, number in called.items():
-        if call in answered:
-            continue
-        if number in last:
-            open_calls.append(call)
-        else:
-            dropped.setdefault(number, set()).add(call)
-    return {number: frozenset(calls) for number, calls in dropped.items()}, tuple(open_calls)
+class _Pairing:
+    """Which calls and results belong together, as the API has it: results stand in the user's turn after their call.
 
+    ``waiting``: calls whose results may still come, with the record that made each; ``done``: those that were answered.
+    """
 
-def _last_answer(nodes: Sequence[Node]) -> set[int]:
-    """The records of an answer that nothing but results and remarks follow; empty where something was said since."""
-    found: set[int] = set()
-    answer = ""
-    for node in reversed(nodes):
+    def __init__(self) -> None:
+        self.waiting: dict[str, int] = {}
+        self.done: set[str] = set()
+        self._heard = False
+        self._dropped: dict[int, set[str]] = {}
+
+    def take(self, node: Node) -> None:
+        """Take in the next record of the line."""
         if node.kind == "assistant":
-            if found and node.message_id != answer:
-                break
-            answer = node.message_id
-            found.add(node.number)
-        elif not (node.results or node.aside):
-            break
-    return found
+            if self._heard:
+                self.give_up()
+            for call in dict.fromkeys(node.calls):
+                if call in self.waiting or call in self.done:
+                    self._drop(node.number, call)
+                else:
+                    self.waiting[call] = node.number
+        elif node.kind == "user":
+            self._heard = True
+            for call in dict.fromkeys(node.results):
+                if self.waiting.pop(call, None) is None:
+                    self._drop(node.number, call)
+                else:
+                    self.done.add(call)
+
+    def give_up(self) -> None:
+        """The answers that are still waited for can't come any more."""
+        for call, number in self.waiting.items():
+            self._drop(number, call)
+        self.waiting.clear()
+        self._heard = False
+
+    @property
+    def dropped(self) -> Mapping[int, frozenset[str]]:
+        """What breaks the rule of one answer a call, by record."""
+        return {number: frozenset(calls) for number, calls in self._dropped.items()}
+
+    def _drop(self, number: int, call: str) -> None:
+        self._dropped.setdefault(number, set()).add(call)
+
+
+def _asked_since(nodes: Sequence[Node]) -> bool:
+    """Whether something was said after the last answer that is neither a result nor a remark."""
+    since = takewhile(lambda node: node.kind != "assistant", reversed(nodes))
+    return any(not (node.results or node.aside) for node in since)

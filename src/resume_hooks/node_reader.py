@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from resume_hooks import clock, records
+from resume_hooks.attachments import sent_texts
 from resume_hooks.lines import Line
 from resume_hooks.nodes import Node, Segment
 from resume_hooks.records import Record, string
@@ -27,7 +28,7 @@ def node_of(record: Record, line: Line) -> Node:
     if kind in {"assistant", "user"}:
         _take_message(node, record)
     elif kind == "attachment":
-        node.characters = records.attached_characters(record)
+        node.characters = sum(len(text) for _, text in sent_texts(record))
     elif kind == "system":
         node.subtype = string(record, "subtype")
         if node.boundary:

@@ -19,8 +19,6 @@ CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
-_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-
 _NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
 
@@ -84,21 +82,18 @@ def text(record: Record) -> str:
     return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == "text")
 
 
-def attached_characters(record: Record) -> int:
-    """Characters of an attachment that reach the API: what was ``rendered`` for it (2.1.329), else its own text."""
-    rendered = record.get("rendered")
-    if isinstance(rendered, list):
-        return sum(len(string(part, "content")) for part in rendered if isinstance(part, dict))
-    return 0
-
-
 def counted_tokens(record: Record) -> tuple[int, int]:
     """Tokens that the API counted for an assistant record: its input, and with its answer; zeros where unknown."""
     usage = message(record).get("usage")
     if not isinstance(usage, dict) or kind(record) != "assistant":
         return 0, 0
-    asked = sum(_count(usage.get(key)) for key in _COUNTS)
-    return asked, asked + _count(usage.get("output_tokens"))
+    get = usage.get
+    asked = (
+        _count(get("input_tokens"))
+        + _count(get("cache_read_input_tokens"))
+        + _count(get("cache_creation_input_tokens"))
+    )
+    return asked, asked + _count(get("output_tokens"))
 
 
 def _count(value: object) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from resume_hooks.chain import Node, live_chain
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.graph import SKIPPED_BYTES, Graph
+from resume_hooks.records import parse
 from resume_hooks.transcript import Transcript, scan
 
 DEFAULT_WINDOW = 200_000
@@ -24,6 +25,9 @@ RESERVED_OUTPUT = 33_000
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
 
+
+MAX_FIRST_LINE = 64 * 1024
+"""Bytes of a first line in which a trim's numbers are looked for."""
 
 SEARCHED_BYTES = 1024 * 1024
 """Bytes that a search through a whole file holds at a time."""
@@ -96,6 +100,16 @@ def window_for(tokens: int) -> int:
     return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
 
 
+def session_context(path: str, chain: list[Node], window: int = 0) -> Context:
+    """The context in use in a session, whose live chain is ``chain``.
+
+    A trimmed session that nobody went on in was never counted: what its trim came to stands in its first line.
+    """
+    context = context_of(chain, window)
+    stated = 0 if context.measured else _stated(path)
+    return Context(stated, window or window_for(stated), measured=False) if stated else context
+
+
 def recent_context(path: str, window: int = 0) -> Context:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 
@@ -105,12 +119,26 @@ def recent_context(path: str, window: int = 0) -> Context:
     for reach in TAIL_REACHES:
         tail = scan(path, reach)
         if tail.whole:
-            return context_of(tail.chain, window)
+            return session_context(path, tail.chain, window)
         if _chooses_alike(tail):
             chain = _certain_chain(tail)
             if _is_complete(chain, tail) or (_last_measured(chain) and _stays_after_boundary(chain, tail)):
                 return context_of(chain, window)
-    return context_of(scan(path).chain, window)
+    return session_context(path, scan(path).chain, window)
+
+
+def _stated(path: str) -> int:
+    """Tokens that a trim left, as the first line of the trimmed session states them; 0 for none."""
+    try:
+        with open(path, "rb") as stream:
+            first = stream.readline(MAX_FIRST_LINE)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    record = parse(first) if b'"trim_metadata"' in first else None
+    trimmed = record.get("trim_metadata") if record else None
+    stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
+    count = stats.get("trimmed_tokens") if isinstance(stats, dict) else None
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def _chooses_alike(tail: Transcript) -> bool:

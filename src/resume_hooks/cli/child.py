@@ -69,7 +69,7 @@ def answer(
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> None:
-    """Print a receipt (with ``more`` fields, or as ``text``); start the client where asked and where there is a child."""
+    """Print a receipt (with ``more`` fields, or as ``text``); start the client on the child where asked."""
     data = {**receipt.data(), **(more or {})}
     emit(verb, data, text or (lambda: receipt_text(receipt)), as_json=how["as_json"], warnings=receipt.warnings)
     if client and receipt.written:

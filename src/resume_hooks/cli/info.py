@@ -34,7 +34,7 @@ def command(locator: str | None, as_json: bool) -> None:
 def facts(session_id: str, glance: Glance, transcript: Transcript) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
     window = settings.load()["context_window"].value
-    context = tokens.context_of(transcript.chain, window if isinstance(window, int) else 0)
+    context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
     return {
         "session_id": session_id,
         "session_file": glance.path,

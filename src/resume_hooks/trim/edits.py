@@ -13,6 +13,9 @@ from resume_hooks.trim.pieces import INPUT, MEDIA, PROMPT, RESULT, THINKING
 from resume_hooks.trim.rules.superseded import WRITERS
 from resume_hooks.trim.selection import COMMAND_HEAD, HEAD, TAIL, Choice, Origins
 
+SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
+"""Tools whose ``toolUseResult`` stays: it is small, or the coloured diff on the screen."""
+
 
 def edits_of(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
     """One edit for each record that loses something, by line number."""
@@ -33,8 +36,11 @@ class Trimming:
         """The trimmed record; ``record`` is the parsed line, which nobody else holds."""
         for choice in self._choices:
             _replace(record, choice)
-        if any(choice.piece.kind in {RESULT, MEDIA} and choice.tool not in WRITERS for choice in self._choices):
-            record.pop("toolUseResult", None)  # the same output once more, for the screen; of edits it is the diff
+        if any(choice.piece.kind == THINKING for choice in self._choices):
+            # Clients send and show nothing for an answer without blocks; a text in its place would be taken for speech.
+            record["message"]["content"] = [block for block in record["message"]["content"] if block is not None]
+        if any(choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN for choice in self._choices):
+            record.pop("toolUseResult", None)  # the same output once more, for the screen
         return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
 
 
@@ -43,7 +49,9 @@ def _replace(record: Record, choice: Choice) -> None:
     holder: Any = record
     for key in path:
         holder = holder[key]
-    if choice.piece.kind in {THINKING, MEDIA}:
+    if choice.piece.kind == THINKING:
+        holder[last] = None
+    elif choice.piece.kind == MEDIA:
         holder[last] = {"type": "text", "text": choice.placeholder}
     elif choice.piece.kind == PROMPT:
         said = holder[last]

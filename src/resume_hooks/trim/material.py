@@ -10,6 +10,7 @@ from resume_hooks.nodes import Node
 from resume_hooks.transcript import Transcript
 from resume_hooks.trim.options import KEPT_RESULTS, Options
 from resume_hooks.trim.pieces import Call, Piece, Pieces
+from resume_hooks.trim.restored import restored_writes
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Material:
     """The pieces of a conversation, oldest first. ``places`` are the records' places in the chain, by line number.
 
     From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
-    the chain, by id; ``failed`` those that came back as errors.
+    the chain, by id; ``failed`` those that came back as errors, ``restored`` those whose inputs have to stay.
     """
 
     pieces: tuple[Piece, ...]
@@ -27,6 +28,7 @@ class Material:
     calls: dict[str, Call]
     answered: dict[str, int]
     failed: frozenset[str]
+    restored: frozenset[str] = frozenset()
 
     def tool(self, piece: Piece) -> str:
         """The tool that a piece belongs to, ``""`` for none."""
@@ -48,19 +50,26 @@ class Material:
         return found
 
 
-def material(transcript: Transcript, pieces: Pieces, options: Options) -> Material:
-    """What can be trimmed of a scanned transcript; what lies outside its live chain is nothing to a trim."""
+def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> Material:
+    """What can be trimmed of a scanned transcript; what lies outside its live chain is nothing to a trim.
+
+    ``folders`` are where the session worked: files there are asked whether they changed since they were written.
+    """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
     live = sorted((piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number])
+    calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
+    answered = {call: number for call, number in pieces.answered.items() if number in places}
+    times = {node.number: node.time_ms for node in chain}
     return Material(
         pieces=tuple(live),
         places=places,
         protected=_protected(chain, options),
         last_turn=_start_of_turn(chain, 1),
-        calls={call_id: call for call_id, call in pieces.calls.items() if call.number in places},
-        answered={call: number for call, number in pieces.answered.items() if number in places},
+        calls=calls,
+        answered=answered,
         failed=frozenset(call for call in pieces.failed if pieces.answered[call] in places),
+        restored=restored_writes(calls, answered.keys() - pieces.failed, times, folders),
     )
 
 

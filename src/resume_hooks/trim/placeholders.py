@@ -40,11 +40,6 @@ def for_text(characters: int, original: Reference, why: str = "") -> str:
     return _text("Claude response trimmed", f"was {characters:,} characters", original, why)
 
 
-def for_thinking(characters: int, original: Reference, why: str = "") -> str:
-    """What stands for a thought of a finished turn."""
-    return _text("Thinking suppressed", f"content was {characters:,} characters", original, why)
-
-
 def for_media(tokens: int, original: Reference, why: str = "") -> str:
     """What stands for an image or a document; their cost is in tokens."""
     return _text("Image or document suppressed", f"content was {tokens:,} tokens", original, why)

@@ -102,11 +102,11 @@ def plan(
     output_dir: str | None = None,
 ) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
-    found, origins, before = material(reading.transcript, reading.pieces, options), reading.origins, reading.context
+    glance, origins, before = Glance(reading.session.path), reading.origins, reading.context
+    found = material(reading.transcript, reading.pieces, options, glance.folders)
     choices = choose(found, options, origins, reading.scale, before.tokens)
     savings = savings_of(choices, origins, reading.scale)
     after = before._replace(tokens=max(0, before.tokens - savings.tokens))
-    glance = Glance(reading.session.path)
     child = birth.expect(reading.session, glance, kind, environ, output_dir)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)

@@ -124,7 +124,9 @@ def _placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
         return placeholders.for_media(piece.tokens, at, why)
     if piece.kind == PROMPT:
         return placeholders.for_pasted(piece.characters - HEAD - TAIL, at, why)
-    make = {THINKING: placeholders.for_thinking, ATTACHMENT: placeholders.for_attachment, TEXT: placeholders.for_text}
+    if piece.kind == THINKING:
+        return ""  # no client sends or shows what an empty answer stands for
+    make = {ATTACHMENT: placeholders.for_attachment, TEXT: placeholders.for_text}
     return make[piece.kind](piece.characters, at, why)
 
 

@@ -11,10 +11,10 @@ from resume_hooks.trim.rules.rule import Pick, Rule
 
 
 def choose(material: Material, options: Options) -> Iterator[Pick]:
-    """Every input over its tool's threshold, once its call was answered."""
+    """Every input over its tool's threshold that was answered and that no file is restored from."""
     for piece in material.pieces:
-        answered = piece.call in material.answered
-        if piece.kind == INPUT and answered and piece.characters > options.limit(material.tool(piece)):
+        free = piece.call in material.answered and piece.call not in material.restored
+        if piece.kind == INPUT and free and piece.characters > options.limit(material.tool(piece)):
             yield Pick(piece)
 
 
