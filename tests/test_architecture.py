@@ -16,9 +16,9 @@ SOURCE = REPO / "src" / "resume_hooks"
 
 LAYERS: dict[str, set[str]] = {
     "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
-    "bytes": {"fields", "lines", "rewrite"},
+    "bytes": {"backups", "lines", "rewrite", "splice"},
     "model": {
-        "attachments", "chain", "glance", "graph", "leaf", "linear", "node_reader", "nodes", "parallel", "records", "sessions", "store",
+        "attachments", "chain", "fields", "glance", "graph", "leaf", "linear", "liveness", "node_reader", "nodes", "parallel", "records", "sessions", "store",
         "survey", "tokens", "transcript",
     },
     "verbs": {

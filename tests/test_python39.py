@@ -12,7 +12,7 @@ from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
-    "errors", "links", "paths", "plain", "processes", "rewrite", "clipboard", "clipboard_tools", "programs",
+    "errors", "links", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools", "programs",
     "terminal", "tmux", "events.__init__", "events.triggers", "events.reply", "events.plain_cards", "events.session",
     "events.fallback",
 ]  # fmt: skip

@@ -9,13 +9,15 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.rewrite import append_line, create_session, process_runs, sweep
+from resume_hooks.rewrite import append_line, create_session, process_runs, replace_session, sweep
 from tests.builders import SESSION
 from tests.needs import REPO
 
@@ -271,6 +273,141 @@ def test_process_runs() -> None:
     ended.wait()
     assert not process_runs(ended.pid)
     assert process_runs(10**30)
+
+
+def replaced(path: Path, chunks: list[bytes], check: Callable[[str], None] = accept) -> bool:
+    """Put ``chunks`` in place of what ``path`` holds now."""
+    kept = path.with_name("kept")
+    kept.write_bytes(path.read_bytes())
+    with path.open("rb") as original:
+        return replace_session(str(path), original.fileno(), str(kept), chunks, check)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """New bytes, private, and what is appended while they are checked goes on behind them."""
+    path = tmp_path / NAME
+    path.write_bytes(WHOLE)
+    os.chmod(path, 0o644)
+
+    def check(temporary: str) -> None:
+        assert Path(temporary).read_bytes() == b"new\n"
+        assert path.read_bytes() == WHOLE
+        append_line(str(path), b"late")
+
+    assert replaced(path, [b"new\n"], check) is False
+    assert path.read_bytes() == b"new\nlate\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
+
+
+def test_an_abandoned_half_line_stays(tmp_path: Path) -> None:
+    """A last line without its end is nobody's any more: it stays as it is."""
+    path = tmp_path / NAME
+    path.write_bytes(b'{"whole":1}\n{"torn":')
+    replaced(path, [b"new\n", b'{"torn":'])
+    assert path.read_bytes() == b'new\n{"torn":'
+
+
+@pytest.mark.parametrize("error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), OSError(28, "full")])
+def test_a_replacement_that_fails_changes_nothing(tmp_path: Path, error: BaseException) -> None:
+    """A failed check, a bug, Ctrl+C, a full disk: the file is as it was, and nothing else is left."""
+    path = tmp_path / NAME
+    path.write_bytes(WHOLE)
+    with pytest.raises(WriteFailed if isinstance(error, OSError) else type(error)):
+        replaced(path, [b"new\n"], failing_check(error))
+    assert path.read_bytes() == WHOLE
+    assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
+
+
+def test_a_file_that_is_not_what_was_kept(tmp_path: Path) -> None:
+    """Another program's file under the name, or other bytes in it: not replaced."""
+    path = tmp_path / NAME
+
+    def rename(_: str) -> None:
+        (tmp_path / "other").write_bytes(WHOLE)
+        os.replace(tmp_path / "other", path)
+
+    def rewrite(_: str) -> None:
+        path.write_bytes(b"F" + WHOLE[1:])
+
+    def shrink(_: str) -> None:
+        os.truncate(path, 5)
+
+    for change in (rename, rewrite, shrink):
+        path.write_bytes(WHOLE)
+        with pytest.raises(WriteFailed, match="by another program meanwhile"):
+            replaced(path, [b"new\n"], change)
+        assert b"new" not in path.read_bytes()
+
+
+def after_the_rename(path: Path, write: Callable[[int], object]) -> threading.Thread:
+    """Have ``write`` called with the old file's descriptor as soon as ``path`` is another file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    was = os.fstat(descriptor).st_ino
+
+    def run() -> None:
+        while path.stat().st_ino == was:
+            time.sleep(0.001)
+        write(descriptor)
+        os.close(descriptor)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_what_is_written_to_the_old_file_is_carried_over(tmp_path: Path) -> None:
+    """Lines come whole and in their order, one of 3 MB too, among those of others; half a line gets an end."""
+    path = tmp_path / NAME
+    path.write_bytes(WHOLE)
+    long = b"l" * 3_000_000
+
+    def write(descriptor: int) -> None:
+        os.write(descriptor, b"old 1\nold")
+        append_line(str(path), b"new 1")
+        time.sleep(0.02)
+        os.write(descriptor, b" 2\n" + long + b"\nold 3")
+
+    thread = after_the_rename(path, write)
+    replaced(path, [b"new\n"])
+    thread.join()
+    lines = path.read_bytes().split(b"\n")
+    assert [found for found in lines if found != b"new 1"] == [b"new", b"old 1", b"old 2", long, b"old 3", b""]
+    assert lines.count(b"new 1") == 1
+
+
+NO_ROOM = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from pathlib import Path
+from resume_hooks.errors import WriteFailed
+from tests.test_rewrite import replaced
+path = Path(sys.argv[1])
+path.write_bytes(b"old\\n")
+print("ready", flush=True)
+sys.stdin.readline()
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+try:
+    replaced(path, [b"x" * 9_999 + b"\\n"] * int(sys.argv[2]))
+except WriteFailed as error:
+    print(error.message, error.remedy)
+"""
+
+
+@pytest.mark.parametrize(("chunks", "said"), [(9, "Nothing was changed"), (5, "what a running client added")])
+def test_a_full_disk_is_told_as_it_is(tmp_path: Path, chunks: int, said: str) -> None:
+    """Before the rename nothing was changed; after it the message says what may be missing."""
+    path = tmp_path / NAME
+    command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]
+    env = {"PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        thread = after_the_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
+        assert said in process.communicate("go\n")[0]
+    if thread is not None:
+        thread.join()
+    assert path.read_bytes() == (b"old\n" if thread is None else (b"x" * 9_999 + b"\n") * 5)
 
 
 def _append(path: str, mark: str) -> None:

@@ -56,6 +56,12 @@ class NothingToTrim(ResumeHooksError):
     code = "nothing-to-trim"
 
 
+class SessionLive(ResumeHooksError):
+    """A session that is, or may be, written by a running client, or by another of our own commands."""
+
+    code = "session-live"
+
+
 class NotATranscript(ResumeHooksError):
     """The file is no transcript of Claude Code."""
 

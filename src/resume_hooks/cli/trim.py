@@ -8,11 +8,16 @@ from typing import Unpack
 import click
 
 from resume_hooks import settings
+from resume_hooks.birth import home_folder
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
-from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.cli.output import located, locator_argument, table
+from resume_hooks.errors import UsageError
+from resume_hooks.glance import Glance
 from resume_hooks.receipt import Receipt
+from resume_hooks.trim import in_place
 from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.options import MIN_SAVINGS
+from resume_hooks.trim.in_place import Outcome
+from resume_hooks.trim.options import MIN_SAVINGS, Options
 from resume_hooks.trim.plan import TrimPlan
 from resume_hooks.trim.preview import preview, savings_data, verdict
 from resume_hooks.trim.words import options_of
@@ -29,6 +34,8 @@ class TrimHow(How):
     only: str
     skip: str
     min_savings: int
+    in_place: bool
+    live: bool
 
 
 @click.command("trim")
@@ -41,12 +48,14 @@ class TrimHow(How):
 @click.option("--only", default="", help="Apply these rules alone (see below).")
 @click.option("--skip", default="", help="Leave these rules out.")
 @click.option("--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
+@click.option("--in-place", is_flag=True, help="Rewrite the session's own file, after a backup; no child is made.")
+@click.option("--live", is_flag=True, help="With --in-place: even while a client has the session open.")
 @child_options
 def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
     """Make a child of LOCATOR in which bulky contents are placeholders.
 
-    The session itself is only read. Each placeholder says where its original is; nothing is lost. Without a
-    --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
+    The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
+    is lost. Without a --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
 
     \b
     Rules, in the order in which a target is met:
@@ -67,7 +76,9 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
       resume-hooks trim 5e12a303 --tools Read,Bash --threshold 300
       resume-hooks trim --threshold 500 --threshold Bash=2000 --keep-recent 3
       resume-hooks trim --target-tokens 60000 --start
+      resume-hooks trim 5e12a303 --in-place --dry-run
     """
+    _refuse(how)
     client = client_to_start(how)
     options = options_of(
         tools=how["tools"],
@@ -79,6 +90,13 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
         skip=how["skip"],
         min_savings=how["min_savings"],
     )
+    if how["in_place"]:
+        _in_place(locator, options, how, client)
+    else:
+        _in_a_child(locator, options, how, client)
+
+
+def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> None:
     reading = trimming.read(located(locator), settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options, output_dir=how["output_dir"])
     require_folder(client, decided.birth.setting.cwd)
@@ -93,7 +111,47 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
     )
 
 
+def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) -> None:
+    session, window = located(locator), settings.number("context_window")
+    require_folder(client, home_folder(Glance(session.path)))
+    if how["dry_run"]:
+        done = in_place.plan(session, os.environ, options, window)
+    else:
+        done = in_place.write(session, os.environ, options, window, live=how["live"])
+    more = {"savings": savings_data(done.decided), "in_place": True, "backup": done.backup or None}
+    answer("trim", done.receipt, how, client, more=more, text=lambda: _text_in_place(done))
+
+
+def _refuse(how: TrimHow) -> None:
+    """Refuse options that mean nothing together."""
+    if how["live"] and not how["in_place"]:
+        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
+    if how["in_place"] and how["output_dir"] is not None:
+        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
+    if how["live"] and how["start"]:
+        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
+
+
 def _text(decided: TrimPlan, made: Receipt) -> str:
     if not made.written:
         return f"{preview(decided)}\n\nNothing was written."
     return receipt_text(made, [("note", sentence) for sentence in verdict(decided)])
+
+
+def _text_in_place(done: Outcome) -> str:
+    made = done.receipt
+    if not made.written:
+        return f"{preview(done.decided)}\n\nNothing was written."
+    return table(
+        [
+            ("rewrote", made.title),
+            ("id", made.session_id),
+            ("file", made.file),
+            ("backup", done.backup),
+            ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
+            *(("note", sentence) for sentence in verdict(done.decided)),
+            ("checks", f"{sum(check.ok for check in made.checks)} of {len(made.checks)} checks passed"),
+            ("in Claude Code", made.in_client),
+            ("in a shell", made.shell),
+        ]
+    )

@@ -57,7 +57,9 @@ class _Gap(NamedTuple):
 
 def calibrate(chain: Sequence[Node], pieces: Pieces) -> Scale:
     """The scale of a live chain."""
-    gaps = list(_gaps(chain, _Weights(pieces)))
+    gaps = [
+        gap for gap in _gaps(chain, _Weights(pieces)) if not any(node.number in pieces.origins for node in gap.nodes)
+    ]  # what was trimmed in place had another size when it was counted
     ratio = _own_ratio(gaps)
     shared = [_share(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))

@@ -1,0 +1,102 @@
+"""Backups of sessions that are rewritten in place: exact copies in the state folder, one folder a session.
+
+Copies, not links: a program that still has the old file open would go on writing into a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionLive, WriteFailed
+from resume_hooks.paths import private_folder, state_home
+from resume_hooks.rewrite import MODE
+from resume_hooks.splice import CHUNK, begins_with
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FOLDER = "backups"
+LOCK = "lock"
+"""A file in the folder of each session; it stays, since who waits for it could hold one that was removed."""
+
+
+def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+    """Where the backups of a session lie; it may not exist."""
+    return os.path.join(state_home(environ), FOLDER, session_id)
+
+
+@contextlib.contextmanager
+def only_one(session_id: str, environ: Mapping[str, str]) -> Iterator[None]:
+    """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
+    descriptor = _open_lock(session_id, environ)
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise SessionLive(
+                    "This session is being trimmed in place already", "Wait until that is done, then try again."
+                ) from error
+            except OSError:
+                pass  # a volume without locks: of two writers the second finds the file changed
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def keep(session_id: str, descriptor: int, environ: Mapping[str, str]) -> str:
+    """Copy the open file as it is now, on disk and compared as read back; returns the path.
+
+    WriteFailed where that can't be done; then no copy is left.
+    """
+    path = os.path.join(folder_of(session_id, environ), f"{clock.now().replace(':', '-')}.jsonl")
+    whole = False
+    try:
+        _copy(descriptor, path)
+        whole = begins_with(descriptor, path)
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
+        if not whole:
+            drop(path)
+    if not whole:
+        raise WriteFailed("The session changed while its backup was made", "Nothing was changed. Run it again.")
+    return path
+
+
+def drop(path: str) -> None:
+    """Remove a backup that stands for nothing."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _open_lock(session_id: str, environ: Mapping[str, str]) -> int:
+    folder = folder_of(session_id, environ)
+    try:
+        for path in (state_home(environ), os.path.dirname(folder), folder):
+            private_folder(path)
+        return os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+    except OSError as error:
+        raise _refused(folder, error) from error
+
+
+def _copy(descriptor: int, path: str) -> None:
+    size, offset = os.fstat(descriptor).st_size, 0
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+    with os.fdopen(target, "wb", buffering=0) as stream:
+        os.chmod(path, MODE)  # whatever the umask took away
+        while offset < size and (piece := os.pread(descriptor, min(CHUNK, size - offset), offset)):
+            offset += stream.write(piece)
+        os.fsync(target)
+
+
+def _refused(path: str, error: OSError) -> WriteFailed:
+    return WriteFailed(
+        f"The session was not backed up to {path}: {error.strerror or error}",
+        "Nothing was changed. Check free space and the permissions of the folder.",
+    )

@@ -1,0 +1,133 @@
+"""What others append to a file while it is replaced: carried from the old file to the new one, nothing left behind.
+
+Clients open a transcript by its path for each record and keep nothing open (2.1.42 to 2.1.329), so that soon after a
+rename they write to the new file. What was opened before and written after lies in the old one, which stays open here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import time
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+CHUNK = 1024 * 1024
+"""Bytes that are carried or compared at a time."""
+
+GRACE = 0.05
+"""Seconds that a program may be between looking a path up and opening what it found."""
+
+QUIET = 0.3
+"""Seconds without a new byte after which nobody is expected to write any more."""
+
+LIMIT = 5.0
+"""Seconds that a file which is written to without a pause is followed."""
+
+TORN = 0.5
+"""Seconds that a half-written line is waited for."""
+
+PAUSE = 0.005
+
+
+class Splice:
+    """The end of the open file ``source`` from ``position`` on, which is moved as bytes are carried over."""
+
+    def __init__(self, source: int, position: int) -> None:
+        self._source = source
+        self.position = position
+
+    def carry(self, target: int) -> None:
+        """Append to ``target`` whatever is there by now. OSError where it can't be written."""
+        while piece := os.pread(self._source, CHUNK, self.position):
+            self._append(target, piece)
+
+    def settle(self, target: int) -> None:
+        """Carry over, and wait for the rest of a line that somebody may be writing; an abandoned one is no reason."""
+        deadline = time.monotonic() + TORN
+        self.carry(target)
+        while os.pread(self._source, 1, max(0, self.position - 1)) != b"\n" and time.monotonic() < deadline:
+            time.sleep(PAUSE)
+            self.carry(target)
+
+    def follow(self, target: int) -> bool:
+        """Carry over what is still written to the old file, until nobody is expected to.
+
+        ``target`` is open to append: lines are added whole, since others write there too. Returns whether a program
+        still has the old file open for writing, as far as the system tells.
+        """
+        began = last = time.monotonic()
+        try:
+            while True:
+                held = held_for_writing(self._source)
+                now = time.monotonic()
+                if self._carry_lines(target):
+                    last = now
+                elif now - last >= (GRACE if held is False else QUIET):
+                    break
+                if now - began >= LIMIT:
+                    break
+                time.sleep(PAUSE)
+        finally:
+            self._carry_lines(target)
+            if rest := os.pread(self._source, CHUNK, self.position):
+                self._append(target, rest, b"\n")  # or the next record would become a part of it
+        return held is True
+
+    def _carry_lines(self, target: int) -> int:
+        carried = 0
+        while piece := self._lines():
+            self._append(target, piece)
+            carried += len(piece)
+        return carried
+
+    def _lines(self) -> bytes:
+        """Whole lines from the position on, one however long it is."""
+        length = CHUNK
+        while piece := os.pread(self._source, length, self.position):
+            whole = piece[: piece.rfind(b"\n") + 1]
+            if whole or len(piece) < length:
+                return whole
+            length *= 2
+        return b""
+
+    def _append(self, target: int, piece: bytes, ending: bytes = b"") -> None:
+        written = os.write(target, piece + ending)
+        self.position += min(written, len(piece))
+        if written < len(piece) + len(ending):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def held_for_writing(descriptor: int) -> bool | None:
+    """Whether somebody has the file open for writing; None where the system can't tell.
+
+    Linux grants a read lease only on a file that nobody writes. It is given back at once; whoever opens the file
+    just then is held up for that moment.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # Its usual signal would end this process; this one is ignored.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
+
+
+def begins_with(descriptor: int, copy: str) -> bool:
+    """Whether an open file begins with all the bytes of the file ``copy``. OSError where one can't be read."""
+    offset = 0
+    with open(copy, "rb", buffering=0) as stream:
+        while piece := stream.read(CHUNK):
+            if os.pread(descriptor, len(piece), offset) != piece:
+                return False
+            offset += len(piece)
+    return True

@@ -1,0 +1,125 @@
+"""A trimmed child rewinds the user's files, edits them, and outlives its parent's companions, in the real client."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import records, store
+from resume_hooks.transcript import scan
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.options import Options
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi
+
+CHECKPOINTS = {"CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1"}
+LONG = "".join(f"line {number} of a file that is worth a placeholder\n" for number in range(40))
+EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
+
+
+@pytest.fixture
+def edited(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+    """A session of the real client that wrote a file in its first turn and edited it in its second."""
+    return edit_twice(client, home, api)
+
+
+def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+    """Have the client write and edit ``a.txt``; the session's file."""
+    file = str(home.cwd / "a.txt")
+    Path(file).write_text("ORIGINAL\n")
+    read = {"name": "Read", "input": {"file_path": file}}
+    first = {"name": "Write", "input": {"file_path": file, "content": f"FIRST\n{LONG}"}}
+    second = {"name": "Edit", "input": {"file_path": file, "old_string": "FIRST", "new_string": "SECOND"}}
+    session_id = ask(client, home, api, "write it", [read, first, "done"])
+    ask(client, home, api, "edit it", [read, second, "done"], session_id)
+    assert Path(file).read_text() == f"SECOND\n{LONG}"
+    return home.project_folder / f"{session_id}.jsonl"
+
+
+def ask(
+    client: ClientVersion, home: ClientHome, api: MockApi, prompt: str, script: list[Any], resume: str | None = None
+) -> str:
+    """One prompt, the model's part scripted; the session's id."""
+    api.clear()
+    api.script = script
+    done = run_print(
+        client,
+        home,
+        api,
+        prompt,
+        resume=resume,
+        extra_args=["--dangerously-skip-permissions"],
+        extra_env=CHECKPOINTS,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.session_id
+
+
+def trimmed(parent: Path, home: ClientHome) -> str:
+    """A child of the session in which everything is trimmed that can be; its id."""
+    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+    decided = trimming.plan(trimming.read(store.session_file(str(parent))), environ, EVERYTHING)
+    assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
+    return trimming.write(decided, environ).session_id
+
+
+def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
+    """Rewind a child's files to both prompts, with nothing left of the parent."""
+    child = trimmed(parent, home)
+    transcript = scan(str(parent))
+    prompts = [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
+    parent.unlink()
+    shutil.rmtree(home.config / "file-history" / parent.stem)
+    file = home.cwd / "a.txt"
+    for prompt, expected in zip(reversed(prompts), (f"FIRST\n{LONG}", "ORIGINAL\n"), strict=True):
+        command = [*client.command, "-p", "--resume", child, "--rewind-files", prompt]
+        done = subprocess.run(
+            command,
+            cwd=home.cwd,
+            env=home.env(api.client_env() | CHECKPOINTS),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert file.read_text() == expected
+
+
+def test_files_rewind_on_a_child(client: ClientVersion, home: ClientHome, api: MockApi, edited: Path) -> None:
+    """The client's own --rewind-files works on a trimmed child whose parent is gone."""
+    rewinds(client, home, api, edited)
+
+
+@pytest.mark.all_versions
+def test_files_rewind_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Old clients keep their snapshots in another form."""
+    rewinds(every_client, home, api, edit_twice(every_client, home, api))
+
+
+def test_an_edit_goes_on_in_a_child(client: ClientVersion, home: ClientHome, api: MockApi, edited: Path) -> None:
+    """A file that was read, and whose text is a placeholder now, can be edited; no placeholder gets into it."""
+    child = trimmed(edited, home)
+    file = home.cwd / "a.txt"
+    third = {"name": "Edit", "input": {"file_path": str(file), "old_string": "SECOND", "new_string": "THIRD"}}
+    ask(client, home, api, "edit it again", [third, "done"], child)
+    assert file.read_text() == f"THIRD\n{LONG}"
+
+
+def test_a_write_that_the_disk_outdates_is_kept(
+    client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
+) -> None:
+    """The client would send the whole file as changed if the Write that it compares it with were a placeholder."""
+    file = home.cwd / "b.txt"
+    write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
+    ask(client, home, api, "write another", [write, "done"], edited.stem)
+    os.utime(file)
+    child = trimmed(edited, home)
+    ask(client, home, api, "go on", ["done"], child)
+    said = str(api.main_requests()[-1]["messages"])
+    assert said.count("line 39 of a file") == 1
