@@ -19,6 +19,9 @@ from resume_hooks.records import Record, parse
 _USAGE = b'"usage":{'
 _PLAIN = frozenset("0123456789abcdef-")
 _CONTENT = b'"content":'
+_TRIES = 32
+"""Occurrences of a field's text in one line that are tried; each try parses the line, which may be long."""
+
 _COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 
 
@@ -79,7 +82,9 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 def _at_the_top(body: bytes, there: bytes, wanted: bytes, record: Record) -> bytes | None:
     """The line with the one occurrence of a field replaced that makes it ``record``; None where none does."""
     start = body.find(there)
-    while start >= 0:
+    for _ in range(_TRIES):
+        if start < 0:
+            break
         changed = body[:start] + wanted + body[start + len(there) :]
         if parse(changed) == record:
             return changed

@@ -31,11 +31,13 @@ class Line(NamedTuple):
         return not self.raw.endswith(b"\n")
 
 
-def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Every line of a binary stream from its start; memory is bounded by the longest line."""
-    offset = 0
-    for number, raw in enumerate(stream):
-        yield Line(number, offset, raw)
+def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
+    """Every line of a binary stream from where it stands; memory is bounded by the longest line.
+
+    ``offset`` and ``number`` are those of the first line.
+    """
+    for place, raw in enumerate(stream, number):
+        yield Line(place, offset, raw)
         offset += len(raw)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
@@ -131,7 +130,7 @@ def process_runs(process: int) -> bool:
 
 
 def _temporary(folder: str) -> str:
-    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}{_TEMP_SUFFIX}")
+    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 def _keep_owner(target: int, original: int) -> None:

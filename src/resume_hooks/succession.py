@@ -67,7 +67,8 @@ def succession(  # noqa: PLR0913 - what a child is made of
     """Plan a child of ``transcript`` that holds ``chain`` (the live one unless given). Reads, writes nothing."""
     row = linear(transcript.chain if chain is None else chain)
     found = _Edits(row, survey, edits or {})
-    older = next((n for n in row.nodes[:OPENING_REACH] if n.kind == "user" and _has_block(transcript.read(n))), None)
+    openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
+    older = next((node for node in openings if _has_block(transcript.read(node))), None)
     if older is not None:
         found.add(older.number, lambda record: _with_block(record, lineage))
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
@@ -92,12 +93,15 @@ def lines(child: Succession) -> Iterator[bytes]:
     thread = _Thread(child)
     try:
         with open(child.source, "rb", buffering=BUFFER) as stream:
-            for place, node in enumerate(child.linear.nodes):
-                if child.lineage and place == child.introduced:
+            staying = _staying(child, stream)
+            row = next(staying, None)
+            while row is not None:
+                following = next(staying, None)  # what is left out at the end is not the end
+                place, node, body = row
+                if child.lineage and place >= child.introduced and not thread.introduced:
                     yield thread.lineage(node) + b"\n"
-                body = thread.record(node, _body(stream, node))
-                if body is not None:
-                    yield body + b"\n"
+                yield thread.record(node, body, last=following is None) + b"\n"
+                row = following
     except OSError as error:
         raise SessionNotFound(f"{child.source} can't be read: {error.strerror}", "Check the path.") from error
     for call in child.linear.open_calls:
@@ -105,6 +109,20 @@ def lines(child: Succession) -> Iterator[bytes]:
     for body in child.books:
         yield body + b"\n"
     yield title_line(child.setting.session_id, child.title) + b"\n"
+
+
+def _staying(child: Succession, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
+    """The records that stay: their places in the row, and their lines as edited."""
+    for place, node in enumerate(child.linear.nodes):
+        body = _body(stream, node)
+        edit = child.edits.get(node.number)
+        if edit is not None:
+            record = parse(body)
+            edited = edit(record) if record is not None else None
+            if edited is None:
+                continue
+            body = encode(edited)
+        yield place, node, body
 
 
 def _body(stream: BinaryIO, node: Node) -> bytes:
@@ -121,12 +139,14 @@ class _Thread:
     def __init__(self, child: Succession) -> None:
         self._child = child
         self._last: str | None = None
-        self._time = 0
-        self._end = child.linear.nodes[-1] if child.linear.nodes else None
+        known = (node.time_ms for node in child.linear.nodes if node.time_ms is not None)
+        self._time = next(known, 0)  # what stands before the first instant has the same
+        self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
         """The record that tells the lineage, before ``node``."""
         self._time = max(self._time, node.time_ms or 0)
+        self.introduced = True
         return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
 
     def stub(self, call: str) -> bytes:
@@ -134,16 +154,9 @@ class _Thread:
         self._time += 1
         return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
 
-    def record(self, node: Node, body: bytes) -> bytes | None:
-        """A record of the parent as it stands in the child; None where it is left out."""
-        edit = self._child.edits.get(node.number)
-        if edit is not None:
-            record = parse(body)
-            edited = edit(record) if record is not None else None
-            if edited is None:
-                return None
-            body = encode(edited)
-        at = max(self._time + (node is self._end), node.time_ms or 0)
+    def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
+        """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
+        at = max(self._time + last, node.time_ms or 0)
         body = self._threaded(node, body, at)
         if self._child.shrunk and node.context_tokens:
             body = without_usage(body)
@@ -152,13 +165,17 @@ class _Thread:
 
     def _threaded(self, node: Node, body: bytes, at: int) -> bytes:
         session_id = self._child.setting.session_id
-        old = {"parentUuid": node.parent, "sessionId": node.session_id}
-        new = {"parentUuid": None if node.boundary else self._last, "sessionId": node.session_id and session_id}
-        if at != node.time_ms or node.given_uuid:
-            record = parse(body) or {}
-            old |= {"timestamp": record.get("timestamp"), "uuid": record.get("uuid")}
-            new |= {"timestamp": clock.from_milliseconds(at), "uuid": node.uuid}
-        return with_fields(body, old, new)
+        new = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
+        if at == node.time_ms and node.session_id and not node.given_uuid:
+            return with_fields(body, {"parentUuid": node.parent, "sessionId": node.session_id}, new)
+        record = parse(body) or {}
+        if "sessionId" not in record:
+            del new["sessionId"]
+        if at != node.time_ms:
+            new["timestamp"] = clock.from_milliseconds(at)
+        if node.given_uuid:
+            new["uuid"] = node.uuid
+        return with_fields(body, {key: record.get(key) for key in new}, new)
 
     def _own(self, write: Callable[[Setting, str | None, str], bytes]) -> bytes:
         own = str(uuid.uuid4())
@@ -168,17 +185,20 @@ class _Thread:
 
 
 class _Edits:
-    """The edits of each record, gathered: what must be mended, what no API takes, what the caller wants."""
+    """The edits of each record, gathered: what the caller wants, what must be mended, what no API takes.
+
+    In that order: the caller's go by the places of blocks, and mending takes blocks out.
+    """
 
     def __init__(self, row: Linear, survey: Survey, wanted: Mapping[int, Edit]) -> None:
         self._found: dict[int, list[Edit]] = {}
         for node in row.nodes:
+            if node.number in wanted:
+                self.add(node.number, wanted[node.number])
             if node.number in survey.mends:
                 self.add(node.number, mended)
             if node.boundary and node.segment is not None:
                 self.add(node.number, _without_segment)
-            if node.number in wanted:
-                self.add(node.number, wanted[node.number])
         for number, calls in row.dropped.items():
             self.add(number, _Dropping(calls))
 
@@ -232,7 +252,7 @@ def _without_segment(record: Record) -> Record:
 
 def _has_block(record: Record) -> bool:
     content = message(record).get("content")
-    return isinstance(content, str) and content.startswith(lineage_block.OPENING)
+    return isinstance(content, str) and content.startswith(lineage_block.OPENING) and lineage_block.CLOSING in content
 
 
 def _with_block(record: Record, lineage: str) -> Record:

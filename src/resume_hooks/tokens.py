@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from resume_hooks.chain import Node, live_chain
+from resume_hooks.chain import Node
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.graph import SKIPPED_BYTES, Graph
 from resume_hooks.records import parse
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.tails import certain_chain, chooses_alike, is_complete, stays_after_boundary
+from resume_hooks.transcript import scan
 
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
@@ -28,11 +28,6 @@ TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 
 MAX_FIRST_LINE = 64 * 1024
 """Bytes of a first line in which a trim's numbers are looked for."""
-
-SEARCHED_BYTES = 1024 * 1024
-"""Bytes that a search through a whole file holds at a time."""
-
-_HINT = b'"last-prompt"'
 
 
 class Context(NamedTuple):
@@ -120,9 +115,9 @@ def recent_context(path: str, window: int = 0) -> Context:
         tail = scan(path, reach)
         if tail.whole:
             return session_context(path, tail.chain, window)
-        if _chooses_alike(tail):
-            chain = _certain_chain(tail)
-            if _is_complete(chain, tail) or (_last_measured(chain) and _stays_after_boundary(chain, tail)):
+        if chooses_alike(tail):
+            chain = certain_chain(tail)
+            if is_complete(chain, tail) or (_last_measured(chain) and stays_after_boundary(chain, tail)):
                 return context_of(chain, window)
     return session_context(path, scan(path).chain, window)
 
@@ -139,60 +134,3 @@ def _stated(path: str) -> int:
     stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
     count = stats.get("trimmed_tokens") if isinstance(stats, dict) else None
     return count if isinstance(count, int) and count > 0 else 0
-
-
-def _chooses_alike(tail: Transcript) -> bool:
-    """Whether the records of a file's end point at the same branch as those of the whole file."""
-    known = {node.uuid: node for node in tail.nodes}
-    for node in tail.nodes:
-        if node.segment and not known.keys() >= set(node.segment.uuids or (node.segment.head, node.segment.tail)):
-            return False  # kept messages lie farther up
-    if tail.checkpoint.uuid:
-        pointed = known.get(tail.checkpoint.uuid)
-        return pointed is not None and pointed.number > _last_boundary(tail)
-    if tail.checkpoint.hinted:
-        return True
-    rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
-    if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
-        return False  # written out of order, where without a hint time decides
-    return _last_boundary(tail) >= 0 or not _hinted(tail.path)
-
-
-def _certain_chain(tail: Transcript) -> list[Node]:
-    """The end of the live chain, as far as the end of the file tells it; empty where it doesn't."""
-    chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
-    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != "progress"]
-    # A branch that is not the last one may stand back where a compaction farther up kept messages.
-    told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
-    return chain if told else []
-
-
-def _is_complete(chain: list[Node], tail: Transcript) -> bool:
-    """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
-    if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
-        return False
-    return tail.size > SKIPPED_BYTES if chain[0].segment is None else Graph(tail.nodes, tail.size).spliced
-
-
-def _stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
-    """Whether no record is from before the last boundary: which of those count, the whole file decides."""
-    last = _last_boundary(tail)
-    return all(node.number >= last for node in chain)
-
-
-def _last_boundary(tail: Transcript) -> int:
-    return max((node.number for node in tail.nodes if node.boundary), default=-1)
-
-
-def _hinted(path: str) -> bool:
-    """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
-    try:
-        with open(path, "rb") as stream:
-            before = b""
-            while piece := stream.read(SEARCHED_BYTES):
-                if _HINT in before + piece[: len(_HINT)] or _HINT in piece:
-                    return True
-                before = piece[-len(_HINT) :]
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    return False

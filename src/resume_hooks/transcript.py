@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from resume_hooks import records
 from resume_hooks.chain import Checkpoint, Node, live_chain
@@ -79,8 +79,15 @@ Observer = Callable[[Line, records.Record, "Node | None"], None]
 """Called with each readable line, its record, and the node of a linked one."""
 
 
-def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Transcript:
-    """Read a transcript's lines once: all, or the whole ones within the last ``reach`` bytes.
+class Start(NamedTuple):
+    """A line of a file that it is read from: its byte offset and its 0-based number."""
+
+    offset: int
+    number: int
+
+
+def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: Start | None = None) -> Transcript:
+    """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
 
     ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
     SessionNotFound where the file can't be read, NotATranscript for a file of another program.
@@ -90,9 +97,9 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Trans
     gc.disable()  # thousands of short-lived trees without cycles: collecting them costs a third of the scan
     try:
         with open(path, "rb") as stream:
-            transcript.whole = not 0 < reach < os.fstat(stream.fileno()).st_size
+            transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
             line = None
-            for line in read_lines(stream) if transcript.whole else read_tail(stream, reach):
+            for line in _lines_of(stream, transcript, reach, start):
                 _take(transcript, line, observers)
             if line is not None:
                 transcript.line_count, transcript.torn = line.number + 1, line.torn
@@ -103,6 +110,15 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = ()) -> Trans
         if paused:
             gc.enable()
     return transcript
+
+
+def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: Start | None) -> Iterator[Line]:
+    if transcript.whole:
+        return read_lines(stream)
+    if start is None:
+        return read_tail(stream, reach)
+    stream.seek(start.offset)
+    return read_lines(stream, start.offset, start.number)
 
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:

@@ -39,11 +39,19 @@ class Place(NamedTuple):
 
 
 def generate_session(
-    path: str, size_bytes: int, seed: int = 0, *, cwd: str = "/home/user/big", title: str = "", days: float = 0
+    path: str,
+    size_bytes: int,
+    seed: int = 0,
+    *,
+    cwd: str = "/home/user/big",
+    title: str = "",
+    days: float = 0,
+    compacted_bytes: int = 0,
 ) -> str:
     """Write a session of about ``size_bytes`` to ``path`` and return its id (from the name, where it is one).
 
-    ``days`` after START is its first instant. Lines are written as the client does: parentUuid first, compact.
+    ``days`` after START is its first instant. Lines are written as the client does: parentUuid first, compact. With
+    ``compacted_bytes`` it is compacted each time that so many were written; without, all of it stays live.
     """
     chance = random.Random(seed)
     stem = Path(path).stem
@@ -51,7 +59,7 @@ def generate_session(
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with open(path, "wb") as stream:
-        for record in _session(chance, place, START + timedelta(days=days)):
+        for record in _session(chance, place, START + timedelta(days=days), compacted_bytes):
             line = orjson.dumps(record) + b"\n"
             stream.write(line)
             written += len(line)
@@ -83,8 +91,9 @@ def generate_home(config: str, sessions: int, total_bytes: int, seed: int = 0, *
     return paths
 
 
-def _session(chance: random.Random, place: Place, start: datetime) -> Iterator[Record]:
+def _session(chance: random.Random, place: Place, start: datetime, compacted_bytes: int) -> Iterator[Record]:
     """The endless records of a session: turns of real ones in random order, each with its last-prompt."""
+    since = 0
     parent: str | None = None
     moment = start
     tokens = 20_000
@@ -103,6 +112,39 @@ def _session(chance: random.Random, place: Place, start: datetime) -> Iterator[R
             parent = record["uuid"]
             yield record
         yield {"type": "last-prompt", "lastPrompt": "go on", "leafUuid": parent, "sessionId": place.session_id}
+        since += sum(map(len, map(orjson.dumps, piece)))
+        if compacted_bytes and since > compacted_bytes:
+            since, tokens = 0, 20_000
+            boundary, told = _compaction(chance, place, parent, moment)
+            parent = told["uuid"]
+            yield from (boundary, told)
+
+
+def _compaction(chance: random.Random, place: Place, parent: str | None, moment: datetime) -> tuple[Record, Record]:
+    """A compaction as the client writes it: the boundary, which hangs on nothing, and the summary."""
+    at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    rest = {"sessionId": place.session_id, "cwd": place.cwd, "gitBranch": place.branch, "version": VERSION}
+    common = {"isSidechain": False, "timestamp": at, **rest}
+    boundary = {
+        "parentUuid": None,
+        "logicalParentUuid": parent,
+        "type": "system",
+        "subtype": "compact_boundary",
+        "content": "Conversation compacted",
+        "compactMetadata": {"trigger": "auto", "preTokens": 170_000},
+        "uuid": _new_id(chance),
+        **common,
+    }
+    told = {
+        "parentUuid": boundary["uuid"],
+        "type": "user",
+        "message": {"role": "user", "content": "What was done. " * 200},
+        "isCompactSummary": True,
+        "isVisibleInTranscriptOnly": True,
+        "uuid": _new_id(chance),
+        **common,
+    }
+    return boundary, told
 
 
 class _Names:

@@ -23,6 +23,8 @@ VERBS = {
     "handoff": "Go on in a fresh, linked session that knows what is next.",
     "rollover": "Go on in a fresh, linked session.",
     "trim": "Go on in a copy without its bulk; the originals stay within reach.",
+    "untrim": "Bring trimmed contents back, in a new child.",
+    "read": "Print one record of a session by its reference.",
     "lineage": "Show a session's ancestors, oldest first.",
     "find-original": "Show the session that a lineage began with.",
     "find-derived": "Show the sessions that came from a session.",

@@ -163,6 +163,47 @@ class TrimReceipt(Receipt):
     """The receipt of a trim; no id and no file where it would not pay."""
 
     savings: Savings
+    in_place: bool = Field(default=False, description="the session's own file was, or would be, rewritten")
+    backup: str | None = Field(default=None, description="the exact copy that a trim in place kept of the file")
+
+
+class MissingOriginal(Strict):
+    """A trimmed record that stays as it is."""
+
+    record: int = Field(description="0-based line in the parent's file")
+    why: str
+
+
+class Restoration(Strict):
+    """What an untrim brings back."""
+
+    trimmed: int = Field(description="trimmed records of the parent's conversation")
+    restored: int
+    characters: int = Field(description="of what is sent, more than before")
+    missing: list[MissingOriginal]
+
+
+class UntrimReceipt(Receipt):
+    """The receipt of an untrim; no id and no file where nothing was trimmed."""
+
+    restoration: Restoration
+
+
+class RecordText(Strict):
+    """One record as text; of trimmed content the original."""
+
+    reference: str = Field(description="session and record of what is printed")
+    session_id: str
+    session_file: str
+    record: int = Field(description="0-based line")
+    uuid: str
+    kind: str
+    role: str
+    timestamp: str
+    tool: str = Field(description="the tool that is called or answers; empty for none")
+    truncated: bool = Field(description="the record that was asked for held a placeholder")
+    characters: int = Field(description="of the whole text; --max-chars may have shortened it")
+    text: str
 
 
 class Finding(Strict):
@@ -253,6 +294,8 @@ DATA: dict[str, type[Strict]] = {
     "rollover": Receipt,
     "handoff": Receipt,
     "trim": TrimReceipt,
+    "untrim": UntrimReceipt,
+    "read": RecordText,
     "fsck": Fsck,
     "doctor": Doctor,
     "config": Config,

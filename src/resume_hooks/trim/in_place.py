@@ -89,7 +89,7 @@ def write(
 def _write(
     session: SessionFile, original: int, backup: str, environ: Mapping[str, str], options: Options, window: int
 ) -> Outcome:
-    kept = trimming.read(session._replace(path=backup), window)
+    kept = trimming.read(session._replace(path=backup), window, whole=True)
     decided = trimming.plan(replace(kept, session=session), environ, options)
     if not decided.pays:
         return Outcome(decided, _receipt(decided, (), []), "")

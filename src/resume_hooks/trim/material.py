@@ -19,6 +19,7 @@ class Material:
 
     From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
     the chain, by id; ``failed`` those that came back as errors, ``restored`` those whose inputs have to stay.
+    ``answers_gone`` are answers that were trimmed before.
     """
 
     pieces: tuple[Piece, ...]
@@ -29,6 +30,7 @@ class Material:
     answered: dict[str, int]
     failed: frozenset[str]
     restored: frozenset[str] = frozenset()
+    answers_gone: int = 0
 
     def tool(self, piece: Piece) -> str:
         """The tool that a piece belongs to, ``""`` for none."""
@@ -65,11 +67,12 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
         pieces=tuple(live),
         places=places,
         protected=_protected(chain, options),
-        last_turn=_start_of_turn(chain, 1),
+        last_turn=_last_answered_turn(chain),
         calls=calls,
         answered=answered,
         failed=frozenset(call for call in pieces.failed if pieces.answered[call] in places),
         restored=restored_writes(calls, answered.keys() - pieces.failed, times, folders),
+        answers_gone=sum(number in places for number in pieces.answers),
     )
 
 
@@ -80,6 +83,13 @@ def _protected(chain: Sequence[Node], options: Options) -> int:
     results = [place for place, node in enumerate(chain) if node.results]
     capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
     return max(capped, _start_of_turn(chain, options.usual_recent))
+
+
+def _last_answered_turn(chain: Sequence[Node]) -> int:
+    """Where the turn of the last answer begins: a prompt behind it was queued, and may be sent along with results."""
+    answers = [place for place, node in enumerate(chain) if node.kind == "assistant"]
+    last = answers[-1] if answers else 0
+    return next((place for place in range(last, -1, -1) if chain[place].prompt), 0)
 
 
 def _start_of_turn(chain: Sequence[Node], count: int) -> int:

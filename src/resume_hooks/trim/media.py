@@ -66,6 +66,8 @@ def image_size(head: bytes) -> Size | None:
 
 def _webp(head: bytes) -> Size | None:
     kind = head[12:16]
+    if len(head) < 30:
+        return None
     if kind == b"VP8X":
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
         return Size(width, height)

@@ -43,11 +43,11 @@ class Savings(NamedTuple):
     largest: tuple[Item, ...]
 
 
-def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale) -> Savings:
-    """Count what ``choices`` save."""
+def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
+    """Count what ``choices`` save; no more than ``most``, what is sent in all."""
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
     return Savings(
-        tokens=round(sum(choice.tokens_saved(scale) for choice in choices)),
+        tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
         characters=sum(max(0, choice.piece.characters - len(choice.placeholder) - choice.kept) for choice in choices),
         ratio=round(scale.ratio, 2),
         rules=_rows(choices, scale, lambda choice: choice.rule),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.plain import encodable
 from resume_hooks.records import Record, string
 from resume_hooks.trim.placeholders import Reference
@@ -40,9 +41,11 @@ def origin_of(record: Record) -> Origin | None:
 
     The file is untrusted: it is never opened before it is found to be a session of that id.
     """
-    session_id, file, index = string(record, "original_session_id"), string(record, "original_session"), None
+    said, file, index = string(record, "original_session_id"), string(record, "original_session"), None
     if isinstance(record.get("original_index"), int) and not isinstance(record["original_index"], bool):
         index = record["original_index"]
-    if index is None or index < 0 or not (file or is_session_id(session_id)):
+    named_so = said == os.path.splitext(os.path.basename(file))[0]  # a file that was trimmed by its path
+    session_id = said if is_session_id(said) or named_so else session_id_of(file) or ""
+    if index is None or index < 0 or not (file or session_id):
         return None
     return Origin(session_id, file, string(record, "original_uuid") or string(record, "uuid"), index)

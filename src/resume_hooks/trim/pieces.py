@@ -13,10 +13,16 @@ from resume_hooks import records
 from resume_hooks.attachments import BULK, Address, kind_of, sent_texts
 from resume_hooks.lines import Line
 from resume_hooks.nodes import Node
+from resume_hooks.opening import UNANSWERED
 from resume_hooks.records import Record, string
 from resume_hooks.trim.media import media_tokens
 from resume_hooks.trim.origins import Origin, origin_of
-from resume_hooks.trim.placeholders import SHORTEST, is_placeholder, stands_for_something
+from resume_hooks.trim.placeholders import (
+    SHORTEST,
+    is_placeholder,
+    stands_for_answer,
+    stands_for_something,
+)
 
 RESULT, INPUT, MEDIA, THINKING, PROMPT, ATTACHMENT, TEXT = (
     "result", "input", "media", "thinking", "prompt", "attachment", "text",
@@ -78,7 +84,8 @@ class Pieces:
     """An observer of ``transcript.scan``: every piece of a file, and what is known of its calls by their ids.
 
     ``failed`` are calls whose answer is an error, ``answered`` the records of the answers, ``origins`` say where the
-    original of a record is that was trimmed before. ``visible_thoughts`` are characters of thinking, by record.
+    original of a record is that was trimmed before. ``visible_thoughts`` are characters of thinking, by record;
+    ``answers`` the records of answers that are placeholders already.
     """
 
     def __init__(self) -> None:
@@ -88,6 +95,7 @@ class Pieces:
         self.answered: dict[str, int] = {}
         self.origins: dict[int, Origin] = {}
         self.visible_thoughts: dict[int, int] = {}
+        self.answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
@@ -110,8 +118,7 @@ class Pieces:
     def _of_message(self, node: Node, record: Record) -> Iterator[Piece]:
         content = records.message(record).get("content")
         if isinstance(content, str):
-            if node.prompt and len(content) > SHORTEST and not stands_for_something(content):
-                yield Piece(node.number, ("message", "content"), PROMPT, len(content))
+            yield from self._of_text(node, content, ("message", "content"))
             return
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
@@ -130,11 +137,17 @@ class Pieces:
             yield Piece(node.number, at, THINKING, size, digest=_thought(block))
         elif kind in {"image", "document"}:
             yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
-        elif kind == "text" and len(text := string(block, "text")) > SHORTEST and not stands_for_something(text):
-            if node.kind == "assistant":
-                yield Piece(node.number, (*at, "text"), TEXT, len(text))
-            elif node.prompt:
-                yield Piece(node.number, (*at, "text"), PROMPT, len(text))
+        elif kind == "text":
+            yield from self._of_text(node, string(block, "text"), (*at, "text"))
+
+    def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
+        """Something that was said: by the model, or by a person."""
+        if len(text) <= SHORTEST or not (node.prompt or node.kind == "assistant"):
+            return
+        if node.kind == "assistant" and stands_for_answer(text):
+            self.answers.append(node.number)
+        elif not stands_for_something(text):
+            yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
 
     def _of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, tool, given = string(block, "id"), string(block, "name"), block.get("input")
@@ -150,6 +163,8 @@ class Pieces:
 
     def _of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = string(block, "tool_use_id"), block.get("content")
+        if content == UNANSWERED:
+            return  # ours, in a child: what was asked for may still be wanted
         self.answered[call] = node.number
         if block.get("is_error") is True:
             self.failed.add(call)

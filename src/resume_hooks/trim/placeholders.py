@@ -13,6 +13,17 @@ _OURS = re.compile(
 )
 """The opening of a placeholder, ours or another tool's of the field."""
 
+_THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
+"""What another tool of the field puts at the end of a text that it cut."""
+
+REACH = 1_000
+"""Characters at the start of a text among which a placeholder of ours stands; what is quoted farther on is none."""
+
+THEIR_REACH = 4_500
+"""Characters at the end of a text that another tool's notice fits in; it names a file."""
+
+_RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
+
 
 class Reference(NamedTuple):
     """Where the original is: the session that holds it, and its record (0-based line)."""
@@ -57,12 +68,21 @@ def for_attachment(characters: int, original: Reference, why: str = "") -> str:
 
 def stands_for_something(text: str) -> bool:
     """Whether ``text`` holds a placeholder: such a text is never trimmed again, or its way back would be lost."""
-    return " - original " in text and _OURS.search(text) is not None
+    return _OURS.search(text, 0, REACH) is not None or _was_cut(text)
 
 
 def is_placeholder(text: str) -> bool:
     """Whether ``text`` is a placeholder from its start: a quick look, for contents that are replaced as a whole."""
-    return text.startswith("[") and _OURS.match(text) is not None
+    return (text.startswith("[") and _OURS.match(text) is not None) or _was_cut(text)
+
+
+def stands_for_answer(text: str) -> bool:
+    """Whether ``text`` stands for something the model said."""
+    return text.startswith(_RESPONSE) and is_placeholder(text)
+
+
+def _was_cut(text: str) -> bool:
+    return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
 
 
 def _text(what: str, size: str, original: Reference, why: str) -> str:

@@ -19,6 +19,7 @@ from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
 from resume_hooks.succession import Succession, lines, succession
 from resume_hooks.survey import Survey
+from resume_hooks.tails import scan_live
 from resume_hooks.tokens import Context
 from resume_hooks.transcript import Transcript, scan
 from resume_hooks.trim.calibration import Scale, calibrate
@@ -81,10 +82,13 @@ class TrimPlan:
         return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def read(session: SessionFile, window: int = 0) -> Reading:
-    """Scan a session for a trim. NothingToTrim where no conversation is in it."""
+def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Reading:
+    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
     pieces, survey = Pieces(), Survey()
-    transcript = scan(session.path, observers=(pieces, survey))
+    if whole:
+        transcript = scan(session.path, observers=(pieces, survey))
+    else:
+        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
     if not any(node.spoken for node in transcript.chain):
         raise NothingToTrim("There is nothing to trim: this session holds no conversation")
     scale = calibrate(transcript.chain, pieces)
@@ -105,8 +109,8 @@ def plan(
     glance, origins, before = Glance(reading.session.path), reading.origins, reading.context
     found = material(reading.transcript, reading.pieces, options, glance.folders)
     choices = choose(found, options, origins, reading.scale, before.tokens)
-    savings = savings_of(choices, origins, reading.scale)
-    after = before._replace(tokens=max(0, before.tokens - savings.tokens))
+    savings = savings_of(choices, origins, reading.scale, before.tokens)
+    after = before._replace(tokens=before.tokens - savings.tokens)
     child = birth.expect(reading.session, glance, kind, environ, output_dir)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)

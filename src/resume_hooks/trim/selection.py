@@ -21,10 +21,12 @@ OFF = frozenset({"assistant"})
 """Rules that act only where they are asked for."""
 
 HEAD, TAIL = 500, 300
-"""Characters of a long prompt that stay at its two ends."""
+"""Characters of a long prompt that stay at its two ends, each on a line of its own."""
 
 COMMAND_HEAD = 120
-"""Characters of a long command that stay."""
+"""Characters of a long command that stay, and a space."""
+
+KEPT_OF_PROMPT, KEPT_OF_COMMAND = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
 
 class Choice(NamedTuple):
@@ -88,7 +90,7 @@ def _choices(material: Material, options: Options, origins: Origins, scale: Scal
             if key in taken or not _is_free(material, options, piece, name):
                 continue
             choice = _choice(material, pick, name, origins)
-            if choice is not None and choice.tokens_saved(scale) > 0:
+            if choice is not None and choice.tokens_saved(scale) >= 0:  # zero: a thought that is not sent any more
                 taken.add(key)
                 yield choice
 
@@ -108,7 +110,7 @@ def _choice(material: Material, pick: Pick, rule: str, origins: Origins) -> Choi
     """The choice of a piece; None where its placeholder would be no shorter than itself."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _placeholder(piece, tool, origins, pick.why)
-    kept = {PROMPT: HEAD + TAIL, INPUT: COMMAND_HEAD if tool == "Bash" else 0}.get(piece.kind, 0)
+    kept = {PROMPT: KEPT_OF_PROMPT, INPUT: KEPT_OF_COMMAND if tool == "Bash" else 0}.get(piece.kind, 0)
     if len(text) + kept >= piece.characters + 4 * piece.tokens:
         return None
     return Choice(piece, rule, tool, material.target(piece), text, kept)

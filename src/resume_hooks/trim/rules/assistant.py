@@ -11,11 +11,12 @@ from resume_hooks.trim.rules.rule import Pick, Rule
 
 
 def choose(material: Material, options: Options) -> Iterator[Pick]:
-    """The first N long answers, or all but the last N."""
+    """The first N long answers, those that were trimmed before among them; or all but the last N."""
     if not options.assistant:
         return
     long = [piece for piece in material.pieces if piece.kind == TEXT and piece.characters > options.limit("")]
-    for piece in long[: options.assistant]:
+    end = options.assistant if options.assistant < 0 else max(0, options.assistant - material.answers_gone)
+    for piece in long[:end]:
         yield Pick(piece)
 
 

@@ -16,9 +16,9 @@ def choose(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG
         if call.target and call_id in material.answered and call_id not in material.failed:
             key = call.tool, call.target
             succeeded[key] = max(material.places[call.number], succeeded.get(key, 0))
-    for call_id in material.failed:
-        failed = material.calls.get(call_id)
-        if failed is None or succeeded.get((failed.tool, failed.target), -1) <= material.places[failed.number]:
+    for call_id, failed in material.calls.items():
+        again = succeeded.get((failed.tool, failed.target), -1) > material.places[failed.number]
+        if call_id not in material.failed or not again:
             continue
         for piece in material.by_call.get(call_id, ()):
             yield Pick(piece, "failed, and was done again with success")

@@ -1,0 +1,148 @@
+"""A record as text for people and models: what was said, called and answered, without the JSON around it.
+
+What the texts hold is foreign: whoever prints them keeps control characters from the terminal (``cli.output.say``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import records
+from resume_hooks.lineage_block import size_text
+from resume_hooks.lines import Line
+from resume_hooks.node_reader import node_of
+from resume_hooks.plain import plain_line
+from resume_hooks.records import Record, string
+from resume_hooks.reference import Entries
+from resume_hooks.trim.pieces import Call, Pieces
+
+_ENVELOPE = frozenset(
+    {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
+    | {"type", "timestamp", "logicalParentUuid", "subtype"}
+)  # fmt: skip
+"""Fields that every record has, and that say nothing of its own."""
+
+
+class Rendering(NamedTuple):
+    """A record as text. ``tool`` and ``target`` are of the calls in it or answered by it, ``""`` for none."""
+
+    kind: str
+    role: str
+    tool: str
+    target: str
+    text: str
+
+
+def render(record: Record, entries: Entries) -> Rendering:
+    """A record of the file ``entries``, where the calls that it answers are looked up."""
+    answered = [string(block, "tool_use_id") for block in records.blocks(record) if block.get("type") == "tool_result"]
+    asking = (entry.record() for entry in entries.calling(answered))
+    calls = {call: found for asked in (record, *asking) if asked for call, found in _calls(asked).items()}
+    named = [calls[call] for call in answered if call in calls] or list(_calls(record).values())
+    return Rendering(
+        kind=records.kind(record),
+        role=string(records.message(record), "role"),
+        tool=", ".join(dict.fromkeys(plain_line(call.tool) for call in named)),
+        target=plain_line(named[0].target) if len(named) == 1 else "",
+        text=text_of(record, calls),
+    )
+
+
+def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
+    """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
+    kind = records.kind(record)
+    if kind == "attachment":
+        return _attachment(record)
+    if records.message(record):
+        blocks = records.blocks(record)
+        several = sum(block.get("type") == "tool_result" for block in blocks) > 1
+        return "\n\n".join(_block(block, (calls or {}) if several else None) for block in blocks)
+    said = string(record, "content") or string(record, "summary")
+    return said or _fields({key: value for key, value in record.items() if key not in _ENVELOPE})
+
+
+def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
+    kind = string(block, "type")
+    if kind == "text":
+        return string(block, "text")
+    if kind == "thinking":
+        said = string(block, "thinking")
+        return f"[thinking]\n{said}" if said else "[thinking, its text was not kept by the client]"
+    if kind == "redacted_thinking":
+        return "[thinking, encrypted]"
+    if kind in {"image", "document"}:
+        return _media(kind, block)
+    if kind == "tool_result":
+        return _result(block, calls)
+    given = block.get("input")
+    if kind == "tool_use" and isinstance(given, dict):
+        return f"[call of {string(block, 'name')}]\n{_fields(given)}".rstrip("\n")
+    rest = _fields({key: value for key, value in block.items() if key not in {"type", "id"}})
+    return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
+
+
+def _result(block: Record, calls: Mapping[str, Call] | None) -> str:
+    content = block.get("content")
+    call = calls.get(string(block, "tool_use_id")) if calls else None
+    parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
+    if block.get("is_error") is True:
+        parts.append("[error]")
+    if isinstance(content, str):
+        parts.append(content)
+    elif isinstance(content, list):
+        parts += (_block(inner) for inner in content if isinstance(inner, dict))
+    return "\n".join(parts)
+
+
+def _media(kind: str, block: Record) -> str:
+    """What an image or a document is, and how large; the text of one that is text."""
+    source = block.get("source")
+    held = source if isinstance(source, dict) else {}
+    data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
+    if held.get("type") == "text":
+        return f"[{kind}, text]\n{data}"
+    size = size_text(len(data) * 3 // 4) if data else ""
+    named = string(held, "url") or string(held, "file_id")
+    return f"[{', '.join(part for part in (kind, form, size, named) if part)}]"
+
+
+def _attachment(record: Record) -> str:
+    """What reached the model of an attachment where that was kept, else what it was made of."""
+    rendered = record.get("rendered")
+    if isinstance(rendered, list):
+        sent = [string(part, "content") for part in rendered if isinstance(part, dict)]
+        if any(sent):
+            return "\n\n".join(text for text in sent if text)
+    attachment = record.get("attachment")
+    return _fields(attachment) if isinstance(attachment, dict) else ""
+
+
+def _fields(value: Mapping[str, object]) -> str:
+    """Fields as ``key: value`` lines, inner ones as ``key.inner: value``; a text of several lines begins below."""
+    return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves(value))
+
+
+def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Every plain value with the way to it; no recursion, since a hostile file may nest without end."""
+    waiting: list[tuple[str, object]] = list(value.items())[::-1]
+    while waiting:
+        key, inner = waiting.pop()
+        if isinstance(inner, dict) and inner.get("type") in {"image", "document"}:
+            yield key, _media(str(inner["type"]), inner)
+        elif isinstance(inner, dict) and inner:
+            waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
+        elif isinstance(inner, list) and inner:
+            waiting += [(f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]]
+        else:
+            yield key, inner if isinstance(inner, str) else json.dumps(inner)
+
+
+def _calls(record: Record) -> dict[str, Call]:
+    """The tool calls that a record makes, by their ids."""
+    pieces = Pieces()
+    if records.kind(record) == "assistant" and string(record, "uuid"):
+        line = Line(0, 0, b"")
+        pieces(line, record, node_of(record, line))
+    return pieces.calls

@@ -1,0 +1,166 @@
+"""What the end of a file tells for certain of the whole: which records a client would load, from as few as possible.
+
+Everything here answers no where the rest of the file might tell otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, TypeVar
+
+from resume_hooks.chain import Node, live_chain
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.graph import SKIPPED_BYTES, Graph
+from resume_hooks.lines import Line
+from resume_hooks.node_reader import node_of
+from resume_hooks.records import parse
+from resume_hooks.transcript import Observer, Start, Transcript, scan
+
+SEARCHED_BYTES = 1024 * 1024
+"""Bytes that a search through a file holds at a time."""
+
+_HINT = b'"last-prompt"'
+_BOUNDARY = b'"compact_boundary"'
+
+Observers = TypeVar("Observers", bound=Sequence[Observer])
+
+
+def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript, Observers]:
+    """Scan what the live chain of a session needs, and the observers that saw it.
+
+    Of a large file that was compacted only the part since then, where that alone decides; else the whole. Numbers and
+    offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
+    """
+    try:
+        start = _start_of_live(path)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    seeing = observers()
+    if start is not None:
+        part = scan(path, observers=seeing, start=start)
+        if chooses_alike(part) and is_complete(part.chain, part):
+            return part, seeing
+        seeing = observers()
+    return scan(path, observers=seeing), seeing
+
+
+def _start_of_live(path: str) -> Start | None:
+    """Where the records begin that the last compaction left; None where the whole file is to be read."""
+    size = os.path.getsize(path)
+    if size <= SKIPPED_BYTES:
+        return None
+    with open(path, "rb") as stream:
+        boundary, offset = _last_compaction(stream, size)
+        if boundary is None:
+            return None
+        if boundary.segment is not None:
+            head = boundary.segment.uuids[0] if boundary.segment.uuids else boundary.segment.head
+            offset = _line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset)
+        return Start(offset, _count_lines(stream, offset)) if offset > 0 else None
+
+
+def _last_compaction(stream: BinaryIO, size: int) -> tuple[Node | None, int]:
+    """The last boundary and its offset; text that only speaks of one is passed over."""
+    offset = size
+    while (offset := _line_with(stream, _BOUNDARY, offset)) >= 0:
+        stream.seek(offset)
+        line = Line(0, offset, stream.readline())
+        record = parse(line.body)
+        if record and record.get("type") == "system" and isinstance(record.get("uuid"), str):
+            node = node_of(record, line)
+            if node.boundary and not node.sidechain:
+                return node, offset
+    return None, -1
+
+
+def _line_with(stream: BinaryIO, needle: bytes, end: int) -> int:
+    """The offset of the last line that begins before ``end`` and holds ``needle``; -1 for none."""
+    after = b""
+    while end > 0:
+        start = max(0, end - SEARCHED_BYTES)
+        stream.seek(start)
+        piece = stream.read(end - start) + after
+        found = piece.rfind(needle)
+        if found >= 0:
+            return _line_start(stream, start + found)
+        after, end = piece[: len(needle) - 1], start
+    return -1
+
+
+def _line_start(stream: BinaryIO, place: int) -> int:
+    """The offset at which the line of the byte at ``place`` begins."""
+    while place > 0:
+        start = max(0, place - SEARCHED_BYTES)
+        stream.seek(start)
+        found = stream.read(place - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        place = start
+    return 0
+
+
+def _count_lines(stream: BinaryIO, end: int) -> int:
+    stream.seek(0)
+    count = 0
+    while end > 0 and (piece := stream.read(min(SEARCHED_BYTES, end))):
+        count += piece.count(b"\n")
+        end -= len(piece)
+    return count
+
+
+def chooses_alike(tail: Transcript) -> bool:
+    """Whether the records of a file's end point at the same branch as those of the whole file."""
+    known = {node.uuid: node for node in tail.nodes}
+    for node in tail.nodes:
+        if node.segment and not known.keys() >= set(node.segment.uuids or (node.segment.head, node.segment.tail)):
+            return False  # kept messages lie farther up
+    if tail.checkpoint.uuid:
+        pointed = known.get(tail.checkpoint.uuid)
+        return pointed is not None and pointed.number > _last_boundary(tail)
+    if tail.checkpoint.hinted:
+        return True
+    rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
+    if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
+        return False  # written out of order, where without a hint time decides
+    return _last_boundary(tail) >= 0 or not _hinted(tail.path)
+
+
+def certain_chain(tail: Transcript) -> list[Node]:
+    """The end of the live chain, as far as the end of the file tells it; empty where it doesn't."""
+    chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
+    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != "progress"]
+    # A branch that is not the last one may stand back where a compaction farther up kept messages.
+    told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
+    return chain if told else []
+
+
+def is_complete(chain: list[Node], tail: Transcript) -> bool:
+    """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
+    if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
+        return False
+    return tail.size > SKIPPED_BYTES if chain[0].segment is None else Graph(tail.nodes, tail.size).spliced
+
+
+def stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
+    """Whether no record is from before the last boundary: which of those count, the whole file decides."""
+    last = _last_boundary(tail)
+    return all(node.number >= last for node in chain)
+
+
+def _last_boundary(tail: Transcript) -> int:
+    return max((node.number for node in tail.nodes if node.boundary), default=-1)
+
+
+def _hinted(path: str) -> bool:
+    """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
+    try:
+        with open(path, "rb") as stream:
+            before = b""
+            while piece := stream.read(SEARCHED_BYTES):
+                if _HINT in before + piece[: len(_HINT)] or _HINT in piece:
+                    return True
+                before = piece[-len(_HINT) :]
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    return False
