@@ -12,6 +12,9 @@ from resume_hooks.trim.plan import TrimPlan
 NAMED = 5
 """Items that a person is shown one by one."""
 
+ROWS = 12
+"""Rows of a table: the client shows 60 lines of a message in full."""
+
 COLUMNS = 72
 
 
@@ -65,13 +68,11 @@ def savings_data(decided: TrimPlan) -> dict[str, Any]:
 
 
 def _table(name: str, rows: tuple[Row, ...]) -> list[str]:
-    return [
-        name,
-        *(
-            f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
-            for row in rows
-        ),
+    shown = [
+        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
+        for row in rows[:ROWS]
     ]
+    return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
 
 def _named(item: Item) -> str:
