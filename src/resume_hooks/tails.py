@@ -45,6 +45,15 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     return scan(path, observers=seeing), seeing
 
 
+def live_bytes(path: str) -> int:
+    """Bytes of a file from its last compaction on, as far as the end tells it; all where it was never compacted."""
+    try:
+        start = _start_of_live(path)
+        return os.path.getsize(path) - (start.offset if start else 0)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+
+
 def _start_of_live(path: str) -> Start | None:
     """Where the records begin that the last compaction left; None where the whole file is to be read."""
     size = os.path.getsize(path)

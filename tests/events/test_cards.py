@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.clipboard import Copied
 from resume_hooks.events import plain_cards, reply, trim_cards
-from resume_hooks.events.cards import handoff_card, lineage_card, resume_card
+from resume_hooks.events.cards import Leaves, handoff_card, lineage_card, resume_card
 from resume_hooks.events.pending import Question
 from resume_hooks.glance import Glance
 from resume_hooks.lineage import Ancestor, Family
@@ -61,10 +61,16 @@ def glance(home: ConfigHome, title: str = "Fix the parser") -> Glance:
     return Glance(write_session(home.project(), SESSION, records))
 
 
-def card(home: ConfigHome, copied: Copied = WAYS[0], text: str = "", context: Context | None = None) -> str:
+def card(
+    home: ConfigHome,
+    copied: Copied = WAYS[0],
+    text: str = "",
+    context: Context | None = None,
+    trim: Context | None = None,
+) -> str:
     """The card of ``>resume``."""
     context = context or Context(150_000, 200_000, measured=True)
-    return resume_card(glance(home), SESSION, "/home/user/proj", context, copied, text)
+    return resume_card(glance(home), SESSION, "/home/user/proj", context, Leaves(trim, 300), copied, text)
 
 
 @pytest.mark.parametrize("copied", WAYS)
@@ -101,6 +107,18 @@ def test_resume_recommends_when_it_is_late(config_home: ConfigHome, context: Con
     """From 80 per cent on the card says what to do, and when resuming would compact at once."""
     text = card(config_home, context=context)
     assert words in text if words else "Nearly full" not in text and "compact at once" not in text
+
+
+def test_resume_tells_what_each_way_on_leaves(config_home: ConfigHome) -> None:
+    """A trim's size is told where it was looked at, and recommended where it leaves room; a handoff's always."""
+    full = Context(180_000, 200_000, measured=True)
+    assert "the same without its bulk\n" in card(config_home, context=full)
+    small = card(config_home, context=full, trim=Context(60_000, 200_000, measured=True))
+    assert "about 300 tokens" in small
+    assert "the same without its bulk, about 60,000 tokens" in small
+    assert "a trim leaves 30 %" in small
+    large = card(config_home, context=full, trim=Context(150_000, 200_000, measured=True))
+    assert "a handoff leaves the most room" in large
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
@@ -253,7 +271,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     context = Context(10, 200_000, measured=True)
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
-        resume_card(Glance(str(path)), SESSION, HOSTILE, context, WAYS[0], HOSTILE),
+        resume_card(Glance(str(path)), SESSION, HOSTILE, context, Leaves(None, 1), WAYS[0], HOSTILE),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),

@@ -8,10 +8,10 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks import quick_rollover, store
+from resume_hooks import clock, lineage_block, quick_rollover, store
 from resume_hooks.birth import home_folder
 from resume_hooks.clipboard import Copied
-from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
+from resume_hooks.errors import NothingToHandOff, NothingToTrim, ResumeHooksError, SessionNotFound
 from resume_hooks.events import cards
 from resume_hooks.events.plain_cards import session_card
 from resume_hooks.events.triggers import Trigger
@@ -19,10 +19,15 @@ from resume_hooks.glance import Glance
 from resume_hooks.lineage import Family
 from resume_hooks.receipt import Receipt
 from resume_hooks.standing import standing_handoff
-from resume_hooks.tokens import recent_context
+from resume_hooks.tails import live_bytes
+from resume_hooks.tokens import CHARACTERS_PER_TOKEN, Context, recent_context
 
 LIMIT = 3.0
 """Seconds that reading may take; the clipboard has its own two."""
+
+
+LOOKED_AT = 8 * 1024 * 1024
+"""Bytes of a live conversation up to which ``>resume`` tells what a trim would leave: a tenth of a second."""
 
 
 class TimeLimit(ResumeHooksError):
@@ -73,7 +78,32 @@ def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
     glance = Glance(path)
     context = recent_context(path, window)
     folder = home_folder(glance)
-    return Answer(session_id, lambda copied: cards.resume_card(glance, session_id, folder, context, copied, text))
+    leaves = cards.Leaves(_trimmed(path, window), _handed_off(path, glance))
+    return Answer(
+        session_id, lambda copied: cards.resume_card(glance, session_id, folder, context, leaves, copied, text)
+    )
+
+
+def _trimmed(path: str, window: int) -> Context | None:
+    """What a trim with the usual options would leave, where the live part is small enough to be looked at."""
+    if live_bytes(path) > LOOKED_AT:
+        return None
+    # The rules of a trim are nothing to the other lanes.
+    from resume_hooks.trim import plan as trimming  # noqa: PLC0415
+    from resume_hooks.trim.words import options_of  # noqa: PLC0415
+
+    try:
+        reading = trimming.read(store.session_file(path), window)
+    except NothingToTrim:
+        return None
+    return trimming.decide(reading, options_of()).after
+
+
+def _handed_off(path: str, glance: Glance) -> int:
+    """What a handoff without a next step would hold."""
+    ancestors = Family(os.environ).lineage(path)
+    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
+    return round(len(block) / CHARACTERS_PER_TOKEN)
 
 
 def _lineage(path: str) -> Answer:

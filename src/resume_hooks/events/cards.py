@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
@@ -16,26 +17,42 @@ from resume_hooks.tokens import Context
 NEARLY_FULL = 80
 """Per cent of the window from which on the card recommends something."""
 
+ROOMY = 50
+"""Per cent of the window below which a trimmed session is worth going on in."""
+
 ROW = 68
 """Columns that a title may fill."""
 
 
-def resume_card(glance: Glance, session_id: str, folder: str, context: Context, copied: Copied, text: str) -> str:
-    """``>resume``: the session, how full it is, and the choices with their commands."""
+class Leaves(NamedTuple):
+    """Tokens that each way on would leave; ``trim`` None where that would take too long to tell."""
+
+    trim: Context | None
+    handoff: int
+
+
+def resume_card(
+    glance: Glance, session_id: str, folder: str, context: Context, leaves: Leaves, copied: Copied, text: str
+) -> str:
+    """``>resume``: the session, how full it is, and the choices with what each leaves and its command."""
+    trimmed = f", about {leaves.trim.tokens:,} tokens" if leaves.trim else ""
     lines = [
         f"resume-hooks · {copied.sentence('session id')}",
         "",
         f"  {glance.title[:ROW]}",
         f"  {session_id}",
         f"  {_context(context)} · {size_text(glance.size)}{f' · {glance.branch}' if glance.branch else ''}",
-        *(f"  {line}" for line in _advice(context)),
+        *(f"  {line}" for line in _advice(context, leaves.trim)),
         "",
-        "  go on in a fresh, linked session   /resume-hooks:handoff [next step]",
-        "                                     or  >handoff [next step]",
-        "  the same without its bulk          /resume-hooks:trim",
-        f"  this session in this client        /resume {session_id}",
-        f"  this session in a shell            {resume_command(folder, session_id)}",
-        "  its ancestors                      /resume-hooks:lineage",
+        f"  a fresh, linked session, about {leaves.handoff:,} tokens",
+        "      /resume-hooks:handoff [next step]   or  >handoff [next step]",
+        f"  the same without its bulk{trimmed}",
+        "      /resume-hooks:trim                  or  >trim",
+        "  this session as it is, in this client, or in a shell",
+        f"      /resume {session_id}",
+        f"      {resume_command(folder, session_id)}",
+        "  its ancestors",
+        "      /resume-hooks:lineage               or  >lineage",
     ]
     return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
 
@@ -83,10 +100,14 @@ def _context(context: Context) -> str:
     return f"context {about}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"
 
 
-def _advice(context: Context) -> list[str]:
-    if context.compacts_at_once:
-        return ["Resuming it would compact at once: hand off instead."]
-    return ["Nearly full: a handoff leaves the most room."] if context.percent >= NEARLY_FULL else []
+def _advice(context: Context, trimmed: Context | None) -> list[str]:
+    """What fits best, once there is something to decide."""
+    if context.percent < NEARLY_FULL and not context.compacts_at_once:
+        return []
+    full = "Resuming it would compact at once" if context.compacts_at_once else "Nearly full"
+    if trimmed is not None and trimmed.percent <= ROOMY:
+        return [f"{full}: mostly bulk, a trim leaves {trimmed.percent} %."]
+    return [f"{full}: a handoff leaves the most room."]
 
 
 def _paste_line(copied: Copied, *, slash: bool) -> str:

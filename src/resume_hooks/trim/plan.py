@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resume_hooks import birth, checks, tokens
 from resume_hooks.birth import Birth
@@ -45,6 +46,7 @@ class Reading:
     transcript: Transcript
     pieces: Pieces
     survey: Survey
+    glance: Glance
     context: Context
     scale: Scale
 
@@ -55,21 +57,47 @@ class Reading:
         return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids)
 
 
-@dataclass(frozen=True, slots=True)
-class TrimPlan:
-    """Everything that ``write`` needs, and the numbers that a person decides by.
+class Decision(NamedTuple):
+    """What goes, and what that comes to: ``before`` and ``after`` are what the client would send.
 
-    ``before`` and ``after`` are what the client would send; ``rollover_tokens`` what a fresh child would hold instead.
+    ``thoughts`` are digests of the thinking that stays.
     """
 
-    birth: Birth
-    child: Succession
-    options: Options
     choices: tuple[Choice, ...]
     savings: Savings
     before: Context
     after: Context
     thoughts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TrimPlan:
+    """Everything that ``write`` needs, and the numbers that a person decides by."""
+
+    birth: Birth
+    child: Succession
+    options: Options
+    decision: Decision
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What goes."""
+        return self.decision.choices
+
+    @property
+    def savings(self) -> Savings:
+        """What that saves."""
+        return self.decision.savings
+
+    @property
+    def before(self) -> Context:
+        """What the client would send of the session."""
+        return self.decision.before
+
+    @property
+    def after(self) -> Context:
+        """What it would send of the child."""
+        return self.decision.after
 
     @property
     def pays(self) -> bool:
@@ -94,7 +122,24 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Readi
     scale = calibrate(transcript.chain, pieces)
     context = tokens.sent_context(transcript.chain, scale.ratio, window)
     context = context._replace(tokens=context.tokens + scale.again)
-    return Reading(session, transcript, pieces, survey, context, scale)
+    return Reading(session, transcript, pieces, survey, Glance(session.path), context, scale)
+
+
+def decide(reading: Reading, options: Options) -> Decision:
+    """Decide what goes, and count it. UsageError for options that can't be meant."""
+    origins, before = reading.origins, reading.context
+    found = material(reading.transcript, reading.pieces, options, reading.glance.folders)
+    choices = choose(found, options, origins, reading.scale, before.tokens)
+    savings = savings_of(choices, origins, reading.scale, before.tokens)
+    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    return Decision(
+        choices=tuple(choices),
+        savings=savings,
+        before=before,
+        after=before._replace(tokens=before.tokens - savings.tokens),
+        thoughts=frozenset(piece.digest for piece in kept),
+    )
 
 
 def plan(
@@ -106,39 +151,26 @@ def plan(
     output_dir: str | None = None,
 ) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
-    glance, origins, before = Glance(reading.session.path), reading.origins, reading.context
-    found = material(reading.transcript, reading.pieces, options, glance.folders)
-    choices = choose(found, options, origins, reading.scale, before.tokens)
-    savings = savings_of(choices, origins, reading.scale, before.tokens)
-    after = before._replace(tokens=before.tokens - savings.tokens)
-    child = birth.expect(reading.session, glance, kind, environ, output_dir)
-    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
-    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
-    return TrimPlan(
-        birth=child,
-        child=succession(
-            reading.transcript,
-            reading.survey,
-            child.setting,
-            title=child.title,
-            head=continue_line(
-                parent_id=reading.session.session_id,
-                parent_file=reading.session.path,
-                kind=kind,
-                at=child.setting.at,
-                trim=Trim(_parameters(options), _stats(before, after, choices, savings)),
-            ),
-            lineage=f"{child.block}\n{LEGEND}",
-            edits=edits_of(choices, origins),
-            books=books_of(reading.transcript, reading.survey, glance, child.session_id),
-        ),
-        options=options,
-        choices=tuple(choices),
-        savings=savings,
-        before=before,
-        after=after,
-        thoughts=frozenset(piece.digest for piece in kept),
+    decision = decide(reading, options)
+    child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
+    head = continue_line(
+        parent_id=reading.session.session_id,
+        parent_file=reading.session.path,
+        kind=kind,
+        at=child.setting.at,
+        trim=Trim(_parameters(options), _stats(decision)),
     )
+    row = succession(
+        reading.transcript,
+        reading.survey,
+        child.setting,
+        title=child.title,
+        head=head,
+        lineage=f"{child.block}\n{LEGEND}",
+        edits=edits_of(decision.choices, reading.origins),
+        books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
+    )
+    return TrimPlan(child, row, options, decision)
 
 
 def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
@@ -173,7 +205,7 @@ def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
     return [
         *found,
         checks.Check("no tool call was lost or added", read_back.calls == calls),
-        checks.Check("thinking is as it was, or gone", read_back.thoughts <= decided.thoughts),
+        checks.Check("thinking is as it was, or gone", read_back.thoughts <= decided.decision.thoughts),
     ]
 
 
@@ -188,15 +220,15 @@ def _parameters(options: Options) -> dict[str, object]:
     }
 
 
-def _stats(before: Context, after: Context, choices: list[Choice], savings: Savings) -> dict[str, int]:
+def _stats(decision: Decision) -> dict[str, int]:
     return {
-        "original_tokens": before.tokens,
-        "trimmed_tokens": after.tokens,
-        "tools_trimmed": _tools_trimmed(choices),
-        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in choices),
-        "chars_saved": savings.characters,
+        "original_tokens": decision.before.tokens,
+        "trimmed_tokens": decision.after.tokens,
+        "tools_trimmed": _tools_trimmed(decision.choices),
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "chars_saved": decision.savings.characters,
     }
 
 
-def _tools_trimmed(choices: tuple[Choice, ...] | list[Choice]) -> int:
+def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
     return sum(choice.piece.kind == RESULT for choice in choices)
