@@ -36,7 +36,7 @@ def linear(chain: Sequence[Node]) -> Linear:
 
 
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
-    """The chain with each answer of several calls as: its own records, their results, what accompanies them."""
+    """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
     place = 0
     while place < len(chain):
         end = _end_of_answer(chain, place)
@@ -46,8 +46,12 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
             yield from region
             continue
         yield from (node for node in region if node.kind == "assistant")
-        yield from (node for node in region if node.results)
-        yield from (node for node in region if node.kind != "assistant" and not node.results)
+        answers = [node for node in region if node.kind != "assistant"]
+        first = next((place for place, node in enumerate(answers) if node.results), len(answers))
+        # A result stands first in the user's turn; a remark stays behind the one it came after.
+        yield from answers[first : first + 1]
+        yield from answers[:first]
+        yield from answers[first + 1 :]
 
 
 def _end_of_answer(chain: Sequence[Node], start: int) -> int:

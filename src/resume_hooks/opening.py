@@ -18,7 +18,7 @@ from resume_hooks.records import SYNTHETIC_MODEL
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
-UNANSWERED = "Interrupted: the session ended before this call was answered."
+UNANSWERED = "Interrupted: no result of this call was recorded. It may have taken effect; check before you repeat it."
 
 
 class Setting(NamedTuple):

@@ -1,0 +1,47 @@
+"""An untrimmed child sends what the original sent, word for word, in the real client."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+import pytest
+
+from resume_hooks import store, untrim
+from resume_hooks.trim import plan as trimming
+from resume_hooks.trim.options import Options
+from tests.e2e.harness.client import ClientHome, ClientVersion
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.test_trim_corpus import sent
+from tests.needs import corpus
+
+EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
+SAMPLE = (
+    "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl",
+    "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
+    "obra__episodic-memory/long-conversation.jsonl",
+)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Results, inputs, images, texts and thinking; the middle generation may be gone."""
+    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+    parent = home.install_session(corpus() / name, str(uuid.uuid4()))
+    twin = home.install_session(corpus() / name, str(uuid.uuid4()))
+    decided = trimming.plan(trimming.read(store.session_file(str(parent))), environ, EVERYTHING)
+    child = store.session_file(trimming.write(decided, environ).file)
+    whole = untrim.write(untrim.plan(untrim.read(child), environ), environ)
+    os.unlink(child.path)
+    back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
+    assert back == original
+
+
+def blocks(request: dict[str, Any]) -> list[Any]:
+    """The blocks of a request's conversation, without what the client marks for its cache and what the lineage adds."""
+    found = []
+    for said in request["messages"]:
+        content = said["content"] if isinstance(said["content"], list) else [{"type": "text", "text": said["content"]}]
+        found += [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
+    return [block for block in found if not str(block.get("text", "")).startswith(("[SESSION LINEAGE]", "<system-"))]
