@@ -32,14 +32,13 @@ def link_companions(parent: SessionFile, session_id: str, path: str, environ: Ma
         (os.path.join(parent.path.removesuffix(".jsonl"), "tool-results"), _beside(path)),
         (os.path.join(history, parent.session_id), os.path.join(history, session_id)),
     )
-    for source, target in pairs:
-        try:
-            made += _link_files(source, target)
-        except OSError as error:
-            made.append(target)
-            missed.append(f"{source} could not be linked to the new session: {error.strerror}.")
     born = False
     try:
+        for source, target in pairs:
+            try:
+                _link_files(source, target, made)
+            except OSError as error:
+                missed.append(f"{source} could not be linked to the new session: {error.strerror}.")
         yield missed
         born = True
     finally:
@@ -51,20 +50,20 @@ def _beside(path: str) -> str:
     return os.path.join(path.removesuffix(".jsonl"), "tool-results")
 
 
-def _link_files(source: str, target: str) -> list[str]:
-    """Link the regular files of a folder; the folder made, or none. Links and folders in it could lead anywhere."""
+def _link_files(source: str, target: str, made: list[str]) -> None:
+    """Link the regular files of a folder and note the folder as made. Links and folders in it could lead anywhere."""
     try:
         with os.scandir(source) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)][:MAX_FILES]
     except OSError:
-        return []
+        return
     if not names or os.path.islink(source):
-        return []
+        return
     private_folder(os.path.dirname(target))
-    os.mkdir(target, 0o700)  # an id of our own making: nothing can be there
+    os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
+    made.append(target)
     for name in names:
         _link(os.path.join(source, name), os.path.join(target, name))
-    return [target]
 
 
 def _link(source: str, target: str) -> None:
