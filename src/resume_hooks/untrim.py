@@ -32,8 +32,9 @@ from resume_hooks.survey import Survey
 from resume_hooks.tokens import Context
 from resume_hooks.transcript import Transcript, scan
 from resume_hooks.trim.calibration import Scale, calibrate
-from resume_hooks.trim.pieces import MEDIA, THINKING, Pieces, ReadBack
+from resume_hooks.trim.pieces import MEDIA, THINKING, Pieces
 from resume_hooks.trim.plan import LEGEND
+from resume_hooks.trim.read_back import ReadBack
 
 KIND = "untrim"
 
@@ -254,14 +255,11 @@ def _checks(decided: UntrimPlan, path: str) -> list[checks.Check]:
     """What an untrimmed child must hold beyond every session's invariants."""
     read_back, contents = ReadBack(), _Contents(decided.digests)
     found = checks.check_session(path, decided.birth.session_id, [read_back, contents])
-    row = decided.child.linear
-    calls = Counter(call for node in row.nodes for call in node.calls if call not in row.dropped.get(node.number, ()))
     known = {piece.digest for piece in decided.reading.pieces.found if piece.kind == THINKING}
     thoughts = known.union(*(restored.thoughts for restored in decided.restored))
     return [
         *found,
-        checks.Check("no tool call was lost or added", read_back.calls == calls),
-        checks.Check("thinking is as it was, or gone", read_back.thoughts <= thoughts),
+        *read_back.checks(decided.child.linear, thoughts),
         checks.Check("restored contents equal the originals", contents.found == decided.digests),
     ]
 

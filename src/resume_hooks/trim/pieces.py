@@ -5,7 +5,6 @@ Gathered while a file is scanned; what a piece says is copied out of the record,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -134,7 +133,7 @@ class Pieces:
             visible = len(string(block, "thinking"))
             size = max(visible, (len(string(block, "signature")) - SIGNATURE) * 3 // 4)
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
-            yield Piece(node.number, at, THINKING, size, digest=_thought(block))
+            yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
         elif kind in {"image", "document"}:
             yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
         elif kind == "text":
@@ -193,22 +192,6 @@ def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
                     yield (*at, index, key), text
 
 
-class ReadBack:
-    """An observer of a written child: the calls in it, and digests of its thinking as in the pieces of its parent."""
-
-    def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()
-        self.thoughts: set[int] = set()
-
-    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
-        if node is None or node.kind != "assistant":
-            return
-        self.calls.update(node.calls)
-        for block in records.blocks(record):
-            if block.get("type") == "thinking":
-                self.thoughts.add(_thought(block))
-
-
-def _thought(block: Record) -> int:
+def thought_digest(block: Record) -> int:
+    """Equal for equal thinking blocks, within one process."""
     return hash((string(block, "thinking"), string(block, "signature")))

@@ -5,7 +5,6 @@ Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan onc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,7 +27,8 @@ from resume_hooks.trim.edits import edits_of
 from resume_hooks.trim.material import material
 from resume_hooks.trim.numbers import Savings, savings_of
 from resume_hooks.trim.options import Options
-from resume_hooks.trim.pieces import RESULT, TEXT, THINKING, Pieces, ReadBack
+from resume_hooks.trim.pieces import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.trim.read_back import ReadBack
 from resume_hooks.trim.selection import Choice, Origins, choose, rules_of
 
 LEGEND = (
@@ -200,13 +200,7 @@ def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
     """What a trimmed child must hold beyond every session's invariants."""
     read_back = ReadBack()
     found = checks.check_session(path, decided.birth.session_id, [read_back])
-    row = decided.child.linear
-    calls = Counter(call for node in row.nodes for call in node.calls if call not in row.dropped.get(node.number, ()))
-    return [
-        *found,
-        checks.Check("no tool call was lost or added", read_back.calls == calls),
-        checks.Check("thinking is as it was, or gone", read_back.thoughts <= decided.decision.thoughts),
-    ]
+    return [*found, *read_back.checks(decided.child.linear, decided.decision.thoughts)]
 
 
 def _parameters(options: Options) -> dict[str, object]:
