@@ -18,12 +18,13 @@ LAYERS: dict[str, set[str]] = {
     "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
     "bytes": {"backups", "lines", "rewrite", "splice"},
     "model": {
-        "attachments", "chain", "fields", "glance", "graph", "leaf", "linear", "liveness", "node_reader", "nodes", "parallel", "records", "reference", "sessions", "store",
-        "survey", "tails", "tokens", "transcript",
+        "attachments", "chain", "fields", "glance", "graph", "leaf", "linear", "liveness", "node_reader", "nodes",
+        "parallel", "records", "reference", "sessions", "store", "survey", "tails", "tokens", "transcript",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "lineage", "lineage_block", "links",
-        "metadata", "opening", "originals", "quick_rollover", "receipt", "rendering", "standing", "succession", "titles", "trim", "trim.*", "untrim",
+        "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "lineage", "lineage_block",
+        "links", "metadata", "opening", "originals", "quick_rollover", "receipt", "rendering", "standing",
+        "succession", "titles", "trim", "trim.*", "untrim",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

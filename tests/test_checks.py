@@ -37,6 +37,7 @@ def test_a_sound_session_passes(tmp_path: Path) -> None:
 TREE = "one root, every parent stands before its child"
 LIVE = "the live chain is the whole file in order"
 LATEST = "instants never go back, and the last is the latest alone"
+FORM = "no message has a form that is refused"
 PAIRS = "every tool call is answered once"
 PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant", "content": "x"}}
 
@@ -60,9 +61,9 @@ CASES: dict[str, tuple[list[Any], str]] = {
     "no time": ([*GOOD, after("e", ts="soon")], LATEST),
     "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
     "result first": ([tool_result("t9", uuid="a", parent=None)], "the conversation starts with a user"),
-    "string content": ([user("hi", uuid="a"), PLAIN], "no message has a form that is refused"),
-    "empty text": ([user("", uuid="a")], "no message has a form that is refused"),
-    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], "no message has a form that is refused"),
+    "string content": ([user("hi", uuid="a"), PLAIN], FORM),
+    "empty text": ([user("", uuid="a")], FORM),
+    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM),
     "unanswered call": (GOOD[:3], PAIRS),
     "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
     "foreign session id": ([*GOOD, after("e", session_id="else")], "every record carries the session's id"),

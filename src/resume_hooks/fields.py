@@ -43,7 +43,7 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if value == old[key]:
             continue
         there, wanted = _field(key, old[key]), _field(key, value)
-        if changed.count(there) != 1:
+        if old[key] is None or changed.count(there) != 1:  # a null that is not there may stand deeper inside
             return _one_by_one(body, old, new)
         changed = changed.replace(there, wanted)
     return changed

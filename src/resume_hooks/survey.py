@@ -33,7 +33,8 @@ class Survey:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         if node is not None:
-            if node.spoken and (needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
+            stray = "sentAsUuid" in record and not node.given_uuid
+            if node.spoken and (stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
                 self.mends.add(node.number)
         elif record.get("type") in SNAPSHOTS:
             inner = record.get("snapshot")
@@ -61,7 +62,9 @@ def mended(record: Record) -> Record | None:
     if not kept:
         return None
     content = found if isinstance(found, str) and record.get("type") == "user" else kept
-    return {**record, "message": {**records.message(record), "content": content}}
+    # An id that was not taken on would be when the copy is read.
+    rest = {key: value for key, value in record.items() if key != "sentAsUuid"}
+    return {**rest, "message": {**records.message(record), "content": content}}
 
 
 def _is_hollow(block: object) -> bool:

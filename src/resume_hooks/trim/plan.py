@@ -174,7 +174,7 @@ def plan(
 
 
 def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
+    """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
         decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
     )
@@ -191,7 +191,7 @@ def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
         chars_saved=decided.savings.characters,
         tools_trimmed=_tools_trimmed(decided.choices),
     )
-    if decided.pays:
+    if decided.pays or born is not None:
         return made
     return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
 

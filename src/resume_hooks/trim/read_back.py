@@ -33,7 +33,7 @@ class ReadBack:
     def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:
         """Whether the calls are those that were ``planned``, and no thinking is there but ``thoughts``."""
         dropped = planned.dropped
-        calls = (call for node in planned.nodes for call in node.calls if call not in dropped.get(node.number, ()))
+        calls = (call for node in planned.nodes for call in set(node.calls) - dropped.get(node.number, frozenset()))
         return [
             Check("no tool call was lost or added", self.calls == Counter(calls)),
             Check("thinking is as it was, or gone", self.thoughts <= thoughts),

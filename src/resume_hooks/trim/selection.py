@@ -73,10 +73,14 @@ class Origins:
 
 
 def rules_of(options: Options) -> list[str]:
-    """The names of the rules that act, in their order. UsageError for one that does not exist."""
+    """The names of the rules that act, in their order. UsageError for one that does not exist, or could do nothing."""
     for name in (*options.only, *options.skip):
         if name not in RULES:
             raise UsageError(f"There is no rule '{name}'", f"Rules: {', '.join(RULES)}.")
+    if "assistant" in options.only and not options.assistant:
+        raise UsageError(
+            "The rule 'assistant' needs to know how many", "Add --assistant N, or -N for all but the last N."
+        )
     wanted = options.only or tuple(name for name in RULES if name not in OFF or options.assistant)
     return [name for name in RULES if name in wanted and name not in options.skip]
 

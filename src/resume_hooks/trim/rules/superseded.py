@@ -11,6 +11,8 @@ from resume_hooks.trim.rules.rule import Pick, Rule
 
 READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+WHOLE_LINES = 2_000
+"""Lines that a read without a part shows at most; what lies behind them it doesn't."""
 
 
 def choose(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
@@ -33,8 +35,15 @@ def choose(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG
         place = material.places[read.number]
         if changed.get(read.target, -1) > place:
             yield Pick(piece, "the file was changed later")
-        elif max(latest.get((read.target, extent), -1) for extent in (read.extent, ())) > place:
+        elif max(latest.get((read.target, extent), -1) for extent in _covered_by(read)) > place:
             yield Pick(piece, "the file was read again later")
+
+
+def _covered_by(read: Call) -> tuple[tuple[object, ...], ...]:
+    """The extents whose reading shows all that ``read`` did: its own, and the whole where that reaches so far."""
+    offset, limit, pages = read.extent
+    lines = (offset if isinstance(offset, int) else 1) + (limit if isinstance(limit, int) else WHOLE_LINES) - 1
+    return (read.extent, ()) if pages is None and lines <= WHOLE_LINES else (read.extent,)
 
 
 def _is_whole(call: Call) -> bool:

@@ -1,0 +1,104 @@
+"""Linear: one record after the other, and each call answered once, in the user's turn after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.linear import Linear, linear
+from resume_hooks.lines import Line
+from resume_hooks.node_reader import node_of
+from resume_hooks.nodes import Node
+from tests.builders import assistant, attachment, call, result, system, user
+
+
+def chain(story: str) -> list[Node]:
+    """Nodes of a story in words.
+
+    ``u`` a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of the message 1 that calls a
+    and b, ``=a,b`` their results, ``1:`` an answer in text.
+    """
+    nodes = []
+    for number, word in enumerate(story.split()):
+        uuid = f"{number}"
+        name, colon, calls = word.partition(":")
+        if colon:
+            blocks = [call(one) for one in calls.split(",") if one] or [{"type": "text", "text": "said"}]
+            row = assistant(blocks, uuid=uuid, message_id=name or None)
+            row["message"]["id"] = name
+        elif word.startswith("="):
+            row = user([result(one) for one in word[1:].split(",")], uuid=uuid)
+        else:
+            row = {
+                "u": user("asked", uuid=uuid),
+                "m": user("remark", uuid=uuid, isMeta=True),
+                "s": system("informational", uuid=uuid),
+                "+": attachment("text", uuid=uuid, parent=None),
+            }[word]
+        nodes.append(node_of(row, Line(number, 0, b"")))
+    return nodes
+
+
+def order(story: str) -> str:
+    """The places of the records in the row."""
+    return " ".join(str(node.number) for node in linear(chain(story)).nodes)
+
+
+def dropped(row: Linear) -> str:
+    """What is dropped, as ``place:call``."""
+    return " ".join(f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items()))
+
+
+ORDERS = {
+    "nothing parallel": ("u 1:a =a 2:", "0 1 2 3"),
+    "results between the calls of an answer": ("u 1:a =a 1:b =b 2:", "0 1 3 2 4 5"),
+    "three of them": ("u 1:a =a 1:b =b 1:c =c", "0 1 3 5 2 4 6"),
+    "remarks stay behind the result they came after": ("u 1:a =a m s 1:b =b +", "0 1 5 2 3 4 6 7"),
+    "a result comes first in the user's turn": ("u 1:a m s =a 1:b =b", "0 1 5 4 2 3 6"),
+    "in order already": ("u 1:a 1:b =a =b 2:", "0 1 2 3 4 5"),
+    "notes between the calls stay": ("u 1:a s 1:b =a =b", "0 1 2 3 4 5"),
+    "a remark between the calls is sent as the user's": ("u 1:a m 1:b =a,b", "0 1 3 4 2"),
+    "an answer without an id is alone": ("u :a =a :b =b", "0 1 2 3 4"),
+    "another answer between": ("u 1:a 2:b =a =b 1:c =c", "0 1 2 3 4 5 6"),
+    "a prompt ends an answer": ("u 1:a =a u 1:b =b", "0 1 2 3 4 5"),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_order(name: str) -> None:
+    """An answer's own records, then their results, each with the remarks that came after it."""
+    story, wanted = ORDERS[name]
+    assert order(story) == wanted
+
+
+PAIRS = {
+    "answered": ("u 1:a =a 2:b =b 3:", "", ()),
+    "a prompt before the result": ("u 1:a u =a 2:", "", ()),
+    "another answer before it, in the same turn": ("u 1:a 2: =a", "", ()),
+    "orphan": ("u =a 1:", "1:a", ()),
+    "result before its call": ("u =a 1:a =a 2:", "1:a", ()),
+    "result before its call alone": ("u =a 1:a 2: u", "1:a 2:a", ()),
+    "unanswered": ("u 1:a u 2:", "1:a", ()),
+    "late": ("u 1:a u 2: =a 3:", "1:a 4:a", ()),
+    "one of two late": ("u 1:a,b =a 2: =b", "1:b 4:b", ()),
+    "called twice at once": ("u 1:a 1:a =a", "2:a", ()),
+    "called again after its answer": ("u 1:a =a 2:a =a 3:", "3:a 4:a", ()),
+    "unanswered, then called again and answered": ("u 1:a u 2:a =a 3:", "1:a", ()),
+    "answered twice": ("u 1:a =a =a", "3:a", ()),
+    "open at the end": ("u 1:a", "", ("a",)),
+    "one of two open": ("u 1:a,b =a", "", ("b",)),
+    "open behind remarks": ("u 1:a m s +", "", ("a",)),
+    "open, then asked": ("u 1:a u", "1:a", ()),
+    "an older one is not open": ("u 1:a u 2:b", "1:a", ("b",)),
+    "without message ids": ("u :a u :b", "1:a", ("b",)),
+    "nothing said": ("s", "", ()),
+    "nothing": ("", "", ()),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_no_api_takes(name: str) -> None:
+    """Calls and results without their counterpart are dropped; at the end they wait for an answer."""
+    story, gone, waiting = PAIRS[name]
+    row = linear(chain(story))
+    assert (dropped(row), row.open_calls) == (gone, waiting)
+    assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
