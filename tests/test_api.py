@@ -13,10 +13,19 @@ from resume_hooks import (
     get_full_lineage_chain,
     get_parent_info,
     rollover,
+    trim,
 )
 from resume_hooks.errors import NothingToHandOff, SessionNotFound, UsageError
 from resume_hooks.links import Link, record_link
-from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    write_session,
+)
 
 
 @pytest.fixture
@@ -103,3 +112,19 @@ def test_the_package_tells_its_names() -> None:
         assert getattr(resume_hooks, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         resume_hooks.nothing  # noqa: B018
+
+
+def test_trim(config_home: ConfigHome) -> None:
+    """A child without its bulk; where it would not pay, nothing is written and no file is named."""
+    long = [
+        *conversation(1),
+        tool_use("t1", uuid="c", parent="r1", name="Bash", ts=5),
+        tool_result("t1", "a long output " * 500, uuid="d", parent="c", ts=6),
+        *[{**record, "parentUuid": record["parentUuid"] or "d"} for record in conversation(3, prefix="s", start=7)],
+    ]
+    path = write_session(config_home.project(), session_id(7), long)
+    assert not trim(path, dry_run=True).written
+    made = trim(path)
+    assert made.written
+    assert b"Results from Bash tool suppressed" in Path(made.file).read_bytes()
+    assert trim(path, resume_hooks.Options(only=("media",))).file == ""

@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "verbs": {
         "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "lineage", "lineage_block",
         "links", "metadata", "opening", "originals", "quick_rollover", "receipt", "rendering", "standing",
-        "succession", "titles", "trim", "trim.*", "untrim",
+        "succession", "titles", "trimming", "trimming.*", "untrim",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

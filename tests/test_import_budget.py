@@ -74,7 +74,7 @@ def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) 
     """Of all dependencies orjson alone, and nothing of a trim where nobody asks what one would leave."""
     found = prompted(config_home, prompt)
     assert "orjson" in found
-    trims = {name for name in found if name.startswith(("resume_hooks.trim", "resume_hooks.events.trim"))}
+    trims = {name for name in found if name.startswith(("resume_hooks.trimming", "resume_hooks.events.trim"))}
     assert bool(trims - {"resume_hooks.events.triggers"}) is prompt.startswith((">trim", ">resume"))
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 

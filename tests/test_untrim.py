@@ -21,10 +21,10 @@ from resume_hooks.rewrite import create_session
 from resume_hooks.sessions import session_file
 from resume_hooks.succession import lines
 from resume_hooks.transcript import scan
-from resume_hooks.trim import in_place
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.options import Options
-from resume_hooks.trim.plan import LEGEND
+from resume_hooks.trimming import in_place
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
+from resume_hooks.trimming.plan import LEGEND
 from tests.builders import (
     SESSION,
     ConfigHome,

@@ -10,9 +10,9 @@ from resume_hooks import quick_rollover, settings, store
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
 from resume_hooks.receipt import Receipt
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.options import Options
-from resume_hooks.trim.words import options_of
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
+from resume_hooks.trimming.words import options_of
 
 __all__ = [
     "Options",

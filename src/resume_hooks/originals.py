@@ -22,7 +22,7 @@ from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, message, string
 from resume_hooks.reference import Entries, Entry, Reference, named_by
 from resume_hooks.survey import mended
-from resume_hooks.trim.origins import Origin, origin_of
+from resume_hooks.trimming.origins import Origin, origin_of
 
 MAX_STEPS = 100
 """Records that are looked at on the way to one original; more can only be a forgery."""

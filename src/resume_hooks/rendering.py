@@ -16,7 +16,7 @@ from resume_hooks.node_reader import node_of
 from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, string
 from resume_hooks.reference import Entries
-from resume_hooks.trim.pieces import Call, Pieces
+from resume_hooks.trimming.pieces import Call, Pieces
 
 _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}

@@ -31,10 +31,10 @@ from resume_hooks.succession import OPENING_REACH, Edit, Succession, lines, succ
 from resume_hooks.survey import Survey
 from resume_hooks.tokens import Context
 from resume_hooks.transcript import Transcript, scan
-from resume_hooks.trim.calibration import Scale, calibrate
-from resume_hooks.trim.pieces import MEDIA, THINKING, Pieces
-from resume_hooks.trim.plan import LEGEND
-from resume_hooks.trim.read_back import ReadBack
+from resume_hooks.trimming.calibration import Scale, calibrate
+from resume_hooks.trimming.pieces import MEDIA, THINKING, Pieces
+from resume_hooks.trimming.plan import LEGEND
+from resume_hooks.trimming.read_back import ReadBack
 
 KIND = "untrim"
 

@@ -12,8 +12,8 @@ import pytest
 
 from resume_hooks import records, store
 from resume_hooks.transcript import scan
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.options import Options
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 

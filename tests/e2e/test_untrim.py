@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from resume_hooks import store, untrim
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.options import Options
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_corpus import sent

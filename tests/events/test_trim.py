@@ -18,7 +18,7 @@ from resume_hooks.events import answers, pending
 from resume_hooks.events import trim as trimming
 from resume_hooks.events.prompt import card
 from resume_hooks.events.triggers import Trigger
-from resume_hooks.trim import plan
+from resume_hooks.trimming import plan
 from tests.builders import (
     SESSION,
     ConfigHome,

@@ -14,13 +14,13 @@ from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
 from resume_hooks.receipt import Receipt
-from resume_hooks.trim import in_place
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.in_place import Outcome
-from resume_hooks.trim.options import MIN_SAVINGS, Options
-from resume_hooks.trim.plan import TrimPlan
-from resume_hooks.trim.preview import preview, savings_data, verdict
-from resume_hooks.trim.words import options_of
+from resume_hooks.trimming import in_place
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.in_place import Outcome
+from resume_hooks.trimming.options import MIN_SAVINGS, Options
+from resume_hooks.trimming.plan import TrimPlan
+from resume_hooks.trimming.preview import preview, savings_data, verdict
+from resume_hooks.trimming.words import options_of
 
 
 class TrimHow(How):

@@ -89,8 +89,8 @@ def _trimmed(path: str, window: int) -> Context | None:
     if live_bytes(path) > LOOKED_AT:
         return None
     # The rules of a trim are nothing to the other lanes.
-    from resume_hooks.trim import plan as trimming  # noqa: PLC0415
-    from resume_hooks.trim.words import options_of  # noqa: PLC0415
+    from resume_hooks.trimming import plan as trimming  # noqa: PLC0415
+    from resume_hooks.trimming.words import options_of  # noqa: PLC0415
 
     try:
         reading = trimming.read(store.session_file(path), window)

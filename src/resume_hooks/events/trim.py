@@ -18,10 +18,10 @@ from resume_hooks.events.standing_trim import standing_trim
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import one_line
 from resume_hooks.receipt import Receipt
-from resume_hooks.trim import plan as trimming
-from resume_hooks.trim.plan import TrimPlan
-from resume_hooks.trim.preview import preview, verdict
-from resume_hooks.trim.words import HELP, parse
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.plan import TrimPlan
+from resume_hooks.trimming.preview import preview, verdict
+from resume_hooks.trimming.words import HELP, parse
 
 WORDS = frozenset({"yes", "cancel", "help"})
 

@@ -1,0 +1,228 @@
+"""A trim, planned and written: a child with the live chain of its parent, in which bulky contents are placeholders.
+
+Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan once and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks import birth, checks, tokens
+from resume_hooks.birth import Birth
+from resume_hooks.books import books_of
+from resume_hooks.errors import NothingToTrim
+from resume_hooks.glance import Glance
+from resume_hooks.metadata import Trim, continue_line
+from resume_hooks.receipt import Receipt
+from resume_hooks.store import SessionFile
+from resume_hooks.succession import Succession, lines, succession
+from resume_hooks.survey import Survey
+from resume_hooks.tails import scan_live
+from resume_hooks.tokens import Context
+from resume_hooks.transcript import Transcript, scan
+from resume_hooks.trimming.calibration import Scale, calibrate
+from resume_hooks.trimming.edits import edits_of
+from resume_hooks.trimming.material import material
+from resume_hooks.trimming.numbers import Savings, savings_of
+from resume_hooks.trimming.options import Options
+from resume_hooks.trimming.pieces import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.trimming.read_back import ReadBack
+from resume_hooks.trimming.selection import Choice, Origins, choose, rules_of
+
+LEGEND = (
+    "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
+    "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
+)
+"""What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session as a trim reads it, once: what is in it, and what it weighs."""
+
+    session: SessionFile
+    transcript: Transcript
+    pieces: Pieces
+    survey: Survey
+    glance: Glance
+    context: Context
+    scale: Scale
+
+    @property
+    def origins(self) -> Origins:
+        """Where the originals of its records are."""
+        uuids = {node.number: node.uuid for node in self.transcript.chain}
+        return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids)
+
+
+class Decision(NamedTuple):
+    """What goes, and what that comes to: ``before`` and ``after`` are what the client would send.
+
+    ``thoughts`` are digests of the thinking that stays.
+    """
+
+    choices: tuple[Choice, ...]
+    savings: Savings
+    before: Context
+    after: Context
+    thoughts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TrimPlan:
+    """Everything that ``write`` needs, and the numbers that a person decides by."""
+
+    birth: Birth
+    child: Succession
+    options: Options
+    decision: Decision
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What goes."""
+        return self.decision.choices
+
+    @property
+    def savings(self) -> Savings:
+        """What that saves."""
+        return self.decision.savings
+
+    @property
+    def before(self) -> Context:
+        """What the client would send of the session."""
+        return self.decision.before
+
+    @property
+    def after(self) -> Context:
+        """What it would send of the child."""
+        return self.decision.after
+
+    @property
+    def pays(self) -> bool:
+        """Whether the trim saves enough to be worth a new session."""
+        return bool(self.choices) and self.savings.tokens >= self.options.min_savings
+
+    @property
+    def rollover_tokens(self) -> int:
+        """Tokens of a fresh child that holds the lineage alone."""
+        return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
+
+
+def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Reading:
+    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
+    pieces, survey = Pieces(), Survey()
+    if whole:
+        transcript = scan(session.path, observers=(pieces, survey))
+    else:
+        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
+    if not any(node.spoken for node in transcript.chain):
+        raise NothingToTrim("There is nothing to trim: this session holds no conversation")
+    scale = calibrate(transcript.chain, pieces)
+    context = tokens.sent_context(transcript.chain, scale.ratio, window)
+    context = context._replace(tokens=context.tokens + scale.again)
+    return Reading(session, transcript, pieces, survey, Glance(session.path), context, scale)
+
+
+def decide(reading: Reading, options: Options) -> Decision:
+    """Decide what goes, and count it. UsageError for options that can't be meant."""
+    origins, before = reading.origins, reading.context
+    found = material(reading.transcript, reading.pieces, options, reading.glance.folders)
+    choices = choose(found, options, origins, reading.scale, before.tokens)
+    savings = savings_of(choices, origins, reading.scale, before.tokens)
+    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    return Decision(
+        choices=tuple(choices),
+        savings=savings,
+        before=before,
+        after=before._replace(tokens=before.tokens - savings.tokens),
+        thoughts=frozenset(piece.digest for piece in kept),
+    )
+
+
+def plan(
+    reading: Reading,
+    environ: Mapping[str, str],
+    options: Options,
+    *,
+    kind: str = "trim",
+    output_dir: str | None = None,
+) -> TrimPlan:
+    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
+    decision = decide(reading, options)
+    child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
+    head = continue_line(
+        parent_id=reading.session.session_id,
+        parent_file=reading.session.path,
+        kind=kind,
+        at=child.setting.at,
+        trim=Trim(_parameters(options), _stats(decision)),
+    )
+    row = succession(
+        reading.transcript,
+        reading.survey,
+        child.setting,
+        title=child.title,
+        head=head,
+        lineage=f"{child.block}\n{LEGEND}",
+        edits=edits_of(decision.choices, reading.origins),
+        books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
+    )
+    return TrimPlan(child, row, options, decision)
+
+
+def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
+    """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
+    )
+    return receipt(decided, born)
+
+
+def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
+    """The receipt of a plan, applied or not."""
+    made = birth.receipt_of(
+        decided.birth,
+        born,
+        tokens_before=decided.before.tokens,
+        tokens_after=decided.after.tokens,
+        chars_saved=decided.savings.characters,
+        tools_trimmed=_tools_trimmed(decided.choices),
+    )
+    if decided.pays or born is not None:
+        return made
+    return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
+
+
+def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
+    """What a trimmed child must hold beyond every session's invariants."""
+    read_back = ReadBack()
+    found = checks.check_session(path, decided.birth.session_id, [read_back])
+    return [*found, *read_back.checks(decided.child.linear, decided.decision.thoughts)]
+
+
+def _parameters(options: Options) -> dict[str, object]:
+    return {
+        "target_tools": list(options.tools),
+        "threshold": options.limit(""),
+        "trim_assistant_messages": options.assistant or False,
+        "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
+        "rules": rules_of(options),
+        "method": "rules",
+    }
+
+
+def _stats(decision: Decision) -> dict[str, int]:
+    return {
+        "original_tokens": decision.before.tokens,
+        "trimmed_tokens": decision.after.tokens,
+        "tools_trimmed": _tools_trimmed(decision.choices),
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "chars_saved": decision.savings.characters,
+    }
+
+
+def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
+    return sum(choice.piece.kind == RESULT for choice in choices)
