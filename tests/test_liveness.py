@@ -131,6 +131,8 @@ def a_silent_client(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     shutil.copy(str(shutil.which("sleep")), program)
     process = subprocess.Popen([str(program), "60"], cwd=folder)
+    while Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n":  # the name comes a moment after the program
+        time.sleep(0.001)
     yield folder
     process.kill()
     process.wait()

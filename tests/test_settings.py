@@ -27,6 +27,8 @@ def test_defaults(config_home: ConfigHome) -> None:
     assert load(config_home.environ) == {
         "context_window": Setting(0, "default"),
         "clipboard": Setting("auto", "default"),
+        "threshold": Setting(500, "default"),
+        "keep_recent": Setting(2, "default"),
         "triggers_off": Setting((), "default"),
     }
 

@@ -16,6 +16,8 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
     assert told == {
         "context_window": (0, "default"),
         "clipboard": ("none", "environment"),
+        "threshold": (500, "default"),
+        "keep_recent": (2, "default"),
         "triggers_off": (["help"], "environment"),
     }
     assert b"triggers_off" in cli("config").stdout
