@@ -273,7 +273,7 @@ CASES = [
         "a hint at an aside means the message above it",
         [
             *_turn(1, None, 0),
-            attachment("note", uuid="t1", parent="a1", ts=2),
+            attachment("", uuid="t1", parent="a1", ts=2, attachment={"type": "hook_system_message", "content": "note"}),
             system("turn_duration", uuid="t2", parent="t1", ts=3),
             *_turn(2, "u1", 10),
             last_prompt("t2"),

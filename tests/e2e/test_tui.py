@@ -145,7 +145,7 @@ def test_resume_shows_the_card_and_copies_the_id(tui: Tui, plugin: Path, xserver
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     tui.submit(">resume")
     tui.wait_for(r"context \d")
-    tui.wait_for("go on in a fresh, linked session")
+    tui.wait_for("a fresh, linked session, about")
     assert xserver.clipboard() == parent.stem
     assert not tui.api.main_requests()
 
