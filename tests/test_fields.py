@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resume_hooks.errors import TooDeep
 from resume_hooks.fields import encode, with_fields, without_usage
 from resume_hooks.records import parse
 from tests.builders import assistant, line, usage, user
@@ -151,3 +152,28 @@ def test_encoding_is_compact_and_never_fails() -> None:
     """Lone surrogates and integers beyond 64 bits, which the fast encoder refuses."""
     assert encode({"a": [1, "\u2028"]}) == '{"a":[1,"\u2028"]}'.encode()
     assert encode({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
+
+
+def test_what_nests_without_end_is_refused() -> None:
+    """In a sentence, not with a trace."""
+    deep: Any = "end"
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(TooDeep, match="nested too deep"):
+        encode({"uuid": "u1", "input": deep})
+
+
+def test_counts_behind_the_usage_stay() -> None:
+    """Only what stands within the usage is a count of this answer."""
+    row = {**assistant("x", uuid="a", tokens=9_000), "budget_tokens": 4_242, "stats": {"thinking_tokens": 17}}
+    record = parse(without_usage(line(row)))
+    assert record is not None
+    assert (record["budget_tokens"], record["stats"]) == (4_242, {"thinking_tokens": 17})
+    assert set(record["message"]["usage"].values()) == {0}
+
+
+def test_a_spaced_key_with_a_compact_one_inside() -> None:
+    """The record's own field is changed, whichever of the two looks like the client's."""
+    body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
+    changed = parse(with_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
+    assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}

@@ -248,3 +248,21 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
 def test_books_follow_the_chain(tmp_path: Path) -> None:
     """Lines that were given stand between the last record and the title, as they are."""
     assert bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-2] == b'{"type":"tag","tag":"x"}'
+
+
+@pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
+def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
+    """They count as none: something has to come after them."""
+    rows = conversation(2)
+    rows[1]["timestamp"] = rows[3]["timestamp"] = instant
+    found = [row["timestamp"] for body in bodies(tmp_path, rows) if "timestamp" in (row := parse(body) or {})]
+    assert found == sorted(found)
+    assert found[-1] > found[-2]
+    assert instant not in found
+
+
+def test_an_id_that_is_written_with_escapes(tmp_path: Path) -> None:
+    """The same record all the same."""
+    rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
+    found = [row["uuid"] for body in bodies(tmp_path, rows) if "uuid" in (row := parse(body) or {})]
+    assert found[-2:] == ["r0", "r1"]

@@ -68,6 +68,12 @@ class NotATranscript(ResumeHooksError):
     code = "not-a-transcript"
 
 
+class TooDeep(ResumeHooksError):
+    """A record of a transcript nests deeper than it could be written again."""
+
+    code = "too-deep"
+
+
 class OutputFailed(ResumeHooksError):
     """The answer could not be printed; what it speaks of was done all the same."""
 

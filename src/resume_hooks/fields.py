@@ -13,11 +13,13 @@ from typing import Any
 
 import orjson
 
+from resume_hooks.errors import TooDeep
 from resume_hooks.plain import encodable_all
-from resume_hooks.records import Record, parse
+from resume_hooks.records import Record, parse, string
 
 _USAGE = b'"usage":{'
 _PLAIN = frozenset("0123456789abcdef-")
+_BRACE = re.compile(rb"[{}]")
 _CONTENT = b'"content":'
 _TRIES = 32
 """Occurrences of a field's text in one line that are tried; each try parses the line, which may be long."""
@@ -26,11 +28,16 @@ _COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 
 
 def encode(record: Record) -> bytes:
-    """A record as a line without its ending: compact, as the client writes it."""
+    """A record as a line without its ending: compact, as the client writes it. TooDeep where it nests without end."""
     try:
         return orjson.dumps(record)
-    except orjson.JSONEncodeError:  # a lone surrogate, or an integer beyond 64 bits
-        return json.dumps(encodable_all(record), ensure_ascii=False, separators=(",", ":")).encode()
+    except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, deep nesting
+        try:
+            return json.dumps(encodable_all(record), ensure_ascii=False, separators=(",", ":")).encode()
+        except RecursionError as error:
+            raise TooDeep(
+                f"The record {string(record, 'uuid')} is nested too deep to be written again", "Nothing was changed."
+            ) from error
 
 
 def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
@@ -43,7 +50,8 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if value == old[key]:
             continue
         there, wanted = _field(key, old[key]), _field(key, value)
-        if old[key] is None or changed.count(there) != 1:  # a null that is not there may stand deeper inside
+        # A key that stands once is the record's own, unless it isn't there at all and the null is one deeper inside.
+        if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
             return _one_by_one(body, old, new)
         changed = changed.replace(there, wanted)
     return changed
@@ -53,13 +61,24 @@ def without_usage(body: bytes) -> bytes:
     """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
     start = body.rfind(_USAGE)
     if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
-        return body[:start] + _COUNT.sub(b"0", body[start:])  # what was said stands before it, as clients write it
+        end = _closing(body, start + len(_USAGE))  # what was said stands before it, as clients write it
+        return body[:start] + _COUNT.sub(b"0", body[start:end]) + body[end:]
     record = parse(body)
     usage = record["message"].get("usage") if record and isinstance(record.get("message"), dict) else None
     if record is None or not isinstance(usage, dict):
         return body
     record["message"]["usage"] = orjson.loads(_COUNT.sub(b"0", encode(usage)))
     return encode(record)
+
+
+def _closing(body: bytes, start: int) -> int:
+    """The end of an object that begins before ``start``; a usage holds no text with braces."""
+    depth = 1
+    for found in _BRACE.finditer(body, start):
+        depth += 1 if found.group() == b"{" else -1
+        if not depth:
+            return found.end()
+    return start
 
 
 def _field(key: str, value: object) -> bytes:

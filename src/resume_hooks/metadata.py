@@ -38,6 +38,13 @@ class Parent(NamedTuple):
     exported_file: str = ""
 
 
+class Size(NamedTuple):
+    """What a child came to, for as long as no answer counted it."""
+
+    context_tokens: int
+    characters_per_token: float
+
+
 class Trim(NamedTuple):
     """What a trimmed session says of its trim: how it was asked for, and what it came to."""
 
@@ -57,7 +64,14 @@ def read_parent(path: str) -> Parent | None:
 
 
 def continue_line(
-    *, parent_id: str, parent_file: str, kind: str, at: str, summary: bool = False, trim: Trim | None = None
+    *,
+    parent_id: str,
+    parent_file: str,
+    kind: str,
+    at: str,
+    summary: bool = False,
+    size: Size | None = None,
+    trim: Trim | None = None,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
@@ -71,6 +85,8 @@ def continue_line(
             "summary_included": summary,
         }
     }
+    if size is not None:
+        line["continue_metadata"] |= size._asdict()
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,

@@ -42,12 +42,18 @@ _NOTICE = re.compile(
 )
 """What another tool of the field ends a shortened text with; its lines count from 1."""
 
+_SAID = ("original", "truncated", "full content")
+"""Words of which such a text has at least one; without them it is somebody's own."""
+
 _BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 """The name of a backup that the same tool leaves beside a session."""
 
 
 class Found(NamedTuple):
-    """The record that was ``asked`` for, and the ``original`` of it: itself where nothing was taken out of it."""
+    """The record that was ``asked`` for, and the ``original`` of it: itself where nothing was taken out of it.
+
+    An original may be trimmed itself (``is_marked``) where what that was taken from is gone.
+    """
 
     asked: Entry
     original: Entry
@@ -132,9 +138,8 @@ class Originals:
             if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
                 continue
             seen.add((entry.file, entry.number))
-            deeper = self._follow(found, entry.file, seen)
-            if deeper is not None or not is_marked(found):
-                return deeper or entry  # a notice may be what was said, where it leads nowhere
+            # Where the way on is lost, what stands here is the most that is left.
+            return self._follow(found, entry.file, seen) or entry
         return None
 
     def _named_by(self, record: Record, file: str) -> Iterator[tuple[Entry, Record]]:
@@ -212,6 +217,7 @@ def restored(record: Record, original: Record) -> Record | None:
     texts, unsigned thinking. None where nothing is left.
     """
     whole = {key: value for key, value in record.items() if key not in MARKS}
+    whole |= {key: value for key, value in original.items() if key in MARKS}  # of what stays trimmed in it
     for key in CONTENTS:
         if key in original:
             whole[key] = original[key]
@@ -239,7 +245,7 @@ def origins_in(record: Record) -> list[Origin]:
         origin = origin_of(record)
         return [origin] if origin else []
     ends = (text[-NOTICE_REACH:] for text in _texts(record))
-    found = (_NOTICE.search(end) for end in ends if "See line " in end)
+    found = (_NOTICE.search(end) for end in ends if "See line " in end and any(word in end for word in _SAID))
     uuid = string(record, "uuid")
     rows = (Origin("", said.group(2), uuid, int(said.group(1)) - 1) for said in found if said)
     return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))

@@ -26,6 +26,9 @@ from resume_hooks.transcript import Transcript
 Edit = Callable[[Record], Record | None]
 """A record as it shall stand in the child; None leaves it out."""
 
+LATEST_MS = 4_102_444_800_000
+"""The year 2100: what claims to be later is no instant, and nothing could come after it."""
+
 OPENING_REACH = 4
 """Records at the start of a chain among which a lineage block of ours may stand."""
 
@@ -128,9 +131,14 @@ def _staying(child: Succession, stream: BinaryIO) -> Iterator[tuple[int, Node, b
 def _body(stream: BinaryIO, node: Node) -> bytes:
     stream.seek(node.offset)
     body = Line(node.number, node.offset, stream.read(node.length)).body
-    if node.uuid.encode("utf-8", "replace") not in body:
+    if node.uuid.encode("utf-8", "replace") not in body and not _is_of(parse(body), node):
         raise SessionNotFound("The session changed while it was read", "Run the command again.")
     return body
+
+
+def _is_of(record: Record | None, node: Node) -> bool:
+    """Whether a line is that of a node: an id may be written with escapes."""
+    return record is not None and node.uuid in {record.get("uuid"), record.get("sentAsUuid")}
 
 
 class _Thread:
@@ -139,13 +147,12 @@ class _Thread:
     def __init__(self, child: Succession) -> None:
         self._child = child
         self._last: str | None = None
-        known = (node.time_ms for node in child.linear.nodes if node.time_ms is not None)
-        self._time = next(known, 0)  # what stands before the first instant has the same
+        self._time = next(filter(None, map(_instant, child.linear.nodes)), 0)  # nothing stands before the first instant
         self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
         """The record that tells the lineage, before ``node``."""
-        self._time = max(self._time, node.time_ms or 0)
+        self._time = max(self._time, _instant(node))
         self.introduced = True
         return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
 
@@ -156,7 +163,7 @@ class _Thread:
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
-        at = max(self._time + last, node.time_ms or 0)
+        at = max(self._time + last, _instant(node))
         body = self._threaded(node, body, at)
         if self._child.shrunk and node.context_tokens:
             body = without_usage(body)
@@ -182,6 +189,11 @@ class _Thread:
         body = write(self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own)
         self._last = own
         return body
+
+
+def _instant(node: Node) -> int:
+    """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
+    return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
 
 
 class _Edits:

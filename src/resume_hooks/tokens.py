@@ -26,6 +26,9 @@ TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
 
 
+MAX_TOKENS = 100_000_000
+"""More is no count of a context."""
+
 MAX_FIRST_LINE = 64 * 1024
 """Bytes of a first line in which a trim's numbers are looked for."""
 
@@ -75,7 +78,8 @@ def sent_context(chain: list[Node], ratio: float, window: int = 0) -> Context:
     if last is None:
         return context
     after = sum(node.characters for node in chain[chain.index(last) + 1 :])
-    return context._replace(tokens=context.tokens + round(after / ratio))
+    tokens = context.tokens + round(after / ratio)
+    return context._replace(tokens=tokens, window=window or window_for(tokens))
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -98,11 +102,11 @@ def window_for(tokens: int) -> int:
 def session_context(path: str, chain: list[Node], window: int = 0) -> Context:
     """The context in use in a session, whose live chain is ``chain``.
 
-    A trimmed session that nobody went on in was never counted: what its trim came to stands in its first line.
+    A child that nobody went on in was never counted: what it came to stands in its first line.
     """
     context = context_of(chain, window)
-    stated = 0 if context.measured else _stated(path)
-    return Context(stated, window or window_for(stated), measured=False) if stated else context
+    told = None if context.measured else stated(path)
+    return Context(told.tokens, window or window_for(told.tokens), measured=False) if told else context
 
 
 def recent_context(path: str, window: int = 0) -> Context:
@@ -122,15 +126,36 @@ def recent_context(path: str, window: int = 0) -> Context:
     return session_context(path, scan(path).chain, window)
 
 
-def _stated(path: str) -> int:
-    """Tokens that a trim left, as the first line of the trimmed session states them; 0 for none."""
+class Stated(NamedTuple):
+    """What a child of ours says of itself in its first line, until an answer counts it.
+
+    ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
+    """
+
+    tokens: int
+    original: int
+    ratio: float
+
+
+def stated(path: str) -> Stated | None:
+    """What the first line of a session states of its size; None where it states nothing. Anybody may have edited it."""
     try:
         with open(path, "rb") as stream:
             first = stream.readline(MAX_FIRST_LINE)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    record = parse(first) if b'"trim_metadata"' in first else None
-    trimmed = record.get("trim_metadata") if record else None
+    record = parse(first) if b'_metadata"' in first else None
+    on, trimmed = ((record or {}).get(key) for key in ("continue_metadata", "trim_metadata"))
     stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
-    count = stats.get("trimmed_tokens") if isinstance(stats, dict) else None
-    return count if isinstance(count, int) and count > 0 else 0
+    said = on if isinstance(on, dict) else {}
+    counted = stats if isinstance(stats, dict) else {}
+    count = _positive(said.get("context_tokens")) or _positive(counted.get("trimmed_tokens"))
+    if not count:
+        return None
+    ratio = said.get("characters_per_token")
+    sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
+    return Stated(count, _positive(counted.get("original_tokens")), sound)
+
+
+def _positive(value: object) -> int:
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks import birth, checks, tokens
+from resume_hooks import birth, checks, clock, tokens
+from resume_hooks.backups import instant_of
 from resume_hooks.birth import Birth
 from resume_hooks.books import books_of
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -19,7 +20,7 @@ from resume_hooks.fields import encode
 from resume_hooks.glance import Glance
 from resume_hooks.lineage_block import OPENING
 from resume_hooks.lines import Line
-from resume_hooks.metadata import continue_line
+from resume_hooks.metadata import Size, continue_line
 from resume_hooks.node_reader import node_of
 from resume_hooks.nodes import Node
 from resume_hooks.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored, where_it_was
@@ -31,7 +32,7 @@ from resume_hooks.succession import OPENING_REACH, Edit, Succession, lines, succ
 from resume_hooks.survey import Survey
 from resume_hooks.tokens import Context
 from resume_hooks.transcript import Transcript, scan
-from resume_hooks.trimming.calibration import Scale, calibrate
+from resume_hooks.trimming.calibration import Scale, weigh
 from resume_hooks.trimming.pieces import MEDIA, THINKING, Pieces
 from resume_hooks.trimming.plan import LEGEND
 from resume_hooks.trimming.read_back import ReadBack
@@ -74,7 +75,10 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UntrimPlan:
-    """Everything that ``write`` needs. ``digests`` are of restored contents as the child must hold them, by uuid."""
+    """Everything that ``write`` needs. ``digests`` are of restored contents as the child must hold them, by uuid.
+
+    ``before`` and ``after`` are what the client would send of the session and of the child.
+    """
 
     birth: Birth
     child: Succession
@@ -82,17 +86,13 @@ class UntrimPlan:
     restored: tuple[Restored, ...]
     missing: tuple[Missing, ...]
     digests: Mapping[str, bytes]
+    before: Context
+    after: Context
 
     @property
     def characters(self) -> int:
         """Characters of what is sent that come back."""
         return sum(row.characters for row in self.restored)
-
-    @property
-    def after(self) -> Context:
-        """What the client would send of the child."""
-        before = self.reading.context
-        return before._replace(tokens=before.tokens + max(0, round(sum(row.tokens for row in self.restored))))
 
 
 def read(session: SessionFile, window: int = 0) -> Reading:
@@ -100,11 +100,7 @@ def read(session: SessionFile, window: int = 0) -> Reading:
     pieces, survey, marked = Pieces(), Survey(), _Marked()
     transcript = scan(session.path, observers=(pieces, survey, marked))
     chain = transcript.chain
-    scale = calibrate(chain, pieces)
-    context = tokens.session_context(session.path, chain, window)
-    if context.measured:
-        context = tokens.sent_context(chain, scale.ratio, window)
-        context = context._replace(tokens=context.tokens + scale.again)
+    context, scale = weigh(session.path, chain, pieces, window)
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
     return Reading(session, transcript, pieces, survey, context, scale, trimmed)
 
@@ -136,17 +132,21 @@ def plan(
     edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
     if whole and (told := _legend_of(transcript)) is not None:
         edits.setdefault(told.number, _without_legend)
+    before, after = _sizes(reading, restored, whole=whole)
+    size = Size(after.tokens, round(reading.scale.ratio, 2))
+    at = child.setting.at
     row = succession(
         transcript,
         reading.survey,
         child.setting,
         title=child.title,
-        head=continue_line(parent_id=session.session_id, parent_file=session.path, kind=KIND, at=child.setting.at),
+        head=continue_line(parent_id=session.session_id, parent_file=session.path, kind=KIND, at=at, size=size),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
         books=books_of(transcript, reading.survey, glance, child.session_id),
     )
-    return UntrimPlan(child, row, reading, restored, missing, _digests(row, transcript, restored))
+    digests = _digests(row, transcript, restored)
+    return UntrimPlan(child, row, reading, restored, missing, digests, before, after)
 
 
 def write(decided: UntrimPlan, environ: Mapping[str, str]) -> Receipt:
@@ -159,9 +159,7 @@ def write(decided: UntrimPlan, environ: Mapping[str, str]) -> Receipt:
 
 def receipt(decided: UntrimPlan, born: birth.Born | None = None) -> Receipt:
     """The receipt of a plan, applied or not; where nothing was trimmed there is no child to name."""
-    made = birth.receipt_of(
-        decided.birth, born, tokens_before=decided.reading.context.tokens, tokens_after=decided.after.tokens
-    )
+    made = birth.receipt_of(decided.birth, born, tokens_before=decided.before.tokens, tokens_after=decided.after.tokens)
     made = made._replace(warnings=(*made.warnings, *_sentences(decided.missing)))
     if decided.restored:
         return made
@@ -262,6 +260,25 @@ def _checks(decided: UntrimPlan, path: str) -> list[checks.Check]:
         *read_back.checks(decided.child.linear, thoughts),
         checks.Check("restored contents equal the originals", contents.found == decided.digests),
     ]
+
+
+def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tuple[Context, Context]:
+    """What the client would send before and after; ``whole``: nothing stays trimmed."""
+    now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
+    told = tokens.stated(reading.session.path)
+    if told is not None and whole and not now.measured and told.original > now.tokens:
+        return now, now._replace(tokens=told.original)
+    if now.measured and _counted_before_trim(reading):
+        return now._replace(tokens=max(0, now.tokens - back)), now
+    return now, now._replace(tokens=now.tokens + back)
+
+
+def _counted_before_trim(reading: Reading) -> bool:
+    """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
+    kept = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
+    trimmed = max((at for at in kept if at is not None), default=None)
+    counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
+    return trimmed is not None and counted < trimmed
 
 
 def _legend_of(transcript: Transcript) -> Node | None:

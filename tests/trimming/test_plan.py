@@ -19,7 +19,9 @@ from resume_hooks.lineage import Family
 from resume_hooks.lineage_block import CLOSING, OPENING
 from resume_hooks.links import read_links
 from resume_hooks.opening import next_step_of
+from resume_hooks.originals import look_up
 from resume_hooks.records import text
+from resume_hooks.reference import parse
 from resume_hooks.store import session_file
 from resume_hooks.transcript import scan
 from resume_hooks.trimming import plan as trimming
@@ -133,10 +135,27 @@ def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> No
     """A record that names only a file and a line: the session's id comes from the file's name."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
+    whole = [*({"type": "mode", "mode": "default"} for _ in range(7)), {**chain.rows[2], "sessionId": root}]
+    builders.write_session(config_home.project(), root, whole)
     chain.rows[2] |= {"truncated": True, "original_session": f"/x/{root}.jsonl", "original_index": 7}
     row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
     assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
+
+
+def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
+    """What a second trim takes is named where it still is: the first original may be gone by then."""
+    results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
+    chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
+    path = written(config_home, chain)
+    child = trimmed(config_home, path)
+    path.unlink()
+    again = trimmed(config_home, child, threshold=200)
+    row = by_uuid(again)["c2"]
+    assert row["original_session_id"] == child.stem
+    assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
+    found = look_up(parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.environ)
+    assert found.original.file == str(child)
 
 
 @pytest.mark.parametrize(

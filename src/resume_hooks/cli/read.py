@@ -12,11 +12,13 @@ from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.clock import minute
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.glance import TITLE_LENGTH, Glance, one_line
-from resume_hooks.originals import Found, look_up
+from resume_hooks.originals import Found, is_marked, look_up
 from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, string
 from resume_hooks.reference import Entries, Entry, parse
 from resume_hooks.rendering import Rendering, render
+
+PARTLY = "part of this record was trimmed before, and that original is gone"
 
 MAX_CHARACTERS = 20_000
 """Characters that are printed where nothing else is asked for: about 5,000 tokens of a model that reads along."""
@@ -55,7 +57,7 @@ def command(reference: str, session: str | None, max_chars: int, raw: bool, as_j
     shown = render(record, Entries(found.original.file, found.original.session_id))
     kept = shown.text[:max_chars] if max_chars else shown.text
     data = _data(found, shown, kept, record)
-    notice = _left_out(len(shown.text), len(kept))
+    notice = [*_left_out(len(shown.text), len(kept)), *([PARTLY] if is_marked(record) else [])]
     emit("read", data, lambda: _text(found, shown, data, notice), as_json=as_json, warnings=notice if as_json else [])
 
 

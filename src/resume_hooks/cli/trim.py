@@ -26,13 +26,13 @@ from resume_hooks.trimming.words import options_of
 class TrimHow(How):
     """The options of a trim."""
 
-    tools: str
+    tools: str | None
     threshold: tuple[str, ...]
     keep_recent: int | None
     assistant: int
     target_tokens: int | None
-    only: str
-    skip: str
+    only: str | None
+    skip: str | None
     min_savings: int
     in_place: bool
     live: bool
@@ -40,13 +40,13 @@ class TrimHow(How):
 
 @click.command("trim")
 @locator_argument
-@click.option("--tools", default="", help="Trim contents of these tools alone: Read,Bash,mcp__*.")
+@click.option("--tools", help="Trim contents of these tools alone: Read,Bash,mcp__*.")
 @click.option("--threshold", multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000.")
 @click.option("--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are.")
 @click.option("--assistant", type=int, default=0, help="Also trim the first N long answers; -N: all but the last N.")
 @click.option("--target-tokens", type=click.IntRange(1), help="Trim what is missed least until this is reached.")
-@click.option("--only", default="", help="Apply these rules alone (see below).")
-@click.option("--skip", default="", help="Leave these rules out.")
+@click.option("--only", help="Apply these rules alone (see below).")
+@click.option("--skip", help="Leave these rules out.")
 @click.option("--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
 @click.option("--in-place", is_flag=True, help="Rewrite the session's own file, after a backup; no child is made.")
 @click.option("--live", is_flag=True, help="With --in-place: even while a client has the session open.")

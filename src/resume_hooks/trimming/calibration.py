@@ -3,7 +3,7 @@
 The input of a request grew by exactly what was added since the one before: that growth is shared out among the
 records between the two, so that savings add up to what was really paid. Where nothing was counted, the session's own
 ratio stands in. What was counted once and is missing later was either thinking, which the API drops when a turn is
-over, or outputs that the client cleared from its memory alone; those it sends again on resume.
+over, or outputs that the client noted to have cleared from its memory; those it sends again on resume.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 from resume_hooks import tokens
 from resume_hooks.nodes import Node
+from resume_hooks.tokens import Context
 from resume_hooks.trimming.pieces import MEDIA, THINKING, Piece, Pieces
+
+CLEARED = "microcompact_boundary"
+"""The mark of a client that cleared outputs from its memory. Without it a falling count may have any other reason:
+fewer tools, another model, another client."""
 
 PLAUSIBLE = (1.2, 8.0)
 """Characters a token that text can have; what lies beyond was something else that grew."""
@@ -55,12 +60,24 @@ class _Gap(NamedTuple):
     media: int
 
 
-def calibrate(chain: Sequence[Node], pieces: Pieces) -> Scale:
-    """The scale of a live chain."""
+def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[Context, Scale]:
+    """What the client would send of the session at ``path``, and the scale of its pieces."""
+    told = tokens.stated(path)
+    scale = calibrate(chain, pieces, told.ratio if told else tokens.CHARACTERS_PER_TOKEN)
+    context = tokens.session_context(path, chain, window)
+    if context.measured:
+        context = tokens.sent_context(chain, scale.ratio, window)
+        count = context.tokens + scale.again
+        context = context._replace(tokens=count, window=window or tokens.window_for(count))
+    return context, scale
+
+
+def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN) -> Scale:
+    """The scale of a live chain; ``usual`` is the ratio where it can't tell its own."""
     gaps = [
         gap for gap in _gaps(chain, _Weights(pieces)) if not any(node.number in pieces.origins for node in gap.nodes)
     ]  # what was trimmed in place had another size when it was counted
-    ratio = _own_ratio(gaps)
+    ratio = _own_ratio(gaps, usual)
     shared = [_share(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
     added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
@@ -70,7 +87,8 @@ def calibrate(chain: Sequence[Node], pieces: Pieces) -> Scale:
     thoughts = {
         node.number: share.thought * lasting for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes
     }
-    return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)))
+    cleared = any(node.subtype == CLEARED for node in chain) and not pieces.origins
+    return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)) if cleared else 0)
 
 
 class _Share(NamedTuple):
@@ -129,11 +147,11 @@ def _gaps(chain: Sequence[Node], weights: _Weights) -> Iterable[_Gap]:
             between.append(node)
 
 
-def _own_ratio(gaps: Sequence[_Gap]) -> float:
-    """Characters a token over the gaps without a thought; the usual ratio where they are too few to tell."""
+def _own_ratio(gaps: Sequence[_Gap], usual: float) -> float:
+    """Characters a token over the gaps without a thought; the ``usual`` ratio where they are too few to tell."""
     plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
     grown = sum(gap.growth - gap.media for gap in plain)
-    ratio = sum(gap.text for gap in plain) / grown if grown > 1_000 else tokens.CHARACTERS_PER_TOKEN
+    ratio = sum(gap.text for gap in plain) / grown if grown > 1_000 else usual
     return min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
 
 

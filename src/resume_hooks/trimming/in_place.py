@@ -6,7 +6,10 @@ can read. The plan is made on the backup, which nobody writes to, so that what i
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -33,6 +36,7 @@ from resume_hooks.trimming.edits import edits_of
 from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.pieces import THINKING, Pieces
 from resume_hooks.trimming.plan import Reading, TrimPlan
+from resume_hooks.trimming.selection import Origins
 
 OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"
 OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."
@@ -50,7 +54,7 @@ class Outcome(NamedTuple):
 
 
 def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> Outcome:
-    """What ``write`` would do; nothing is changed. UsageError for what can't be trimmed in place."""
+    """What ``write`` would do; nothing is changed. UsageError, WriteFailed for what can't be trimmed in place."""
     _require_own_file(session)
     decided = trimming.plan(trimming.read(session, window), environ, options)
     notes = _notes(decided)
@@ -93,11 +97,12 @@ def _write(
     decided = trimming.plan(replace(kept, session=session), environ, options)
     if not decided.pays:
         return Outcome(decided, _receipt(decided, (), []), "")
-    edits = edits_of(decided.choices, kept.origins)
+    origins = kept.origins(environ)
+    edits = edits_of(decided.choices, origins)
     found: list[Check] = []
 
     def check(path: str) -> None:
-        found.extend(_checks(kept, edits, path))
+        found.extend(_checks(kept, edits, origins, path))
         checks.require(found, session.path)
 
     held = replace_session(session.path, original, backup, _lines(backup, edits), check)
@@ -111,6 +116,12 @@ def _require_own_file(session: SessionFile) -> None:
             f"{session.path} is not a session's own file",
             "In place only <session id>.jsonl can be trimmed; leave --in-place out, and a trimmed child is made.",
         )
+    with contextlib.suppress(OSError):  # gone since: reading it says so
+        if not os.stat(session.path).st_mode & stat.S_IWUSR:
+            raise WriteFailed(
+                f"{session.path} is read-only, so it is not rewritten",
+                f"chmod u+w {shlex.quote(session.path)}; or leave --in-place out, and a trimmed child is made.",
+            )
 
 
 def _open(path: str) -> int:
@@ -143,11 +154,10 @@ def _edited(line: Line, edit: Edit) -> bytes:
     return line.raw if edited is None else before + encode(edited) + after
 
 
-def _checks(kept: Reading, edits: Mapping[int, Edit], path: str) -> list[Check]:
+def _checks(kept: Reading, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
     """What the file as read back must hold against the original."""
     pieces = Pieces()
     found, old = scan(path, observers=[pieces]), kept.transcript
-    origins = kept.origins
     return [
         Check("every line is in its place", _form(found) == _form(old)),
         Check("what was not trimmed is byte for byte as it was", _is_kept(old.path, path, edits)),

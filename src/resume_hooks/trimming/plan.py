@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from resume_hooks import birth, checks, tokens
@@ -14,7 +15,8 @@ from resume_hooks.birth import Birth
 from resume_hooks.books import books_of
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.glance import Glance
-from resume_hooks.metadata import Trim, continue_line
+from resume_hooks.metadata import Size, Trim, continue_line
+from resume_hooks.originals import Originals
 from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
 from resume_hooks.succession import Succession, lines, succession
@@ -22,9 +24,9 @@ from resume_hooks.survey import Survey
 from resume_hooks.tails import scan_live
 from resume_hooks.tokens import Context
 from resume_hooks.transcript import Transcript, scan
-from resume_hooks.trimming.calibration import Scale, calibrate
+from resume_hooks.trimming.calibration import Scale, weigh
 from resume_hooks.trimming.edits import edits_of
-from resume_hooks.trimming.material import material
+from resume_hooks.trimming.material import Material, material
 from resume_hooks.trimming.numbers import Savings, savings_of
 from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.pieces import RESULT, TEXT, THINKING, Pieces
@@ -50,17 +52,22 @@ class Reading:
     context: Context
     scale: Scale
 
-    @property
-    def origins(self) -> Origins:
-        """Where the originals of its records are."""
-        uuids = {node.number: node.uuid for node in self.transcript.chain}
-        return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids)
+    def origins(self, environ: Mapping[str, str]) -> Origins:
+        """Where the originals of its records are: where a mark leads nowhere any more, what is left is the original."""
+        nodes = {node.number: node for node in self.transcript.chain}
+        originals = Originals(environ)
+
+        def leads(number: int) -> bool:
+            return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
+
+        uuids = {number: node.uuid for number, node in nodes.items()}
+        return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids, leads)
 
 
 class Decision(NamedTuple):
     """What goes, and what that comes to: ``before`` and ``after`` are what the client would send.
 
-    ``thoughts`` are digests of the thinking that stays.
+    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that nothing here is of.
     """
 
     choices: tuple[Choice, ...]
@@ -68,6 +75,8 @@ class Decision(NamedTuple):
     before: Context
     after: Context
     thoughts: frozenset[int]
+    origins: Origins
+    unknown_tools: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +127,17 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Readi
     else:
         transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
     if not any(node.spoken for node in transcript.chain):
-        raise NothingToTrim("There is nothing to trim: this session holds no conversation")
-    scale = calibrate(transcript.chain, pieces)
-    context = tokens.sent_context(transcript.chain, scale.ratio, window)
-    context = context._replace(tokens=context.tokens + scale.again)
+        raise NothingToTrim(
+            "There is nothing to trim: this session holds no conversation",
+            "If it should hold one, see what is broken: resume-hooks fsck.",
+        )
+    context, scale = weigh(session.path, transcript.chain, pieces, window)
     return Reading(session, transcript, pieces, survey, Glance(session.path), context, scale)
 
 
-def decide(reading: Reading, options: Options) -> Decision:
+def decide(reading: Reading, options: Options, environ: Mapping[str, str]) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
-    origins, before = reading.origins, reading.context
+    origins, before = reading.origins(environ), reading.context
     found = material(reading.transcript, reading.pieces, options, reading.glance.folders)
     choices = choose(found, options, origins, reading.scale, before.tokens)
     savings = savings_of(choices, origins, reading.scale, before.tokens)
@@ -139,6 +149,8 @@ def decide(reading: Reading, options: Options) -> Decision:
         before=before,
         after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(piece.digest for piece in kept),
+        origins=origins,
+        unknown_tools=_unknown(options.tools, found),
     )
 
 
@@ -151,13 +163,14 @@ def plan(
     output_dir: str | None = None,
 ) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
-    decision = decide(reading, options)
+    decision = decide(reading, options, environ)
     child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
     head = continue_line(
         parent_id=reading.session.session_id,
         parent_file=reading.session.path,
         kind=kind,
         at=child.setting.at,
+        size=Size(decision.after.tokens, decision.savings.ratio),
         trim=Trim(_parameters(options), _stats(decision)),
     )
     row = succession(
@@ -167,7 +180,7 @@ def plan(
         title=child.title,
         head=head,
         lineage=f"{child.block}\n{LEGEND}",
-        edits=edits_of(decision.choices, reading.origins),
+        edits=edits_of(decision.choices, decision.origins),
         books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
     )
     return TrimPlan(child, row, options, decision)
@@ -224,5 +237,10 @@ def _stats(decision: Decision) -> dict[str, int]:
     }
 
 
+def _unknown(tools: tuple[str, ...], found: Material) -> tuple[str, ...]:
+    called = {call.tool.lower() for call in found.calls.values()}
+    return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
+
+
 def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
-    return sum(choice.piece.kind == RESULT for choice in choices)
+    return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.glance import one_line
@@ -28,14 +29,16 @@ def preview(decided: TrimPlan) -> str:
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
     ]
     if saved.rules:
-        lines += ["", *_table("by rule", saved.rules), "", *_table("by tool", saved.tools), "", "largest"]
+        for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
+            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after])]
+        lines += ["", "largest"]
         lines += [f"  {item.tokens:>8,}  {_named(item)}  {item.original}" for item in saved.largest[:NAMED]]
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in verdict(decided))])
 
 
 def verdict(decided: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, and whether the client would compact at once."""
-    sentences = []
+    sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
     if not decided.pays:
         sentences.append(
             f"Trimming would not pay: it saves less than {decided.options.min_savings:,} tokens. "
@@ -67,7 +70,7 @@ def savings_data(decided: TrimPlan) -> dict[str, Any]:
     }
 
 
-def _table(name: str, rows: tuple[Row, ...]) -> list[str]:
+def _table(name: str, rows: Sequence[Row]) -> list[str]:
     shown = [
         f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
         for row in rows[:ROWS]

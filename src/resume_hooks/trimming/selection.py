@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -61,15 +61,28 @@ def choose(material: Material, options: Options, origins: Origins, scale: Scale,
 class Origins:
     """Where the originals of a session's records are: in itself, or where a record that was trimmed before says."""
 
-    def __init__(self, session_id: str, file: str, known: dict[int, Origin], uuids: dict[int, str]) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        file: str,
+        known: dict[int, Origin],
+        uuids: dict[int, str],
+        leads: Callable[[int], bool],
+    ) -> None:
         self._session_id = session_id
         self._file = file
         self._known = known
         self._uuids = uuids
+        self._leads = leads
+        self._found: dict[int, Origin] = {}
 
     def of(self, number: int) -> Origin:
-        """The origin of the record in line ``number``."""
-        return self._known.get(number) or Origin(self._session_id, self._file, self._uuids[number], number)
+        """The origin of the record in line ``number``; one that is known counts as long as it leads somewhere."""
+        if number not in self._found:
+            own = Origin(self._session_id, self._file, self._uuids[number], number)
+            known = self._known.get(number)
+            self._found[number] = known if known is not None and self._leads(number) else own
+        return self._found[number]
 
 
 def rules_of(options: Options) -> list[str]:

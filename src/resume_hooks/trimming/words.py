@@ -11,6 +11,9 @@ from resume_hooks.errors import UsageError
 from resume_hooks.trimming.options import MIN_SAVINGS, Options
 from resume_hooks.trimming.selection import rules_of
 
+MOST = 1_000_000_000
+"""More can't be meant."""
+
 NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LISTS = {"tools", "only", "skip"}
 HELP = """>trim options, in any order:
@@ -24,28 +27,31 @@ HELP = """>trim options, in any order:
 
 def options_of(  # noqa: PLR0913 - one word an option
     *,
-    tools: str = "",
+    tools: str | None = None,
     threshold: Sequence[str] = (),
     keep_recent: int | None = None,
     assistant: int = 0,
     target_tokens: int | None = None,
-    only: str = "",
-    skip: str = "",
+    only: str | None = None,
+    skip: str | None = None,
     min_savings: int = MIN_SAVINGS,
     environ: Mapping[str, str] | None = None,
 ) -> Options:
     """The options, with the settings where nothing was typed. UsageError for what can't be meant."""
     general, by_tool = _thresholds(threshold)
+    for count in (keep_recent, assistant, target_tokens, min_savings):
+        if abs(count or 0) > MOST:
+            raise UsageError(f"{count} is no number of turns, answers or tokens", f"At most {MOST:,}.")
     env = os.environ if environ is None else environ
     options = Options(
-        tools=tuple(word.lower() for word in _words(tools)),
+        tools=_list("tools", tools),
         threshold=general,
         thresholds=by_tool,
         keep_recent=keep_recent,
         assistant=assistant,
         target_tokens=target_tokens or 0,
-        only=_words(only.lower()),
-        skip=_words(skip.lower()),
+        only=_list("only", only),
+        skip=_list("skip", skip),
         min_savings=min_savings,
         usual_threshold=settings.number("threshold", env),
         usual_recent=settings.number("keep_recent", env),
@@ -107,6 +113,14 @@ def _thresholds(given: Sequence[str]) -> tuple[int | None, dict[str, int]]:
         else:
             general = int(count)
     return general, by_tool
+
+
+def _list(name: str, typed: str | None) -> tuple[str, ...]:
+    """The words of a list option; one that was typed empty is a mistake, and would mean everything."""
+    words = _words((typed or "").lower())
+    if typed is not None and not words:
+        raise UsageError(f"--{name} is empty", f"Name something, or leave --{name} out.")
+    return words
 
 
 def _words(text: str) -> tuple[str, ...]:
