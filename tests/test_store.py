@@ -259,6 +259,17 @@ def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
     assert store.sessions_of(CWD, config_home.environ) == []
 
 
+def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
+    """No folder that was deleted, and none that can be listed, is named as one that can't."""
+    talk(config_home, ONE)
+    (config_home.config / "projects" / "file").write_text("no folder")
+    assert store.unlistable(config_home.environ) == []
+    assert store.unlistable({"HOME": "/nowhere"}) == []
+    with pytest.raises(SessionNotFound) as caught:
+        resolved(config_home, TWO)
+    assert caught.value.remedy == "Was it deleted after 30 days?"
+
+
 def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     """Across projects, by modification time; linked project folders are left out."""
     talk(config_home, ONE, age=100)

@@ -22,7 +22,10 @@ except ImportError:  # Windows
 
 FOLDER = "backups"
 LOCK = "lock"
-"""A file in the folder of each session; it stays, since who waits for it could hold one that was removed."""
+"""A file in the folder of each session, removed with the folder where no backup came of it."""
+
+TRIES = 20
+"""How often a lock is taken anew that its holder removed just then."""
 
 
 def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
@@ -33,19 +36,12 @@ def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def only_one(session_id: str, environ: Mapping[str, str]) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
-    descriptor = _open_lock(session_id, environ)
+    descriptor, locked = _lock(session_id, environ)
     try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise SessionLive(
-                    "This session is being trimmed in place already", "Wait until that is done, then try again."
-                ) from error
-            except OSError:
-                pass  # a volume without locks: of two writers the second finds the file changed
         yield
     finally:
+        if locked:
+            _remove_if_empty(folder_of(session_id, environ))
         os.close(descriptor)
 
 
@@ -69,20 +65,77 @@ def keep(session_id: str, descriptor: int, environ: Mapping[str, str]) -> str:
     return path
 
 
+def instant_of(path: str) -> str:
+    """The instant that a backup is named by; ``""`` for any other file."""
+    name = os.path.basename(path).removesuffix(".jsonl")
+    return f"{name[:11]}{name[11:].replace('-', ':')}" if name[10:11] == "T" and name.endswith("Z") else ""
+
+
 def drop(path: str) -> None:
     """Remove a backup that stands for nothing."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
 
-def _open_lock(session_id: str, environ: Mapping[str, str]) -> int:
-    folder = folder_of(session_id, environ)
+def _lock(session_id: str, environ: Mapping[str, str]) -> tuple[int, bool]:
+    """The open lock of a session, and whether it is held; a volume without locks holds none.
+
+    There of two writers the second finds the file changed. SessionLive, WriteFailed.
+    """
+    path = os.path.join(folder_of(session_id, environ), LOCK)
+    for _ in range(TRIES):
+        descriptor = _open_lock(path, environ)
+        if descriptor is None:
+            continue
+        locked = _hold(descriptor)
+        if not locked or _leads_to(path, descriptor):
+            return descriptor, locked
+        os.close(descriptor)  # its holder removed it between our two steps
+    raise WriteFailed(f"The session was not backed up: {path} comes and goes", "Nothing was changed. Try again.")
+
+
+def _open_lock(path: str, environ: Mapping[str, str]) -> int | None:
+    """The open file; None where its folder was removed just now. WriteFailed where it can't be made."""
+    folder = os.path.dirname(path)
     try:
-        for path in (state_home(environ), os.path.dirname(folder), folder):
-            private_folder(path)
-        return os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+        for each in (state_home(environ), os.path.dirname(folder), folder):
+            private_folder(each)
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise _refused(folder, error) from error
+
+
+def _hold(descriptor: int) -> bool:
+    """Lock an open file; False where the volume knows no locks. SessionLive where another process holds it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise SessionLive(
+            "This session is being trimmed in place already", "Wait until that is done, then try again."
+        ) from error
+    except OSError:
+        return False
+    return True
+
+
+def _leads_to(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_if_empty(folder: str) -> None:
+    """Remove the folder of a session without a backup, while its lock is held: whoever has it open tries anew."""
+    with contextlib.suppress(OSError):
+        if os.listdir(folder) == [LOCK]:
+            os.unlink(os.path.join(folder, LOCK))
+            os.rmdir(folder)
 
 
 def _copy(descriptor: int, path: str) -> None:

@@ -11,10 +11,12 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
-from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.paths import is_session_id, private_folder, read_regular, state_home
 from resume_hooks.rewrite import append_line
 
 FILE_NAME = "links.jsonl"
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of the file that are read: some 300,000 links. A larger one counts as missing."""
 
 
 class Link(NamedTuple):
@@ -43,8 +45,7 @@ def record_link(link: Link, environ: Optional[Mapping[str, str]] = None) -> None
 def read_links(environ: Optional[Mapping[str, str]] = None) -> list[Link]:
     """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
     try:
-        with open(links_file(environ), "rb") as stream:
-            rows = stream.read().split(b"\n")
+        rows = read_regular(links_file(environ), MAX_BYTES).split(b"\n")
     except OSError:
         return []
     links = []

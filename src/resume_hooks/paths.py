@@ -5,13 +5,18 @@ Standard library only and readable by Python 3.9: the hooks' fallback imports it
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import unicodedata
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 
 MAX_KEY = 200
 """Characters of a project key before the client cuts it and adds a hash."""
+
+MAX_OBJECT = 1024 * 1024
+"""Bytes of a small JSON file; a larger one is something else."""
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _HEX = frozenset("0123456789abcdef")
@@ -120,11 +125,32 @@ def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
         return []
 
 
+def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
+    """Open a regular file to be read, through links if ``follow``. OSError for anything else.
+
+    A pipe that nobody writes to, or a link to a device without an end, would hold a prompt up for ever.
+    """
+    flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """The bytes of a regular file. OSError where it is missing, anything else, or larger than ``limit`` bytes."""
+    with open_regular(path) as stream:
+        raw = stream.read(limit + 1)
+    if len(raw) > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+    return raw
+
+
 def read_object(path: str) -> Dict[str, Any]:
     """The object in a small JSON file; ``{}`` where it is missing, damaged, nested too deep, or something else."""
     try:
-        with open(path, "rb") as stream:
-            value = json.load(stream)
+        value = json.loads(read_regular(path, MAX_OBJECT))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

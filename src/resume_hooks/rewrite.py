@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
@@ -66,12 +67,13 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
         splice = Splice(original, os.path.getsize(kept))
         with _written(temporary, chunks):
             check(temporary)
-        with open(temporary, "ab", buffering=0) as target:
+        with open(temporary, "a+b", buffering=0) as target:
             _keep_owner(target.fileno(), original)
             splice.settle(target.fileno())
             os.fsync(target.fileno())
             _require_unchanged(path, original, kept)
             splice.carry(target.fileno())
+            _keep_times(temporary, original)
             os.replace(temporary, path)
             return _followed(path, splice, target.fileno())
     except OSError as error:
@@ -89,8 +91,11 @@ def append_line(path: str, line: bytes) -> None:
 
     A torn last line of an interrupted writer is ended first, so that it can't swallow this one. OSError on failure.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | flags, MODE)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file", path)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -138,6 +143,12 @@ def _keep_owner(target: int, original: int) -> None:
     wanted, ours = os.fstat(original), os.fstat(target)
     if (wanted.st_uid, wanted.st_gid) != (ours.st_uid, ours.st_gid):
         os.fchown(target, wanted.st_uid, wanted.st_gid)
+
+
+def _keep_times(temporary: str, original: int) -> None:
+    """An old session that is rewritten is neither the latest nor live; what is carried over later counts anew."""
+    was = os.fstat(original)
+    os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
 def _require_unchanged(path: str, original: int, kept: str) -> None:

@@ -5,8 +5,9 @@ A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything e
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks import paths
@@ -34,19 +35,10 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 
     Only what fits the prefix is looked at, so that a full id costs a listing of names.
     """
-    found = []
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                session_id = session_id_of(entry.name) if entry.name.startswith(prefix) else None
-                if session_id is None or not entry.is_file(follow_symlinks=False):
-                    continue
-                status = entry.stat(follow_symlinks=False)
-                if status.st_size:
-                    found.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
+        return _newest_first(_listed(folder, prefix))
     except OSError:
         return []
-    return _newest_first(found)
 
 
 def sessions_of(cwd: str, environ: Mapping[str, str] | None = None) -> list[SessionFile]:
@@ -60,6 +52,25 @@ def sessions_of(cwd: str, environ: Mapping[str, str] | None = None) -> list[Sess
 def all_sessions(environ: Mapping[str, str] | None = None, prefix: str = "") -> list[SessionFile]:
     """Every session of every project whose id starts with ``prefix``, newest first."""
     return _newest_first(s for folder in paths.all_folders(environ) for s in sessions_in(folder, prefix))
+
+
+def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The project folders that are there and can't be listed, or whose files can't be looked at; sorted.
+
+    Where the folder that holds them all can't be listed, that one.
+    """
+    home = paths.projects_home(environ)
+    if not _can(os.listdir, home):
+        return [home]
+    return [folder for folder in paths.all_folders(environ) if not _can(_listed, folder)]
+
+
+def where_hidden(folders: Sequence[str]) -> str:
+    """A remedy's last sentence where folders can't be listed, "" where all can."""
+    if not folders:
+        return ""
+    more = f" and {len(folders) - 1:,} more" if len(folders) > 1 else ""
+    return f" It may lie where nothing can be listed: check the permissions of {folders[0]}{more}."
 
 
 def belongs(path: str, cwd: str) -> bool:
@@ -101,9 +112,10 @@ def latest(cwd: str, environ: Mapping[str, str] | None = None) -> SessionFile:
     for session in sessions_of(cwd, environ):
         if _is_talk(session) and belongs(session.path, cwd):
             return session
+    hidden = where_hidden(unlistable(environ))
     raise SessionNotFound(
         f"No session of {cwd} yet",
-        "Name one by id, title or path, or change to the folder that it was started in.",
+        f"Name one by id, title or path, or change to the folder that it was started in.{hidden}",
     )
 
 
@@ -111,6 +123,32 @@ def is_known(session: SessionFile, environ: Mapping[str, str] | None = None) -> 
     """Whether the client can resume the session by its id: it lies in a project folder under its own name."""
     folder = os.path.dirname(session.path)
     return is_session_file(session.path) and os.path.dirname(folder) == paths.projects_home(environ)
+
+
+def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
+    """The sessions of a folder. OSError where it can't be listed, or its files can't be looked at."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            session_id = session_id_of(entry.name) if entry.name.startswith(prefix) else None
+            if session_id is None or not entry.is_file(follow_symlinks=False):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+                status = entry.stat(follow_symlinks=False)
+                if status.st_size:
+                    found.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
+    return found
+
+
+def _can(look: Callable[[str], object], folder: str) -> bool:
+    """Whether a folder can be looked into; one that is not there hides nothing."""
+    try:
+        look(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:

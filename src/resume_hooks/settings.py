@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import private_folder, read_object, state_home
+from resume_hooks.paths import MAX_OBJECT, private_folder, read_object, read_regular, state_home
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -98,8 +98,9 @@ def number(name: str, environ: Mapping[str, str] | None = None) -> int:
 def refused(environ: Mapping[str, str] | None = None) -> list[str]:
     """What stands in the settings but can't be used, one sentence each."""
     env = os.environ if environ is None else environ
-    stored = read_object(settings_file(env))
-    sentences = []
+    path = settings_file(env)
+    stored = read_object(path)
+    sentences = [f"{path} is no readable file of settings"] if not stored and _is_damaged(path) else []
     for name, key in KEYS.items():
         for source, raw in _given(name, stored, env):
             try:
@@ -141,12 +142,23 @@ def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list
 def _writable(path: str) -> dict[str, object]:
     """What a rewrite of the file must keep. WriteFailed where it would lose something: not ours to throw away."""
     values = read_object(path)
-    if not values and os.path.exists(path) and os.path.getsize(path):
-        raise WriteFailed(f"{path} can't be read as JSON, so it was left alone", "Mend the file, or remove it.")
+    if not values and _is_damaged(path):
+        raise WriteFailed(f"{path} can't be read as settings, so it was left alone", "Mend the file, or remove it.")
     version = values.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
     return values
+
+
+def _is_damaged(path: str) -> bool:
+    """Whether what gave no values is more than nothing: no JSON object, too large, a pipe, a folder."""
+    try:
+        raw = read_regular(path, MAX_OBJECT)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return b"".join(raw.split()) not in (b"", b"{}")
 
 
 def _replace(path: str, values: dict[str, object]) -> None:

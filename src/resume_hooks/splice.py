@@ -42,16 +42,22 @@ class Splice:
         self._source = source
         self.position = position
 
-    def carry(self, target: int) -> None:
-        """Append to ``target`` whatever is there by now. OSError where it can't be written."""
-        while piece := os.pread(self._source, CHUNK, self.position):
+    def carry(self, target: int) -> int:
+        """Append to ``target`` the whole lines that are there by now; how many bytes. OSError where it can't be done.
+
+        The start of a line waits for its rest, or another program's record would come to stand between the two.
+        """
+        carried = 0
+        while piece := self._lines():
             self._append(target, piece)
+            carried += len(piece)
+        return carried
 
     def settle(self, target: int) -> None:
-        """Carry over, and wait for the rest of a line that somebody may be writing; an abandoned one is no reason."""
+        """Carry over, and wait for the rest of the line at the position; an abandoned one is no reason."""
         deadline = time.monotonic() + TORN
         self.carry(target)
-        while os.pread(self._source, 1, max(0, self.position - 1)) != b"\n" and time.monotonic() < deadline:
+        while self._splits_a_line() and time.monotonic() < deadline:
             time.sleep(PAUSE)
             self.carry(target)
 
@@ -66,7 +72,7 @@ class Splice:
             while True:
                 held = held_for_writing(self._source)
                 now = time.monotonic()
-                if self._carry_lines(target):
+                if self._carry_between_lines(target):
                     last = now
                 elif now - last >= (GRACE if held is False else QUIET):
                     break
@@ -74,17 +80,27 @@ class Splice:
                     break
                 time.sleep(PAUSE)
         finally:
-            self._carry_lines(target)
-            if rest := os.pread(self._source, CHUNK, self.position):
-                self._append(target, rest, b"\n")  # or the next record would become a part of it
+            self._carry_between_lines(target)
+            while rest := os.pread(self._source, CHUNK, self.position):
+                ending = b"" if len(rest) == CHUNK else b"\n"  # or the next record would become a part of it
+                self._append(target, rest, ending)
         return held is True
 
-    def _carry_lines(self, target: int) -> int:
-        carried = 0
-        while piece := self._lines():
-            self._append(target, piece)
-            carried += len(piece)
-        return carried
+    def _carry_between_lines(self, target: int) -> int:
+        """Carry over once nobody is in the middle of a line in the new file, which others write to by now."""
+        if not self._lines():
+            return 0
+        deadline = time.monotonic() + TORN
+        while not self._splits_a_line() and _is_torn(target):
+            if time.monotonic() >= deadline:
+                os.write(target, b"\n")  # abandoned: it must not take a whole record with it
+                break
+            time.sleep(PAUSE)
+        return self.carry(target)
+
+    def _splits_a_line(self) -> bool:
+        """Whether what was carried so far ends within a line, as the copy of a file does that was being written."""
+        return self.position > 0 and os.pread(self._source, 1, self.position - 1) != b"\n"
 
     def _lines(self) -> bytes:
         """Whole lines from the position on, one however long it is."""
@@ -101,6 +117,11 @@ class Splice:
         self.position += min(written, len(piece))
         if written < len(piece) + len(ending):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _is_torn(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def held_for_writing(descriptor: int) -> bool | None:

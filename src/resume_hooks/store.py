@@ -22,6 +22,8 @@ from resume_hooks.sessions import (
     session_file,
     sessions_in,
     sessions_of,
+    unlistable,
+    where_hidden,
 )
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "sessions_in",
     "sessions_of",
     "titled",
+    "unlistable",
 ]
 
 MIN_PREFIX = 4
@@ -62,14 +65,16 @@ def resolve(locator: str | None, cwd: str, environ: Mapping[str, str]) -> Sessio
         path = find_session(wanted.lower(), environ)
         if path is None:
             raise SessionNotFound(
-                f"No session {wanted} under {projects_home(environ)}", "Was it deleted after 30 days?"
+                f"No session {wanted} under {projects_home(environ)}",
+                f"Was it deleted after 30 days?{where_hidden(unlistable(environ))}",
             )
         return session_file(path)
     found = _by_prefix(wanted.lower(), environ) or _by_title(wanted, cwd, environ)
     if found is None:
         raise SessionNotFound(
             f"No session is called '{one_line(wanted, 80)}', and no id starts so",
-            "Use a session id, four or more of its first characters, an exact title, or the path of a .jsonl file.",
+            "Use a session id, four or more of its first characters, an exact title, or the path of a .jsonl file."
+            + where_hidden(unlistable(environ)),
         )
     return found
 
@@ -110,7 +115,8 @@ def _current(environ: Mapping[str, str]) -> SessionFile | None:
         return None
     path = find_session(session_id, environ)
     if path is None:
-        raise SessionNotFound(f"This session ({session_id}) has no file yet", "Ask something in it first.")
+        hidden = where_hidden(unlistable(environ))
+        raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
     return session_file(path)
 
 

@@ -42,6 +42,14 @@ class Transcript:
         self.torn = False
         self.size = 0
         self.whole = True
+        self._ids: set[str] = set()
+        self._counted = 0
+
+    def holds(self, uuid: str) -> bool:
+        """Whether a record that was read so far has this id; only files with queued prompts pay for the set."""
+        self._ids.update(node.uuid for node in self.nodes[self._counted :])
+        self._counted = len(self.nodes)
+        return uuid in self._ids
 
     @cached_property
     def chain(self) -> list[Node]:
@@ -147,7 +155,7 @@ def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> No
 
 def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_as = record.get("sentAsUuid")
-    if sent_as and isinstance(sent_as, str) and all(known.uuid != sent_as for known in transcript.nodes):
+    if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
         node.uuid, node.given_uuid = sent_as, True  # a queued prompt: its answer hangs on the id that it was sent under
     transcript.nodes.append(node)
     if not node.broken and node.kind != "progress":

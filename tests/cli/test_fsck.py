@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from resume_hooks.cli.schema import DATA
 from resume_hooks.fsck.findings import LISTED
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.fsck.cases import CASES, SOUND
+from tests.needs import REPO
 
 BROKEN = {case.name: case.content for case in CASES}
 
@@ -57,10 +64,6 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
     installed("history lost: the parent is not in the file", config_home)
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
-    import json
-
-    from resume_hooks.cli.schema import DATA
-
     found = json.loads(done.stdout)
     DATA["fsck"].model_validate(found["data"])
     (session,) = found["data"]["sessions"]
@@ -98,6 +101,49 @@ def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
         ]
     )
     assert lines[-1] == "4 sessions, 1 clean, 3 with problems."
+
+
+HIDDEN = """
+import os, sys
+from resume_hooks.cli import fsck, resolve, schema
+from resume_hooks.cli.main import main
+from resume_hooks.paths import project_key
+project_key("/")
+if os.geteuid() == 0:
+    os.setuid(65534)
+main(sys.argv[1:])
+"""
+"""The command line as somebody whom permissions stop; root takes on another user, once all is imported."""
+
+
+def test_folders_that_cannot_be_listed(config_home: ConfigHome) -> None:
+    """They are named, in text and document, and end with 1; a session that is not found may lie there."""
+    with tempfile.TemporaryDirectory() as root:  # outside the tests' own folder, which another user can't enter
+        os.chmod(root, 0o755)
+        home = ConfigHome(Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"})
+        write_session(home.project("/open"), SESSION, conversation(1))
+        os.chmod(home.project("/open") / f"{SESSION}.jsonl", 0o644)
+        write_session(home.project("/closed"), session_id(2), conversation(1, session_id=session_id(2)))
+        closed = home.project("/closed")
+        closed.chmod(0)
+        try:
+            done = as_another(home, "fsck", "--all")
+            lines = [f"{closed}  can't be listed: check its permissions", "1 session, 1 clean, 0 with problems."]
+            assert done.stdout.decode().splitlines()[:2] == lines
+            assert (done.returncode, done.stderr) == (1, b"")
+            data = json.loads(as_another(home, "fsck", "--all", "--json").stdout)["data"]
+            assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
+            for wanted in (session_id(2), "00000002", "A title"):
+                assert f"check the permissions of {closed}" in as_another(home, "resolve", wanted).stderr.decode()
+        finally:
+            closed.chmod(0o700)
+
+
+def as_another(home: ConfigHome, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """The command line run by a user who is not root."""
+    command = [sys.executable, "-c", HIDDEN, *words]
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), **home.environ}
+    return subprocess.run(command, env=environ, cwd="/", capture_output=True, check=False, timeout=60)
 
 
 def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:

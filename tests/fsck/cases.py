@@ -293,6 +293,14 @@ CASES = [
         WHOLE,
     ),
     _case(
+        "an answer without content",
+        [*SOUND, assistant([], uuid="e", parent="a2", ts=15), *_turn(3, "e", 20)],
+        "answer-empty",
+        "note",
+        4,
+        THREE,
+    ),
+    _case(
         "an answer of white space",
         [*SOUND, assistant([_BLANK], uuid="e", parent="a2", ts=15), *_turn(3, "e", 20)],
         "answer-blank",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import records
+from resume_hooks import records, tokens
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.fsck import repair
 from resume_hooks.fsck.examination import examine
@@ -184,6 +184,20 @@ def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None
     content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(b'"content":"u2"', b'"content":"u\\u0032"')
     receipt, _ = repaired(content, config_home)
     assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
+
+
+def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) -> None:
+    """Nothing in it was counted yet: its first line tells its tokens, and the child's differ by what was lost."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    trim = {"type": "x", "trim_metadata": {"parent_session_id": SESSION, "stats": {"trimmed_tokens": 53_800}}}
+    prompts = [user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)]
+    whole = session_bytes([trim, *prompts])
+    receipt, decided = repaired(whole, config_home)
+    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_800)
+    assert tokens.session_context(receipt.file, scan(receipt.file).chain).tokens == 53_800
+    lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
+    _, decided = repaired(lost, config_home, "u0")
+    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_550)
 
 
 def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -52,8 +52,14 @@ def command(
         return _repair(located(locator), branch, dry_run=dry_run, as_json=as_json)
     sessions = store.all_sessions(os.environ) if everywhere else [located(locator)]
     reports = [examine(session, os.environ) for session in _shown_at_work(sessions, quiet=as_json)]
-    emit("fsck", _data(reports), lambda: _overview(reports) if everywhere else render(reports[0]), as_json=as_json)
-    return int(any(not report.clean for report in reports))
+    hidden = store.unlistable(os.environ) if everywhere else []
+    emit(
+        "fsck",
+        _data(reports, hidden),
+        lambda: _overview(reports, hidden) if everywhere else render(reports[0]),
+        as_json=as_json,
+    )
+    return int(bool(hidden) or any(not report.clean for report in reports))
 
 
 def render(report: Report) -> str:
@@ -81,15 +87,18 @@ def _group(group: Group) -> Iterator[str]:
         yield f"         and {len(group.findings) - SHOWN:,} more"
 
 
-def _overview(reports: list[Report]) -> str:
-    """One line a session with problems, and the totals."""
+def _overview(reports: list[Report], hidden: list[str]) -> str:
+    """One line a session with problems and a folder that can't be listed, and the totals."""
     rows = []
     for report in reports:
         if not report.clean:
             codes = ", ".join(group.kind.code for group in report.groups if group.kind.severity != "note")
             rows.append(f"{report.session_id}  {_problems(report)}: {codes}")
     clean = sum(report.clean for report in reports)
-    return "\n".join([*rows, f"{_counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."])
+    unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
+    totals = f"{_counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    more = [f"{_counted(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
+    return "\n".join([*rows, *unseen, totals, *more])
 
 
 def _problems(report: Report) -> str:
@@ -129,8 +138,9 @@ def _lost(lost: list[str]) -> str:
     return "\n".join(["What could not be kept:", *(f"  {line}" for line in lost)])
 
 
-def _data(reports: list[Report]) -> dict[str, Any]:
-    return {"sessions": [report.data() for report in reports], "repair": None, "lost": []}
+def _data(reports: list[Report], hidden: Sequence[str] = ()) -> dict[str, Any]:
+    sessions = [report.data() for report in reports]
+    return {"sessions": sessions, "unlistable": list(hidden), "repair": None, "lost": []}
 
 
 def _shown_at_work(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:

@@ -96,9 +96,7 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
-        return _fail(
-            verb, UsageError(error.format_message(), f"resume-hooks {verb} --help".replace("  ", " ")), as_json
-        )
+        return _fail(verb, UsageError(error.format_message(), _way_on(verb)), as_json)
     except OutputFailed as error:
         # What is still buffered must not fail once more when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -112,6 +110,16 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
         return _bug(verb, error, as_json)
     return code if isinstance(code, int) else 0
+
+
+def _way_on(verb: str) -> str:
+    """The help to look at after a usage error, and the verb that was nearly typed."""
+    if verb in VERBS:
+        return f"resume-hooks {verb} --help"
+    import difflib  # noqa: PLC0415 - nobody who types a verb right waits for it
+
+    near = difflib.get_close_matches(verb, VERBS, 1)
+    return f"Did you mean {near[0]}? See resume-hooks --help" if near else "resume-hooks --help"
 
 
 def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
@@ -144,9 +152,12 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
 def _log(error: Exception) -> str:
     """Keep a trace in the state folder, without any content of a session; its path, or ``""``."""
     path = os.path.join(state_home(), "log", "errors.log")
+    # A pipe or a link in its place is neither waited for nor followed.
+    special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | special
     try:
         private_folder(os.path.dirname(path))
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as stream:
+        with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as stream:
             stream.write(f"{clock.now()} {__version__}\n{''.join(traceback.format_tb(error.__traceback__))}")
             stream.write(f"{type(error).__name__}\n\n")
     except OSError:

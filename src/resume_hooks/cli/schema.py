@@ -256,6 +256,7 @@ class Fsck(Strict):
     """The sessions looked at; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
+    unlistable: list[str] = Field(description="project folders that can't be listed: nothing in them was looked at")
     repair: Receipt | None
     lost: list[str] = Field(description="what the repaired child could not keep")
 

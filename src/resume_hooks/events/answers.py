@@ -96,7 +96,7 @@ def _trimmed(path: str, window: int) -> Context | None:
         reading = trimming.read(store.session_file(path), window)
     except NothingToTrim:
         return None
-    return trimming.decide(reading, options_of()).after
+    return trimming.decide(reading, options_of(), os.environ).after
 
 
 def _handed_off(path: str, glance: Glance) -> int:

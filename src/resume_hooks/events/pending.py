@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 import time
 from typing import Any, NamedTuple
 
-from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.paths import is_session_id, open_regular, private_folder, state_home
 
 VERSION = 1
 OPEN = 600
@@ -25,10 +24,13 @@ SKEW = 5
 KEPT = 86_400
 """Seconds after which the questions of other sessions are swept."""
 
+MAKING = 30
+"""Seconds after which nobody is still making what was confirmed: its hook was ended."""
+
 MAX_BYTES = 64 * 1024
 _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
 _PREFIX = "trim-"
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe in its place is not waited for
+_BEGUN = ".begun"
 
 
 class Question(NamedTuple):
@@ -55,7 +57,7 @@ def keep(question: Question) -> None:
     private_folder(os.path.dirname(path))
     _sweep(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}-{time.time_ns()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump({"version": VERSION, **question._asdict()}, stream)
@@ -84,23 +86,45 @@ def take(session_id: str) -> bool:
     return True
 
 
+def begin(session_id: str) -> bool:
+    """Use a session's question up to make what it asks for; of several one gets it, and others can tell that."""
+    path = _file(session_id)
+    try:
+        os.utime(path)
+        os.rename(path, path + _BEGUN)
+    except OSError:
+        return False
+    return True
+
+
+def end(session_id: str) -> None:
+    """Whoever began is done; its question was kept again before."""
+    with contextlib.suppress(OSError):
+        os.unlink(_file(session_id) + _BEGUN)
+
+
+def is_begun(session_id: str) -> bool:
+    """Whether another prompt is making what was confirmed."""
+    try:
+        return abs(time.time() - os.lstat(_file(session_id) + _BEGUN).st_mtime) <= MAKING
+    except OSError:
+        return False
+
+
 def _file(session_id: str) -> str:
     return os.path.join(state_home(), "pending", f"{_PREFIX}{session_id}.json")
 
 
 def _read(path: str) -> bytes:
     """The start of a file of ours, ``b""`` for anything else. OSError where it can't be read."""
-    descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-    try:
-        return os.read(descriptor, MAX_BYTES) if _is_ours(os.fstat(descriptor)) else b""
-    finally:
-        os.close(descriptor)
+    with open_regular(path, follow=False) as stream:
+        return stream.read(MAX_BYTES) if _is_ours(os.fstat(stream.fileno())) else b""
 
 
 def _is_ours(status: os.stat_result) -> bool:
     """Whether a file is one that this user alone can have written."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
-    return stat.S_ISREG(status.st_mode) and status.st_uid == owner and not status.st_mode & 0o022
+    return status.st_uid == owner and not status.st_mode & 0o022
 
 
 def _question(found: dict[str, Any], session_id: str) -> Question | None:

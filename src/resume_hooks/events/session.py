@@ -15,7 +15,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.events import reply
 from resume_hooks.links import Link, record_link
-from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.paths import is_session_id, open_regular, private_folder, state_home
 from resume_hooks.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
@@ -66,7 +66,7 @@ def _take_mark(pid: int) -> Optional[str]:
     """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
     path = _mark_file(pid)
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path, follow=False) as stream:
             raw = stream.read(MAX_INPUT)
             age = abs(datetime.now(timezone.utc).timestamp() - os.fstat(stream.fileno()).st_mtime)
         os.unlink(path)

@@ -17,6 +17,7 @@ from resume_hooks.events.pending import Question
 from resume_hooks.events.standing_trim import standing_trim
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import one_line
+from resume_hooks.paths import find_session
 from resume_hooks.receipt import Receipt
 from resume_hooks.trimming import plan as trimming
 from resume_hooks.trimming.plan import TrimPlan
@@ -24,6 +25,10 @@ from resume_hooks.trimming.preview import preview, verdict
 from resume_hooks.trimming.words import HELP, parse
 
 WORDS = frozenset({"yes", "cancel", "help"})
+SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
+"""What is taken for one of the words; nothing is taken for yes."""
+
+_TO_CONFIRM = "To confirm, type /resume-hooks:trim yes or >trim yes"
 
 MAX_OPTIONS = 4_000
 """Characters of options that a question keeps."""
@@ -31,6 +36,10 @@ MAX_OPTIONS = 4_000
 WHOLE = 4.5
 """Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""
 
+WAIT = 1.0
+"""Seconds that a second yes waits for the child that the first one is making."""
+
+PAUSE = 0.02
 WRITING = 1.5
 """How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
 
@@ -40,7 +49,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
     Raises ResumeHooksError.
     """
-    word = trigger.text.lower()
+    word = SAME.get(trigger.text.lower(), trigger.text.lower())
     if word == "help":
         return _said(trim_cards.help_card(HELP, slash=trigger.slash))
     if word == "cancel":
@@ -48,7 +57,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
         pending.take(session_id)
         return _said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
     if path is None:
-        raise NothingToTrim("There is nothing to trim: this session has no transcript yet")
+        raise _without_transcript(session_id)
     parent = store.session_file(path)
     return _confirm(parent, trigger, window) if word == "yes" else _ask(parent, trigger, window)
 
@@ -70,18 +79,22 @@ def _ask(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
 
 def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
     started = time.monotonic()
-    question = pending.find(parent.session_id)
+    question = _settled(parent.session_id)
     if question is None or not question.is_open:
         return _without_question(parent, question, trigger)
     with time_limit(_shell(parent)):
         decided = _decide(parent, question.options, window)
     if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", _shell(parent))
-    if not pending.take(parent.session_id):
-        return _without_question(parent, None, trigger)  # another hook was faster
     if not decided.pays:
+        pending.take(parent.session_id)
         return _said(trim_cards.no_use_card(preview(decided)))
-    receipt = _write(decided, question)
+    if not pending.begin(parent.session_id):
+        return _without_question(parent, _settled(parent.session_id), trigger)  # another hook was faster
+    try:
+        receipt = _write(decided, question)
+    finally:
+        pending.end(parent.session_id)
     return _answer_of(receipt, [*verdict(decided)], question, trigger)
 
 
@@ -98,6 +111,30 @@ def _write(decided: TrimPlan, question: Question) -> Receipt:
     return receipt
 
 
+def _settled(session_id: str) -> Question | None:
+    """The session's question; one that another prompt is acting on is waited for, since it comes back with its child.
+
+    A session whose child takes longer than ``WAIT`` has none yet.
+    """
+    deadline = time.monotonic() + WAIT
+    while (question := pending.find(session_id)) is None:
+        if not pending.is_begun(session_id):
+            return pending.find(session_id)  # it may have come back between the two looks
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(PAUSE)
+    return question
+
+
+def _without_transcript(session_id: str) -> NothingToTrim:
+    if pending.find(session_id) is None:
+        return NothingToTrim("There is nothing to trim: this session has no transcript yet")
+    return NothingToTrim(
+        "There is nothing to trim: the file of this session is gone since the preview",
+        "Put it back where it was, then preview the trim again.",
+    )
+
+
 def _without_question(parent: store.SessionFile, question: Question | None, trigger: Trigger) -> Answer:
     """What a yes gets to which nothing is open: the child that the last one made, or what to do."""
     if question is not None and question.child:
@@ -105,7 +142,12 @@ def _without_question(parent: store.SessionFile, question: Question | None, trig
             standing = standing_trim(parent, question.child)
         if standing is not None:
             return _answer_of(standing, [], question, trigger)
-    return _said(trim_cards.unasked_card(question, slash=trigger.slash))
+    if question is None or question.is_open:
+        if question is not None or pending.is_begun(parent.session_id):
+            return _said(trim_cards.busy_card(slash=trigger.slash))
+        return _said(trim_cards.unasked_card(slash=trigger.slash))
+    gone = bool(question.child) and find_session(question.child) is None
+    return _said(trim_cards.answered_card(question, gone=gone, slash=trigger.slash))
 
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: Trigger) -> Answer:
@@ -129,10 +171,12 @@ def _refuse(text: str) -> None:
     """UsageError for what is neither options nor one of the words."""
     if len(text) > MAX_OPTIONS:
         raise UsageError(f"The options have {len(text):,} characters, more than {MAX_OPTIONS:,}", "See >trim help.")
+    if text.lower() == "y":
+        raise UsageError("'y' confirms nothing: the word is yes", f"{_TO_CONFIRM}.")
     if WORDS & set(text.lower().split()):
         raise UsageError(
             f"'{one_line(text, 80)}' confirms nothing",
-            "To confirm, type /resume-hooks:trim yes or >trim yes, and nothing more.",
+            f"{_TO_CONFIRM}, and nothing more.",
         )
 
 

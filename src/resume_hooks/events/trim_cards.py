@@ -45,17 +45,28 @@ def cancelled_card(*, asked: bool) -> str:
     return f"resume-hooks: {said}.\n\n{_NOTHING}"
 
 
-def unasked_card(question: Question | None, *, slash: bool) -> str:
-    """A yes that answers nothing: never asked, asked too long ago, or answered and gone on from since."""
+def unasked_card(*, slash: bool) -> str:
+    """A yes where nothing was asked."""
+    said = "there is nothing to confirm: no trim was previewed in this session"
+    return f"resume-hooks: {said}.\n\n{_NOTHING}\n\nFirst: {_sign(slash=slash)}trim"
+
+
+def answered_card(question: Question, *, gone: bool, slash: bool) -> str:
+    """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
     sign = _sign(slash=slash)
-    if question is None:
-        said = "there is nothing to confirm: no trim was previewed in this session"
-    elif question.child:
-        said = f"this trim was confirmed already and made {question.child}; somebody went on since"
+    if question.child:
+        since = "its file is gone" if gone else "somebody went on since"
+        said = f"this trim was confirmed already and made {question.child}; {since}"
     else:
         said = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
-    again = f"\n\n  To preview it again:  {sign}trim {question.options}" if question and question.options else ""
-    return f"resume-hooks: {said}.{again}\n\n{_NOTHING}\n\nFirst: {sign}trim"
+    again = f"To preview it again:  {sign}trim {question.options}".rstrip()
+    return f"resume-hooks: {said}.\n\n  {again}\n\n{_NOTHING}\n\nFirst: {sign}trim"
+
+
+def busy_card(*, slash: bool) -> str:
+    """A yes beside another one that is still at work."""
+    said = "another prompt is making this trim right now"
+    return f"resume-hooks: {said}.\n\n{_NOTHING}\n\nIn a moment: {_sign(slash=slash)}trim yes"
 
 
 def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:

@@ -10,6 +10,7 @@ from resume_hooks.fsck import branches, compactions, damage, messages, pairs, se
 from resume_hooks.fsck.branches import Hint
 from resume_hooks.fsck.companions import Named, of_companions
 from resume_hooks.fsck.findings import Finding, Kind, Report, report
+from resume_hooks.fsck.retention import Trimmed, of_originals
 from resume_hooks.lines import Line
 from resume_hooks.nodes import Node
 from resume_hooks.paths import session_id_of
@@ -33,11 +34,13 @@ class Ledger:
         self.hints: list[Hint] = []
         self.logical: dict[str, str] = {}
         self.named = Named()
+        self.trimmed = Trimmed()
         self.thoughts = thinking.Thoughts()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         self.certain += damage.of_line(line, node)
+        self.trimmed.take(record, line.number)
         if node is None:
             self._keep_books(line, record)
             return
@@ -92,3 +95,4 @@ def _findings(transcript: Transcript, ledger: Ledger, session_id: str, environ: 
     yield from compactions.of_compactions(transcript)
     yield from sequence.of_sequence(transcript, session_id_of(transcript.path))
     yield from of_companions(ledger.named, session_id, environ)
+    yield from of_originals(ledger.trimmed, transcript.path, environ)

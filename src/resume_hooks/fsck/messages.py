@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from resume_hooks import records
 from resume_hooks.fsck.findings import Finding, Kind
 from resume_hooks.nodes import Node
+from resume_hooks.originals import is_marked
 from resume_hooks.records import Record, string
 
 NO_MESSAGE = Kind(
@@ -19,6 +20,7 @@ BLANK_PROMPT = Kind(
 BLANK_BLOCK = Kind("text-blank", "error", "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.")
 EMPTY_MESSAGE = Kind("message-empty", "warning", "Clients drop it, or put '(no content)' in its place.")
 BLANK_ANSWER = Kind("answer-blank", "note", "Clients drop it; they write such records themselves.")
+EMPTY_ANSWER = Kind("answer-empty", "note", "Every client passes it over.")
 
 
 def of_broken(record: Record, node: Node) -> Iterator[Finding]:
@@ -31,7 +33,7 @@ def of_broken(record: Record, node: Node) -> Iterator[Finding]:
 
 
 def of_content(record: Record, node: Node) -> Iterator[Finding]:
-    """Blank texts in a message that is sent."""
+    """Blank texts in a message that is sent; a trim leaves answers empty, which clients pass over."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == "user" and not content.strip():
@@ -47,8 +49,10 @@ def of_content(record: Record, node: Node) -> Iterator[Finding]:
         yield Finding(BLANK_PROMPT, "The prompt holds nothing but empty text", node.number, node.uuid)
     elif blank:
         yield Finding(BLANK_ANSWER, "The answer holds nothing but empty text", node.number, node.uuid)
-    else:
-        yield Finding(EMPTY_MESSAGE, f"The {node.kind} message holds nothing", node.number, node.uuid)
+    elif node.kind == "user":
+        yield Finding(EMPTY_MESSAGE, "The user message holds nothing", node.number, node.uuid)
+    elif not is_marked(record):
+        yield Finding(EMPTY_ANSWER, "The answer holds nothing", node.number, node.uuid)
 
 
 def _is_blank(block: object) -> bool:

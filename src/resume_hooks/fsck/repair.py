@@ -24,7 +24,7 @@ from resume_hooks.fsck.thinking import ALTERED, without_thinking
 from resume_hooks.fsck.ties import TWICE
 from resume_hooks.glance import Glance
 from resume_hooks.lines import Line
-from resume_hooks.metadata import continue_line
+from resume_hooks.metadata import Size, continue_line
 from resume_hooks.nodes import Node
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import Record
@@ -64,19 +64,25 @@ def plan(
     _survey_salvaged(whole, survey)
     glance = Glance(session.path)
     child = birth.expect(session, glance, KIND, environ, output_dir)
-    at = child.setting.at
+    before, after = _tokens(session.path, transcript.chain, chain)
+    told = tokens.stated(session.path)
     row = succession(
         whole,
         survey,
         child.setting,
         title=child.title,
-        head=continue_line(parent_id=session.session_id, parent_file=session.path, kind=KIND, at=at),
+        head=continue_line(
+            parent_id=session.session_id,
+            parent_file=session.path,
+            kind=KIND,
+            at=child.setting.at,
+            size=Size(after, told.ratio) if told else None,
+        ),
         lineage=child.block,
         edits=_edits(report),
         books=books_of(whole, survey, glance, child.session_id),
         shrunk=False,
     )
-    before, after = (tokens.context_of(nodes, 0).tokens if nodes else 0 for nodes in (transcript.chain, chain))
     return RepairPlan(child, row, report, tuple(_lost(report, row, chain)), before, after)
 
 
@@ -91,6 +97,17 @@ def write(decided: RepairPlan, environ: Mapping[str, str]) -> Receipt:
 def receipt(decided: RepairPlan, born: birth.Born | None = None) -> Receipt:
     """The receipt of a plan, applied or not."""
     return birth.receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
+
+
+def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
+    """Tokens of a session and of its repaired child: what a trim stated differs by what the characters differ by."""
+    after = tokens.context_of(chain)
+    if not live:
+        return 0, after.tokens
+    before = tokens.session_context(path, live).tokens
+    if after.measured:
+        return before, after.tokens
+    return before, max(0, before + after.tokens - tokens.context_of(live).tokens)
 
 
 def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
