@@ -116,7 +116,8 @@ main(sys.argv[1:])
 """The command line as somebody whom permissions stop; root takes on another user, once all is imported."""
 
 
-def test_folders_that_cannot_be_listed(config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("mode", [0, 0o444])
+def test_folders_that_cannot_be_listed(mode: int) -> None:
     """They are named, in text and document, and end with 1; a session that is not found may lie there."""
     with tempfile.TemporaryDirectory() as root:  # outside the tests' own folder, which another user can't enter
         os.chmod(root, 0o755)
@@ -124,8 +125,8 @@ def test_folders_that_cannot_be_listed(config_home: ConfigHome) -> None:
         write_session(home.project("/open"), SESSION, conversation(1))
         os.chmod(home.project("/open") / f"{SESSION}.jsonl", 0o644)
         write_session(home.project("/closed"), session_id(2), conversation(1, session_id=session_id(2)))
-        closed = home.project("/closed")
-        closed.chmod(0)
+        opened, closed = home.project("/open"), home.project("/closed")
+        closed.chmod(mode)
         try:
             done = as_another(home, "fsck", "--all")
             lines = [f"{closed}  can't be listed: check its permissions", "1 session, 1 clean, 0 with problems."]
@@ -135,7 +136,11 @@ def test_folders_that_cannot_be_listed(config_home: ConfigHome) -> None:
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
                 assert f"check the permissions of {closed}" in as_another(home, "resolve", wanted).stderr.decode()
+            closed.parent.chmod(mode)
+            data = json.loads(as_another(home, "fsck", "--all", "--json").stdout)["data"]
+            assert data["unlistable"] == ([str(closed), str(opened)] if mode else [str(closed.parent)])
         finally:
+            closed.parent.chmod(0o700)
             closed.chmod(0o700)
 
 

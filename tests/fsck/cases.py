@@ -293,11 +293,16 @@ CASES = [
         WHOLE,
     ),
     _case(
-        "an answer without content",
-        [*SOUND, assistant([], uuid="e", parent="a2", ts=15), *_turn(3, "e", 20)],
+        "a part of an answer without content",
+        [
+            *SOUND,
+            _u("u3", "a2", 20),
+            assistant([], uuid="e", parent="u3", ts=21, message_id="m"),
+            _a("a3", "e", 22, message_id="m"),
+        ],
         "answer-empty",
         "note",
-        4,
+        5,
         THREE,
     ),
     _case(

@@ -20,7 +20,9 @@ BLANK_PROMPT = Kind(
 BLANK_BLOCK = Kind("text-blank", "error", "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.")
 EMPTY_MESSAGE = Kind("message-empty", "warning", "Clients drop it, or put '(no content)' in its place.")
 BLANK_ANSWER = Kind("answer-blank", "note", "Clients drop it; they write such records themselves.")
-EMPTY_ANSWER = Kind("answer-empty", "note", "Every client passes it over.")
+EMPTY_ANSWER = Kind(
+    "answer-empty", "note", "Clients send the answer's other records; where it has none, '(no content)' in its place."
+)
 
 
 def of_broken(record: Record, node: Node) -> Iterator[Finding]:
@@ -33,7 +35,7 @@ def of_broken(record: Record, node: Node) -> Iterator[Finding]:
 
 
 def of_content(record: Record, node: Node) -> Iterator[Finding]:
-    """Blank texts in a message that is sent; a trim leaves answers empty, which clients pass over."""
+    """Blank texts in a message that is sent; a trim that took a thought out leaves an empty one, and says so."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == "user" and not content.strip():
