@@ -37,7 +37,7 @@ class Trimming:
         for choice in self._choices:
             _replace(record, choice)
         if any(choice.piece.kind == THINKING for choice in self._choices):
-            # Clients send and show nothing for an answer without blocks; a text in its place would be taken for speech.
+            # Of an answer that says more, clients pass an empty record over; a text in its place would be speech.
             record["message"]["content"] = [block for block in record["message"]["content"] if block is not None]
         if any(choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN for choice in self._choices):
             record.pop("toolUseResult", None)  # the same output once more, for the screen

@@ -19,7 +19,7 @@ class Material:
 
     From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
     the chain, by id; ``failed`` those that came back as errors, ``restored`` those whose inputs have to stay.
-    ``answers_gone`` are answers that were trimmed before.
+    ``answers_gone`` are answers that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
     """
 
     pieces: tuple[Piece, ...]
@@ -31,6 +31,7 @@ class Material:
     failed: frozenset[str]
     restored: frozenset[str] = frozenset()
     answers_gone: int = 0
+    silent: frozenset[int] = frozenset()
 
     def tool(self, piece: Piece) -> str:
         """The tool that a piece belongs to, ``""`` for none."""
@@ -72,6 +73,11 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
         answered=answered,
         failed=frozenset(call for call in pieces.failed if pieces.answered[call] in places),
         restored=restored_writes(calls, answered.keys() - pieces.failed, times, folders),
+        silent=frozenset(
+            number
+            for number, answer in pieces.thinking_in.items()
+            if places.keys().isdisjoint(pieces.voiced.get(answer, ()))
+        ),
         answers_gone=sum(number in places for number in pieces.answers),
     )
 

@@ -84,7 +84,8 @@ class Pieces:
 
     ``failed`` are calls whose answer is an error, ``answered`` the records of the answers, ``origins`` say where the
     original of a record is that was trimmed before. ``visible_thoughts`` are characters of thinking, by record;
-    ``answers`` the records of answers that are placeholders already.
+    ``answers`` the records of answers that are placeholders already. ``thinking_in`` names the answer of each record
+    with thinking, ``voiced`` the records in which an answer says more.
     """
 
     def __init__(self) -> None:
@@ -94,6 +95,8 @@ class Pieces:
         self.answered: dict[str, int] = {}
         self.origins: dict[int, Origin] = {}
         self.visible_thoughts: dict[int, int] = {}
+        self.voiced: dict[str, list[int]] = {}
+        self.thinking_in: dict[int, str] = {}
         self.answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
@@ -125,6 +128,8 @@ class Pieces:
 
     def _of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         kind = block.get("type")
+        if node.kind == "assistant" and kind not in {"thinking", "redacted_thinking"}:
+            self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
         if kind == "tool_result":
             yield from self._of_result(node, block, at)
         elif kind == "tool_use":
@@ -133,6 +138,7 @@ class Pieces:
             visible = len(string(block, "thinking"))
             size = max(visible, (len(string(block, "signature")) - SIGNATURE) * 3 // 4)
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
+            self.thinking_in[node.number] = node.message_id or node.uuid
             yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
         elif kind in {"image", "document"}:
             yield Piece(node.number, at, MEDIA, 0, media_tokens(block))

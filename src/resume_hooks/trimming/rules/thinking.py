@@ -11,9 +11,10 @@ from resume_hooks.trimming.rules.rule import Pick, Rule
 
 
 def choose(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
-    """Every thought before the last turn."""
+    """Every thought before the last turn of an answer that says more: others are not sent, but empty ones would be."""
     for piece in material.pieces:
-        if piece.kind == THINKING and material.places[piece.number] < material.last_turn:
+        voiced = piece.kind == THINKING and piece.number not in material.silent
+        if voiced and material.places[piece.number] < material.last_turn:
             yield Pick(piece)
 
 
