@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from resume_hooks.links import Link, links_file, read_links, record_link
+from resume_hooks.links import MAX_BYTES, Link, links_file, read_links, record_link
 from tests.builders import ConfigHome, line, session_id
 
 ONE = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 4711)
@@ -87,3 +87,18 @@ def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) ->
     with pytest.raises(OSError, match=r"symbolic|Too many"):
         record_link(ONE)
     assert elsewhere.read_text() == ""
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
+def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) -> None:
+    """A pipe is not waited for, a device without an end and a file of another program not read."""
+    os.makedirs(os.path.dirname(links_file()))
+    if kind == "pipe":
+        os.mkfifo(links_file())
+    elif kind == "device":
+        os.symlink("/dev/zero", links_file())
+    else:
+        record_link(ONE)
+        os.truncate(links_file(), MAX_BYTES + 1)
+    assert read_links() == []

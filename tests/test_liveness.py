@@ -155,3 +155,19 @@ def test_without_proc_the_version_decides(
     old = [{**record, "version": "2.1.42"} for record in conversation(1)]
     path = write_session(config_home.project(), OTHER, old, mtime=LONG_AGO)
     assert "too old" in why_live(session_file(path), config_home.environ)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile, ended: int, kind: str) -> None:
+    """It says nothing: of a running client that counts as live, of one that is gone as nothing."""
+    folder = config_home.config / "sessions"
+    folder.mkdir()
+    for pid in (ended, os.getpid()):
+        if kind == "pipe":
+            os.mkfifo(folder / f"{pid}.json")
+        else:
+            (folder / f"{pid}.json").symlink_to("/dev/zero")
+    assert "does not say which session" in why_live(session, config_home.environ)
+    (folder / f"{os.getpid()}.json").unlink()
+    assert why_live(session, config_home.environ) == ""

@@ -175,3 +175,46 @@ def test_private_folder(tmp_path: Path) -> None:
     folder = paths.private_folder(str(tmp_path / "a" / "b"))
     assert os.stat(folder).st_mode & 0o777 == 0o700
     assert paths.private_folder(folder) == folder
+
+
+def lay_special(path: Path, kind: str) -> None:
+    """Put something at ``path`` that has no end, or no beginning."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else path.with_name("nowhere"))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
+def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+    """A pipe is not waited for, a device without an end not read; an object there is an empty one."""
+    path = tmp_path / "settings.json"
+    lay_special(path, kind)
+    assert paths.read_object(str(path)) == {}
+    with pytest.raises(OSError, match=r"regular|No such file|directory"):
+        paths.read_regular(str(path), 10)
+    with pytest.raises(OSError, match=r"regular|No such file|directory|symbolic"):
+        paths.open_regular(str(path), follow=False)
+
+
+def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
+    """Settings may lie with the user's dotfiles; where links are not followed they are refused."""
+    (tmp_path / "dotfiles.json").write_text('{"a": 1}')
+    (tmp_path / "link.json").symlink_to(tmp_path / "dotfiles.json")
+    assert paths.read_object(str(tmp_path / "link.json")) == {"a": 1}
+    with pytest.raises(OSError, match="symbolic"):
+        paths.open_regular(str(tmp_path / "link.json"), follow=False)
+
+
+def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
+    """A small file that is not small is something else."""
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}')
+    assert paths.read_regular(str(path), 8) == b'{"a": 1}'
+    with pytest.raises(OSError, match="too large"):
+        paths.read_regular(str(path), 7)
+    path.write_text('{"a": 1}' + " " * paths.MAX_OBJECT)
+    assert paths.read_object(str(path)) == {}

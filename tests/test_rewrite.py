@@ -376,6 +376,83 @@ def test_what_is_written_to_the_old_file_is_carried_over(tmp_path: Path) -> None
     assert lines.count(b"new 1") == 1
 
 
+def test_a_replaced_file_keeps_its_times(tmp_path: Path) -> None:
+    """An old session stays old, to the nanosecond; one that somebody wrote to meanwhile is as new as that."""
+    path, old = tmp_path / NAME, 1_600_000_000_123_456_789
+    path.write_bytes(WHOLE)
+    os.utime(path, ns=(old, old))
+    replaced(path, [b"new\n"])
+    assert path.stat().st_mtime_ns == old
+    replaced(path, [b"newer\n"], lambda _: append_line(str(path), b"late"))
+    assert path.read_bytes() == b"newer\nlate\n"
+    assert time.time() - path.stat().st_mtime < 60
+    os.utime(path, ns=(old, old))
+    thread = after_the_rename(path, lambda descriptor: os.write(descriptor, b"later\n"))
+    replaced(path, [b"newest\n"])
+    thread.join()
+    assert path.read_bytes() == b"newest\nlater\n"
+    assert time.time() - path.stat().st_mtime < 60
+
+
+TORN_WRITER = """
+import os, sys, time
+path, was = sys.argv[1], os.stat(sys.argv[1]).st_ino
+number = after = 0
+print("ready", flush=True)
+while after < 5:
+    line = b"W%05d" % number + b"x" * 2_000 + b"\\n"
+    out = os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.write(out, line[:1_000])
+    time.sleep(0.01)
+    os.write(out, line[1_000:])
+    os.close(out)
+    number += 1
+    after += os.stat(path).st_ino != was
+print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("turn", range(8))
+def test_a_writer_that_pauses_within_its_lines_loses_none(tmp_path: Path, turn: int) -> None:
+    """Half a line, 10 ms, the rest, and again at once: wherever the rename falls, every line is there whole, once."""
+    path = tmp_path / NAME
+    path.write_bytes(WHOLE)
+    with subprocess.Popen([sys.executable, "-c", TORN_WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        time.sleep(0.02 + turn * 0.0015)
+        content = path.read_bytes()
+        kept = tmp_path / "kept"
+        kept.write_bytes(content)
+        with path.open("rb") as original:
+            replace_session(str(path), original.fileno(), str(kept), [content], accept)
+        count = int(writer.stdout.readline())
+    found = path.read_bytes().removeprefix(WHOLE).split(b"\n")
+    assert sorted(found[:-1]) == [b"W%05d" % number + b"x" * 2_000 for number in range(count)]
+    assert found[-1] == b""
+
+
+def test_what_is_carried_over_does_not_come_to_stand_in_a_line(tmp_path: Path) -> None:
+    """Where somebody is within a line of the new file, or left one, a record out of the old one waits, then follows."""
+    path = tmp_path / NAME
+    path.write_bytes(WHOLE)
+
+    def write(descriptor: int) -> None:
+        with path.open("ab", buffering=0) as stream:
+            stream.write(b"he")
+            os.write(descriptor, b"old 1\n")
+            time.sleep(0.05)
+            stream.write(b"re\n")
+            time.sleep(0.05)
+            stream.write(b"left")
+            os.write(descriptor, b"old 2\n")
+
+    thread = after_the_rename(path, write)
+    replaced(path, [b"new\n"])
+    thread.join()
+    assert path.read_bytes() == b"new\nhere\nold 1\nleft\nold 2\n"
+
+
 NO_ROOM = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -443,3 +520,11 @@ def test_append_follows_no_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         append_line(str(tmp_path / "links.jsonl"), b"x")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.timeout(20)
+def test_append_writes_to_no_pipe(tmp_path: Path) -> None:
+    """A pipe in the place of our file is refused, not waited for."""
+    os.mkfifo(tmp_path / "links.jsonl")
+    with pytest.raises(OSError, match="regular"):
+        append_line(str(tmp_path / "links.jsonl"), b"x")

@@ -123,3 +123,33 @@ def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json"):
         store("clipboard", "none", environ)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
+def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None:
+    """It counts as missing, doctor is told, and nothing is written over it."""
+    path = settings_file(config_home.environ)
+    os.makedirs(os.path.dirname(path))
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        os.symlink("/dev/zero", path)
+    elif kind == "folder":
+        os.mkdir(path)
+    else:
+        stored(config_home, b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]")
+    before = os.lstat(path)
+    assert load(config_home.environ)["clipboard"] == Setting("auto", "default")
+    assert settings.refused(config_home.environ) == [f"{path} is no readable file of settings"]
+    with pytest.raises(WriteFailed, match="left alone"):
+        store("clipboard", "none", config_home.environ)
+    assert os.path.samestat(os.lstat(path), before)
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"{}\n", b"{ }"])
+def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
+    """Nothing in it is nothing wrong."""
+    stored(config_home, content)
+    assert settings.refused(config_home.environ) == []
+    assert store("clipboard", "none", config_home.environ) == "none"

@@ -173,3 +173,16 @@ def test_a_reach_gives_the_end(tmp_path: Path) -> None:
     assert scan(path, last - 1).nodes == []
     assert (scan(path, size).whole, scan(path, size - 1).whole, scan(path).whole) == (True, False, True)
     assert scan(path, last).size == size
+
+
+def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -> None:
+    """Unless a record before them has it already; thousands of them cost no more than other records."""
+    records: list[Record] = [
+        {**user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n), "sentAsUuid": f"sent{n}"}
+        for n in range(20_000)
+    ]
+    taken: Record = {**user("again", uuid="own", parent="sent19999", ts=20_000), "sentAsUuid": "sent7"}
+    first: Record = {**user("own id", uuid="x", parent="own", ts=20_001), "sentAsUuid": "x"}
+    transcript = scan(write_session(tmp_path, SESSION, [*records, taken, first]))
+    assert [node.uuid for node in transcript.nodes] == [*(f"sent{n}" for n in range(20_000)), "own", "x"]
+    assert [transcript.holds(uuid) for uuid in ("sent0", "own0", "own")] == [True, False, True]

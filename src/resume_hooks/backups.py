@@ -109,18 +109,19 @@ def _open_lock(path: str, environ: Mapping[str, str]) -> int | None:
 
 def _hold(descriptor: int) -> bool:
     """Lock an open file; False where the volume knows no locks. SessionLive where another process holds it."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise SessionLive(
-            "This session is being trimmed in place already", "Wait until that is done, then try again."
-        ) from error
-    except OSError:
-        return False
-    return True
+    locked = False
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise SessionLive(
+                "This session is being trimmed in place already", "Wait until that is done, then try again."
+            ) from error
+        except OSError:
+            pass
+    return locked
 
 
 def _leads_to(path: str, descriptor: int) -> bool:

@@ -54,10 +54,10 @@ class Splice:
         return carried
 
     def settle(self, target: int) -> None:
-        """Carry over, and wait for the rest of the line at the position; an abandoned one is no reason."""
+        """Carry over, and wait for the rest of a line that somebody may be writing; an abandoned one is no reason."""
         deadline = time.monotonic() + TORN
         self.carry(target)
-        while self._splits_a_line() and time.monotonic() < deadline:
+        while _is_torn(self._source) and time.monotonic() < deadline:
             time.sleep(PAUSE)
             self.carry(target)
 

@@ -64,6 +64,23 @@ def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
     assert json.loads(told.stdout)["error"]["code"] == "usage"
 
 
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (["nosuchverb"], "  resume-hooks --help"),
+        (["linage"], "  Did you mean lineage? See resume-hooks --help"),
+        (["trimm", "--json"], "Did you mean trim? See resume-hooks --help"),
+        (["--what"], "  resume-hooks --help"),
+        (["lineage", "--what"], "  resume-hooks lineage --help"),
+    ],
+)
+def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], way: str) -> None:
+    """That of the verb, or of all where there is no such verb, and the one that was nearly typed."""
+    done = cli(*words)
+    said = json.loads(done.stdout)["error"]["remedy"] if "--json" in words else done.stderr.decode().rstrip()
+    assert said.split("\n")[-1] == way
+
+
 @pytest.mark.parametrize("verb", [*ASKING, "handoff"])
 @pytest.mark.parametrize("locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"])
 def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
@@ -119,6 +136,24 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     assert log.stat().st_mode & 0o777 == 0o600
     told = cli("lineage", "--json", environ=environ)
     assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "bug")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_special_files_in_our_places_hold_nothing_up(config_home: ConfigHome, cli: Cli, kind: str) -> None:
+    """Settings, links and entries of clients that are no files count as missing."""
+    a_session(config_home)
+    state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
+    state.mkdir()
+    sessions.mkdir()
+    for path in (state / "settings.json", state / "links.jsonl", sessions / "1.json"):
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero")
+    for words in (["lineage", SESSION], ["config"], ["trim", SESSION, "--in-place", "--dry-run"]):
+        assert cli(*words).returncode == 0
+    assert b"no readable file of settings" in cli("doctor").stdout
 
 
 def test_an_interrupt_is_130(config_home: ConfigHome) -> None:

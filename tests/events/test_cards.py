@@ -187,9 +187,10 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.no_use_card("numbers"): "Instead: /resume-hooks:handoff",
         trim_cards.help_card("options", slash=slash): f"Type: {sign}trim",
         trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
-        trim_cards.unasked_card(None, slash=slash): f"First: {sign}trim",
-        trim_cards.unasked_card(question, slash=slash): f"First: {sign}trim",
-        trim_cards.unasked_card(question._replace(child=CHILD), slash=slash): f"First: {sign}trim",
+        trim_cards.unasked_card(slash=slash): f"First: {sign}trim",
+        trim_cards.answered_card(question, gone=False, slash=slash): f"First: {sign}trim",
+        trim_cards.answered_card(question._replace(child=CHILD), gone=slash, slash=slash): f"First: {sign}trim",
+        trim_cards.busy_card(slash=slash): f"In a moment: {sign}trim yes",
     }
     for text, end in ends.items():
         assert shown(text).split("\n")[-1] == end
@@ -276,7 +277,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),
         trim_cards.question_card(HOSTILE, HOSTILE, "", slash=True),
-        trim_cards.unasked_card(Question(SESSION, HOSTILE, 0), slash=True),
+        trim_cards.answered_card(Question(SESSION, HOSTILE, 0), gone=False, slash=True),
     ):
         said = shown(text)
         assert "title" in said

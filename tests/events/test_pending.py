@@ -84,6 +84,33 @@ def test_it_can_be_taken_once(config_home: ConfigHome) -> None:
     assert pending.find(SESSION) is None
 
 
+def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
+    """Of two who begin one gets it; others can tell until it ends, or until nobody can be at it any more."""
+    assert not pending.is_begun(SESSION)
+    question = asked(300)
+    assert not pending.begin(question)
+    pending.keep(question)
+    assert [pending.begin(question), pending.begin(question)] == [True, False]
+    assert pending.find(SESSION) is None
+    assert pending.is_begun(SESSION)
+    os.utime(f"{place(config_home)}.begun", (time.time() - pending.MAKING - 1,) * 2)
+    assert not pending.is_begun(SESSION)
+    pending.keep(question)
+    assert pending.begin(question), "whoever began was ended"
+    pending.end(SESSION)
+    pending.end(SESSION)
+    assert list(place(config_home).parent.iterdir()) == []
+
+
+def test_what_was_answered_meanwhile_cannot_be_begun(config_home: ConfigHome) -> None:
+    """Whoever looked at the question before makes no second child of it; the answer stays."""
+    question = asked()
+    pending.keep(question._replace(child=OTHER))
+    assert not pending.begin(question)
+    assert not pending.is_begun(SESSION)
+    assert pending.find(SESSION) == question._replace(child=OTHER)
+
+
 def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
     """Neither another session's question, nor a copy of one under this session's name."""
     pending.keep(asked())

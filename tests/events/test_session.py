@@ -227,3 +227,19 @@ def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
     all_at_once(lambda number: end(session_id(number)))
     all_at_once(lambda number: start(session_id(number + 1_000)))
     assert sorted(pairs(config_home)) == [(session_id(n), session_id(n + 1_000)) for n in numbers]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
+    """It links nothing, and the client's start does not wait for it."""
+    mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
+    mark.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(mark)
+    else:
+        (config_home.root / "elsewhere").write_text(json.dumps({"session_id": session_id(1)}))
+        mark.symlink_to(config_home.root / "elsewhere")
+    done = run_hook("session", start(session_id(2)), environ={"CLAUDE_PID": "4711"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert pairs(config_home) == []

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,8 @@ NO_ANSWER = [
     ">trim yes please",
     ">trim please yes",
     ">trim y",
+    ">trim Y",
+    ">trim no thanks",
     ">trim yes --tools Read",
     ">trim cancel now",
     ">trim ok",
@@ -257,6 +261,19 @@ def said_later(uuid: str, parent: str, session: str) -> str:
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
+def test_a_child_that_was_deleted_is_told_apart(say: Say, parent: Path) -> None:
+    """It is gone, nobody went on; a new preview asks again, with the options that were given."""
+    say(">trim --tools Read")
+    say(">trim yes")
+    (child,) = children(parent)
+    child.unlink()
+    text = say(">trim yes")
+    assert "its file is gone" in text
+    assert "went on" not in text
+    assert "To preview it again:  >trim --tools Read\n" in text
+    assert children(parent) == []
+
+
 @pytest.mark.parametrize("where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"])
 def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Path, where: str) -> None:
     """Somebody went on: the yes is not repeated, and the message says what there is and what to do."""
@@ -308,7 +325,20 @@ def test_cancel(say: Say, parent: Path) -> None:
     assert "no trim was waiting" in say(">trim cancel"), "what was made is not taken back"
 
 
-@pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP"])
+def test_y_is_told_the_word(say: Say) -> None:
+    """What looks like a yes is none, and the sentence says what is."""
+    assert "the word is yes" in say(">trim y")
+
+
+@pytest.mark.parametrize("word", ["no", "n", "NO"])
+def test_no_cancels(say: Say, parent: Path, word: str) -> None:
+    """What else is meant by it."""
+    say(">trim")
+    assert "the question is forgotten" in say(f">trim {word}")
+    assert "no trim was previewed" in say(">trim yes")
+
+
+@pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"])
 def test_help(say: Say, prompt: str) -> None:
     """Every option and every word; it is no question."""
     text = say(prompt)
@@ -349,6 +379,17 @@ def test_a_session_without_a_transcript(say: Say, prompt: str) -> None:
     """An expected failure."""
     text = say(prompt, session_id(5))
     assert "this session has no transcript yet" in text
+    assert text.endswith("\nNothing was changed.")
+
+
+@pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
+def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
+    """It had a transcript, which is gone: not one that is still to come."""
+    say(">trim")
+    parent.unlink()
+    text = say(prompt)
+    assert "is gone since the preview" in text
+    assert "no transcript yet" not in text
     assert text.endswith("\nNothing was changed.")
 
 
@@ -433,13 +474,52 @@ def test_a_session_that_would_take_too_long(
 
 
 def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
-    """Whoever comes second finds the question taken."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Whoever comes second is shown the child of the first, or told that it is being made."""
     say(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
-    with ThreadPoolExecutor(3) as pool:
-        done: list[subprocess.CompletedProcess[bytes]] = list(pool.map(lambda _: run_hook("prompt", event), range(3)))
+    with ThreadPoolExecutor(4) as pool:
+        done: list[subprocess.CompletedProcess[bytes]] = list(pool.map(lambda _: run_hook("prompt", event), range(4)))
     texts = [json.loads(one.stdout)["reason"] for one in done]
+    (child,) = [path for path in children(parent) if re.fullmatch(UUID, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
-    assert len([path for path in children(parent) if re.fullmatch(UUID, path.stem)]) == 1
+    for text in texts:
+        assert f"/resume {child.stem}" in text or "another prompt is making this trim" in text
+    assert say(">trim yes").startswith("already trimmed")
+
+
+YES = Trigger("trim", "yes", slash=False, pasted=False)
+
+
+def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
+    """The question that another prompt took comes back with its child, and that is what is shown."""
+    trimming.answer(YES._replace(text=""), str(parent), SESSION, 0)
+    trimming.answer(YES, str(parent), SESSION, 0)
+    (child,) = children(parent)
+    question = pending.find(SESSION)
+    assert question is not None
+    again = question._replace(child="")
+    pending.keep(again)
+    assert pending.begin(again)
+    timer = threading.Timer(0.2, pending.keep, args=(question,))
+    timer.start()
+    found = trimming.answer(YES, str(parent), SESSION, 0)
+    timer.join()
+    assert found.to_copy == f"/resume {child.stem}"
+    assert children(parent) == [child]
+
+
+def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """It says that the child is being made, and not that nothing was asked; a maker that was ended is forgotten."""
+    say(">trim")
+    question = pending.find(SESSION)
+    assert question is not None
+    assert pending.begin(question)
+    text = say(">trim yes")
+    assert "another prompt is making this trim right now" in text
+    assert children(parent) == []
+    left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
+    os.utime(left, (0, 0))
+    assert "no trim was previewed" in say(">trim yes")
+    say(">trim")
+    assert say(">trim yes").startswith("trimmed")
+    assert not left.exists()

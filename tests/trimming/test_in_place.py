@@ -22,7 +22,7 @@ import orjson
 import pytest
 
 from resume_hooks import backups, rewrite, splice
-from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, UsageError, WriteFailed
+from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.lines import BOM
 from resume_hooks.sessions import session_file
 from resume_hooks.trimming import in_place
@@ -267,6 +267,66 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
             trim(config_home, path)
         assert trim(config_home, other).receipt.written
     assert trim(config_home, path).receipt.written
+
+
+def test_an_old_session_stays_old(config_home: ConfigHome) -> None:
+    """It does not become the latest one, and can be trimmed in place again at once."""
+    path = laid(config_home, bulky(6))
+    assert trim(config_home, path).receipt.written
+    assert path.stat().st_mtime == LONG_AGO
+    assert trim(config_home, path, keep_recent=0).receipt.written
+    assert path.stat().st_mtime == LONG_AGO
+    assert len(kept(config_home)) == 2
+
+
+def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
+    """Whoever took the right to write away meant it; the message says how to go on."""
+    path = laid(config_home, bulky(6))
+    path.chmod(0o400)
+    before = path.read_bytes()
+    with pytest.raises(WriteFailed, match="read-only") as caught:
+        trim(config_home, path, live=True)
+    assert f"chmod u+w {path}" in caught.value.remedy
+    with pytest.raises(WriteFailed, match="read-only"):
+        in_place.plan(session_file(str(path)), config_home.environ, options_of(environ=config_home.environ))
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
+    assert kept(config_home) == []
+
+
+def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
+    """After a trim that does not pay the session's folder is gone; with a backup in it, it stays."""
+    folder = Path(backups.folder_of(SESSION, config_home.environ))
+    path = laid(config_home, conversation(3))
+    assert not trim(config_home, path).receipt.written
+    assert not folder.exists()
+    with pytest.raises(NothingToTrim):
+        trim(config_home, laid(config_home, b'{"type":"summary"}\n'))
+    assert not folder.exists()
+    trim(config_home, laid(config_home, bulky(6)))
+    assert len(list(folder.iterdir())) == 2
+
+
+def _hold(environ: dict[str, str], place: str, turns: int) -> None:
+    for _ in range(turns):
+        try:
+            with backups.only_one(SESSION, environ):
+                os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
+                os.unlink(place)
+        except SessionLive:
+            pass
+
+
+def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path: Path) -> None:
+    """However often it comes and goes under four who want it."""
+    fork = multiprocessing.get_context("fork")
+    given = (config_home.environ, str(tmp_path / "place"), 500)
+    holders = [fork.Process(target=_hold, args=given) for _ in range(4)]
+    for holder in holders:
+        holder.start()
+    for holder in holders:
+        holder.join()
+    assert [holder.exitcode for holder in holders] == [0] * 4
+    assert not Path(backups.folder_of(SESSION, config_home.environ)).exists()
 
 
 def _shrink(path: Path) -> None:
@@ -522,6 +582,7 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     assert (found["in_place"], found["written"], found["file"]) == (True, True, str(path))
     assert found["backup"] == str(kept(config_home)[0])
     assert found["commands"]["in_client"] == f"/resume {SESSION}"
+    os.utime(path)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0")
     assert (done.returncode, b"is live" in done.stderr) == (1, True)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--live")
@@ -577,7 +638,9 @@ def test_under_a_running_client(tmp_path: Path) -> None:
             os.utime(path, (LONG_AGO, LONG_AGO))
             with pytest.raises(ResumeHooksError, match=r"the running client [0-9]+ has it open"):
                 trim(ConfigHome(home.root, home.config, environ), path)
-            trim(ConfigHome(home.root, home.config, environ), path, live=True)
+            # The mock's answers say that next to nothing was sent, so that nothing would be saved.
+            done = trim(ConfigHome(home.root, home.config, environ), path, live=True, min_savings=0)
+            assert done.receipt.written
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
             tui.wait_idle()

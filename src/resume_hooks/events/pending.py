@@ -86,15 +86,22 @@ def take(session_id: str) -> bool:
     return True
 
 
-def begin(session_id: str) -> bool:
-    """Use a session's question up to make what it asks for; of several one gets it, and others can tell that."""
-    path = _file(session_id)
+def begin(question: Question) -> bool:
+    """Use a question up to make what it asks for; of several one gets it, and others can tell that.
+
+    False also where it is not the session's question any more: answered, or another one.
+    """
+    mark = _file(question.session_id) + _BEGUN
+    if os.path.lexists(mark) and not is_begun(question.session_id):
+        end(question.session_id)  # left by a hook that was ended
     try:
-        os.utime(path)
-        os.rename(path, path + _BEGUN)
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
-    return True
+    if find(question.session_id) == question and take(question.session_id):
+        return True
+    end(question.session_id)
+    return False
 
 
 def end(session_id: str) -> None:

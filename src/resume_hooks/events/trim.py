@@ -89,7 +89,7 @@ def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer
     if not decided.pays:
         pending.take(parent.session_id)
         return _said(trim_cards.no_use_card(preview(decided)))
-    if not pending.begin(parent.session_id):
+    if not pending.begin(question):
         return _without_question(parent, _settled(parent.session_id), trigger)  # another hook was faster
     try:
         receipt = _write(decided, question)
