@@ -6,6 +6,7 @@ Pure functions over nodes; no file is touched here.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from resume_hooks.graph import Graph
@@ -57,14 +58,18 @@ def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
     """The record nearest in time before ``node``, within the client's window; the first of several."""
     if node.time_ms is None:
         return None
-    best: Node | None = None
-    gap = BRIDGE_MS + 1
-    for other in graph.nodes.values():
-        if other.time_ms is None or not 0 <= node.time_ms - other.time_ms < gap:
-            continue
-        if other.uuid not in walked and other.sidechain == node.sidechain:
-            best, gap = other, node.time_ms - other.time_ms
-    return best
+    earlier = graph.by_time[node.sidechain]
+    for place in range(bisect_right(earlier, node.time_ms, key=_time) - 1, -1, -1):
+        other = earlier[place]
+        if node.time_ms - _time(other) > BRIDGE_MS:
+            return None
+        if other.uuid not in walked:
+            return other
+    return None
+
+
+def _time(node: Node) -> int:
+    return node.time_ms or 0
 
 
 def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:

@@ -47,6 +47,13 @@ class Graph:
         """The place of each record in the file order of ``nodes``."""
         return {uuid: place for place, uuid in enumerate(self.nodes)}
 
+    @cached_property
+    def by_time(self) -> dict[bool, list[Node]]:
+        """The dated records of the main conversation and of sidechains, by time; of equal ones the first comes last."""
+        dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
+        dated.sort(key=lambda node: node.time_ms or 0)
+        return {side: [node for node in dated if node.sidechain is side] for side in (False, True)}
+
     def _read(self, nodes: Iterable[Node], *, skipping: bool) -> None:
         progress: dict[str, str | None] = {}
         broken: dict[str, str | None] = {}
