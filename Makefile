@@ -10,7 +10,8 @@ demo: setup
 	@$(PY) demo/run.py
 
 test: setup lint
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto -m "not e2e and not slow"
+	$(PY) -m pytest -m "e2e or slow"
 
 test-all: setup
 	RUN_ALL=1 $(PY) -m pytest tests/e2e
