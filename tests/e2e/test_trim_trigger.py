@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -94,9 +93,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
         tui.key("C-c")
         tui.wait_idle()
     size = child.stat().st_size
-    tui.paste(command)
-    tui.wait_for(re.escape(command[-12:]))
-    tui.key("Enter")
+    tui.submit_paste(command)
     tui.wait_gone("outputs of tools are placeholders")
     tui.wait_idle()
     tui.submit("now go on BETA")

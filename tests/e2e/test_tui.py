@@ -35,9 +35,7 @@ def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
 
 def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
     """Paste the copied command, wait for the child's card, send a prompt; what its request says."""
-    tui.paste(command)
-    tui.wait_for(re.escape(command[-12:]))
-    tui.key("Enter")
+    tui.submit_paste(command)
     tui.wait_for(card)
     tui.wait_idle()
     tui.api.clear()
@@ -117,9 +115,7 @@ def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: P
     tui.wait_for("handed off")
     tui.wait_idle()
     command = xserver.clipboard()
-    tui.paste(command)
-    tui.wait_for(re.escape(command[-12:]))
-    tui.key("Enter")
+    tui.submit_paste(command)
     tui.wait_for("nothing was made")
     assert len(children(tui.home, parent)) == 1
     tui.wait_idle()

@@ -102,6 +102,14 @@ class Terminal(ABC):
         self.wait_for(re.escape(text[-20:].strip()))
         self.key("Enter")
 
+    def submit_paste(self, text: str) -> None:
+        """Paste a line, wait until the box itself shows its end (the screen may before), press Enter."""
+        self.paste(text)
+        end = "".join(text.split())[-12:]
+        shown = wait_until(lambda: "".join(self.input_text().split()).endswith(end), 20)
+        self._expect(shown, f"{text!r} is not in the box")
+        self.key("Enter")
+
     def wait_for(self, pattern: str, timeout: float = 20) -> re.Match[str]:
         """Wait for `pattern` (MULTILINE) on the screen; AssertionError with the screen after `timeout` s."""
         found: list[re.Match[str]] = []
