@@ -394,44 +394,6 @@ def test_a_replaced_file_keeps_its_times(tmp_path: Path) -> None:
     assert time.time() - path.stat().st_mtime < 60
 
 
-TORN_WRITER = """
-import os, sys, time
-path, was = sys.argv[1], os.stat(sys.argv[1]).st_ino
-number = after = 0
-print("ready", flush=True)
-while after < 5:
-    line = b"W%05d" % number + b"x" * 2_000 + b"\\n"
-    out = os.open(path, os.O_WRONLY | os.O_APPEND)
-    os.write(out, line[:1_000])
-    time.sleep(0.01)
-    os.write(out, line[1_000:])
-    os.close(out)
-    number += 1
-    after += os.stat(path).st_ino != was
-print(number, flush=True)
-"""
-
-
-@pytest.mark.parametrize("turn", range(8))
-def test_a_writer_that_pauses_within_its_lines_loses_none(tmp_path: Path, turn: int) -> None:
-    """Half a line, 10 ms, the rest, and again at once: wherever the rename falls, every line is there whole, once."""
-    path = tmp_path / NAME
-    path.write_bytes(WHOLE)
-    with subprocess.Popen([sys.executable, "-c", TORN_WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-        time.sleep(0.02 + turn * 0.0015)
-        content = path.read_bytes()
-        kept = tmp_path / "kept"
-        kept.write_bytes(content)
-        with path.open("rb") as original:
-            replace_session(str(path), original.fileno(), str(kept), [content], accept)
-        count = int(writer.stdout.readline())
-    found = path.read_bytes().removeprefix(WHOLE).split(b"\n")
-    assert sorted(found[:-1]) == [b"W%05d" % number + b"x" * 2_000 for number in range(count)]
-    assert found[-1] == b""
-
-
 def test_what_is_carried_over_does_not_come_to_stand_in_a_line(tmp_path: Path) -> None:
     """Where somebody is within a line of the new file, or left one, a record out of the old one waits, then follows."""
     path = tmp_path / NAME

@@ -104,7 +104,14 @@ def _open_lock(path: str, environ: Mapping[str, str]) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        if isinstance(error, FileExistsError) and not _stands_in_the_way(error.filename):
+            return None  # there when it was to be made, and gone when it was looked at
         raise _refused(folder, error) from error
+
+
+def _stands_in_the_way(path: object) -> bool:
+    """Whether something that is no folder is where one has to be."""
+    return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
 
 
 def _hold(descriptor: int) -> bool:
