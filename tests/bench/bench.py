@@ -22,8 +22,8 @@ FULL = 1_500_000
 """Bytes after which a session is compacted: about 170,000 tokens of the corpus."""
 
 SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
-LONG = "0d5e5510-0000-4000-8000-0000000000b2"
-COMPACTED = "0d5e5510-0000-4000-8000-0000000000b3"
+LONG = "0d5e5520-0000-4000-8000-0000000000b2"
+COMPACTED = "0d5e5530-0000-4000-8000-0000000000b3"
 Run = tuple[list[str], bytes, Path]
 
 
