@@ -62,13 +62,12 @@ def succession(  # noqa: PLR0913 - what a child is made of
     title: str,
     head: bytes,
     lineage: str,
-    chain: Sequence[Node] | None = None,
     edits: Mapping[int, Edit] | None = None,
     books: Sequence[bytes] = (),
     shrunk: bool = True,
 ) -> Succession:
-    """Plan a child of ``transcript`` that holds ``chain`` (the live one unless given). Reads, writes nothing."""
-    row = linear(transcript.chain if chain is None else chain)
+    """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing."""
+    row = linear(transcript.chain)
     found = _Edits(row, survey, edits or {})
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
     older = next((node for node in openings if _has_block(transcript.read(node))), None)
