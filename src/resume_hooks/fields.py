@@ -57,6 +57,11 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     return changed
 
 
+def with_field(body: bytes, record: Record, key: str, value: object) -> bytes | None:
+    """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
+    return _at_the_top(body, _field(key, record[key]), _field(key, value), {**record, key: value})
+
+
 def without_usage(body: bytes) -> bytes:
     """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
     start = body.rfind(_USAGE)

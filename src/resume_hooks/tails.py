@@ -33,11 +33,12 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
     """
     try:
-        start = _start_of_live(path)
+        offset = _offset_of_live(path)
+        start = Start(offset, _lines_before(path, offset))
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
     seeing = observers()
-    if start is not None:
+    if offset:
         part = scan(path, observers=seeing, start=start)
         if chooses_alike(part) and is_complete(part.chain, part):
             return part, seeing
@@ -48,25 +49,24 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
 def live_bytes(path: str) -> int:
     """Bytes of a file from its last compaction on, as far as the end tells it; all where it was never compacted."""
     try:
-        start = _start_of_live(path)
-        return os.path.getsize(path) - (start.offset if start else 0)
+        return os.path.getsize(path) - _offset_of_live(path)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
 
-def _start_of_live(path: str) -> Start | None:
-    """Where the records begin that the last compaction left; None where the whole file is to be read."""
+def _offset_of_live(path: str) -> int:
+    """Where the records begin that the last compaction left; 0 where the whole file is to be read."""
     size = os.path.getsize(path)
     if size <= SKIPPED_BYTES:
-        return None
+        return 0
     with open(path, "rb") as stream:
         boundary, offset = _last_compaction(stream, size)
         if boundary is None:
-            return None
+            return 0
         if boundary.segment is not None:
             head = boundary.segment.uuids[0] if boundary.segment.uuids else boundary.segment.head
             offset = _line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset)
-        return Start(offset, _count_lines(stream, offset)) if offset > 0 else None
+        return max(offset, 0)
 
 
 def _last_compaction(stream: BinaryIO, size: int) -> tuple[Node | None, int]:
@@ -109,12 +109,13 @@ def _line_start(stream: BinaryIO, place: int) -> int:
     return 0
 
 
-def _count_lines(stream: BinaryIO, end: int) -> int:
-    stream.seek(0)
+def _lines_before(path: str, offset: int) -> int:
+    """The number of the line that begins at ``offset``."""
     count = 0
-    while end > 0 and (piece := stream.read(min(SEARCHED_BYTES, end))):
-        count += piece.count(b"\n")
-        end -= len(piece)
+    with open(path, "rb") as stream:
+        while offset > 0 and (piece := stream.read(min(SEARCHED_BYTES, offset))):
+            count += piece.count(b"\n")
+            offset -= len(piece)
     return count
 
 

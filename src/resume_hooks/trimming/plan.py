@@ -121,8 +121,8 @@ class TrimPlan:
 
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Reading:
     """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
-    pieces, survey = Pieces(), Survey()
     if whole:
+        pieces, survey = Pieces(), Survey()
         transcript = scan(session.path, observers=(pieces, survey))
     else:
         transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
