@@ -1,0 +1,142 @@
+"""The index's file: its tables, how it is opened, and when it must be made anew.
+
+Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts themselves are not kept
+(contentless FTS5): results are read from the transcripts. Rows that went stay in the word lists, which SQLite 3.40
+can't take them out of, and are passed over by joining; too many of them, and the index is built anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.index.words import TOKENIZER
+from resume_hooks.paths import private_folder, state_home
+from resume_hooks.rewrite import MODE
+
+VERSION = 1
+"""The form of the tables and of the words in them; an index of another version is built anew."""
+
+FILE_NAME = "index.db"
+COLUMNS = ("prompt", "reply", "input", "result")
+BUFFER = 32 * 1024 * 1024
+"""Bytes of words that are gathered before they are written out."""
+
+BUSY = 5.0
+"""Seconds that another writer is waited for within SQLite."""
+
+_TABLES = f"""
+CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL);
+CREATE TABLE files(
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
+  inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
+  offset INTEGER NOT NULL, lines INTEGER NOT NULL, turns INTEGER NOT NULL, checked INTEGER NOT NULL,
+  calls TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
+CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE records(
+  id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
+  length INTEGER NOT NULL, turn INTEGER NOT NULL, time INTEGER NOT NULL, role INTEGER NOT NULL,
+  tool INTEGER NOT NULL, branch INTEGER NOT NULL, key INTEGER);
+CREATE UNIQUE INDEX records_by_key ON records(key) WHERE key IS NOT NULL;
+CREATE TABLE copies(
+  record INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
+  length INTEGER NOT NULL, turn INTEGER NOT NULL, stub INTEGER NOT NULL, PRIMARY KEY(record, file)) WITHOUT ROWID;
+CREATE INDEX copies_by_file ON copies(file);
+CREATE TABLE touched(name INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(name, record)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5({", ".join(COLUMNS)}, content='', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
+INSERT INTO words(words, rank) VALUES('hashsize', {BUFFER});
+INSERT INTO about VALUES({VERSION}, 1);
+"""
+
+
+class IndexDamaged(ResumeHooksError):
+    """The index can't be read as one; it is to be built anew."""
+
+    code = "index-damaged"
+
+
+class IndexUnusable(ResumeHooksError):
+    """The index can't be kept where it belongs: a read-only or full disk, or one that a newer version wrote."""
+
+    code = "index-unusable"
+
+
+def index_file(environ: Mapping[str, str]) -> str:
+    """The path of the index of this config home."""
+    return os.path.join(state_home(environ), FILE_NAME)
+
+
+def open_index(path: str) -> sqlite3.Connection:
+    """Open the index at ``path`` to be written, made where it is missing. IndexDamaged or IndexUnusable."""
+    with telling():
+        try:
+            private_folder(os.path.dirname(path))
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
+        except OSError as error:
+            raise IndexUnusable(f"{path} can't be written: {error.strerror}", "Check the state folder.") from error
+        return _ready(sqlite3.connect(path, timeout=BUSY, isolation_level=None))
+
+
+def open_temporary() -> sqlite3.Connection:
+    """An index in memory, for a state folder that can't be written."""
+    return _ready(sqlite3.connect(":memory:", isolation_level=None))
+
+
+def remove_index(path: str) -> None:
+    """Remove an index and what SQLite keeps beside it; who has it open still reads the old one."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + ending)
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[None]:
+    """What SQLite says in the block, as one of our own errors."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "no such" in str(error) or "has no column" in str(error):
+            raise IndexDamaged(f"The index is not as it should be: {error}") from error
+        raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
+    except sqlite3.DatabaseError as error:
+        raise IndexDamaged(f"The index is damaged: {error}") from error
+
+
+def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA temp_store=MEMORY")
+        db.execute("PRAGMA cache_size=-32000")
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            _create(db)
+        _require_version(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _require_version(db: sqlite3.Connection) -> None:
+    (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
+    if version > VERSION:
+        raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
+    if version < VERSION:
+        raise IndexDamaged(f"The index is of version {version}")
+
+
+def _create(db: sqlite3.Connection) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:  # another one may have been faster
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -1,0 +1,190 @@
+"""What a record says, sorted by what it is worth to a search: prompts, replies, inputs of tools, outputs.
+
+Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and lineage blocks,
+which stand for what is indexed elsewhere, and our own output, which would find itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks import records
+from resume_hooks.attachments import BULK, kind_of, sent_texts
+from resume_hooks.lineage_block import CLOSING, OPENING
+from resume_hooks.records import Record, string
+from resume_hooks.trimming.placeholders import is_placeholder
+
+ENGINE = "resume-hooks"
+"""Stands for the tool of a call that asked our own engine."""
+
+TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary", "tag": "tag"}
+"""Bookkeeping that names a session, and the field that holds the words."""
+
+SILENT = frozenset(
+    {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
+    | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
+    | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "tools-used", "worktree-state"}
+)  # fmt: skip
+"""Bookkeeping in which nobody said anything."""
+
+FILE_KEYS = ("file_path", "notebook_path")
+"""Inputs of the client's tools that name the file they read or write."""
+
+_OWN_CALL = re.compile(
+    r"""(?:hooks/engine['"]?|\bresume-hooks)\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b"""
+)
+_OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
+_BLOCK = re.compile(f"{re.escape(OPENING)}.*?(?:{re.escape(CLOSING)}|\\Z)", re.DOTALL)
+_BLOCKED = "operation blocked by hook"
+
+
+class Said(NamedTuple):
+    """The texts of a record by column, who said them, the ``tool`` called or answered, the ``files`` it worked on."""
+
+    role: str
+    tool: str = ""
+    prompt: str = ""
+    reply: str = ""
+    input: str = ""
+    result: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it can be found."""
+        return not (self.prompt or self.reply or self.input or self.result or self.files)
+
+
+class Listener:
+    """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet."""
+
+    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False) -> None:
+        self.calls = dict(calls or {})
+        self._subagent = subagent
+        self._titles: set[str] = set()
+
+    def said(self, record: Record) -> Said | None:
+        """What a record says; None for nothing."""
+        kind = records.kind(record)
+        if kind in SILENT:
+            return None
+        if kind == "assistant":
+            found = self._assistant(record)
+        elif kind in {"user", "tool_result", "tool_use"}:
+            found = self._user(record)
+        elif kind in TITLES:
+            found = self._title(string(record, TITLES[kind]))
+        else:
+            found = _other(record, kind)
+        return None if found is None or found.empty else found
+
+    def _assistant(self, record: Record) -> Said:
+        reply, given, files, tools = [], [], [], []
+        for block in records.blocks(record):
+            kind = block.get("type")
+            if kind == "text":
+                reply.append(string(block, "text"))
+            elif kind == "thinking":
+                given.append(string(block, "thinking"))
+            elif kind in {"tool_use", "server_tool_use"}:
+                tools.append(self._call(block, given, files))
+        role = "call" if tools else "reply" if any(reply) else "thinking"
+        return Said(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
+
+    def _call(self, block: Record, given: list[str], files: list[str]) -> str:
+        name, inputs = string(block, "name"), block.get("input")
+        values = inputs if isinstance(inputs, dict) else {}
+        own = name == "Bash" and _OWN_CALL.search(string(values, "command")) is not None
+        self.calls[string(block, "id")] = ENGINE if own else name
+        if not own:
+            given += _strings(values)
+            files += (path for key in FILE_KEYS if (path := string(values, key)))
+        return name
+
+    def _user(self, record: Record) -> Said:
+        tool = string(records.message(record), "tool_name") or string(record, "tool_name")
+        said, results = [], []
+        for block in records.blocks(record):
+            if block.get("type") == "text":
+                said.append(string(block, "text"))
+            elif block.get("type") == "tool_result":
+                called = self.calls.pop(string(block, "tool_use_id"), "")
+                tool = tool or called
+                if called != ENGINE:
+                    results += _answer(block.get("content"))
+        if tool or results or records.kind(record) == "tool_result":
+            plain = [string(record, "content")] if not results else []
+            return Said("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
+        return self._spoken(record, _joined(said))
+
+    def _spoken(self, record: Record, text: str) -> Said:
+        """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""
+        if record.get("isCompactSummary"):
+            return Said("summary", input=text)
+        if self._subagent and not record.get("isMeta"):
+            return Said("task", input=text)
+        if records.is_prompt(record):
+            return Said("prompt", prompt=records.prompt_text(record) if text.startswith("<command-") else text)
+        return Said("note", result=text)
+
+    def _title(self, title: str) -> Said | None:
+        """A name of the session, once: clients write it again and again."""
+        if title in self._titles:
+            return None
+        self._titles.add(title)
+        return Said("title", prompt=title)
+
+
+def _other(record: Record, kind: str) -> Said | None:
+    if kind == "attachment":
+        named = kind_of(record)
+        if named not in BULK and named != "queued_command":
+            return None
+        text = _joined([text for _, text in sent_texts(record)])
+        return Said("prompt", prompt=text) if named == "queued_command" else Said("note", result=text)
+    if kind == "progress":
+        return Said("note", result=_joined(list(_nested(record))))
+    content = string(record, "content")
+    if _BLOCKED in content[:200]:
+        return None  # it never reached the model, and our own cards would find themselves
+    return Said("note", result=_joined([content]))
+
+
+def _nested(record: Record) -> Iterator[str]:
+    """What a sub-agent of old clients said, whose records stand inside the parent's."""
+    data = record.get("data")
+    inner = data.get("message") if isinstance(data, dict) else None
+    if isinstance(inner, dict):
+        for block in records.blocks(inner):
+            yield string(block, "text")
+            yield from _answer(block.get("content"))
+
+
+def _answer(content: object) -> Iterator[str]:
+    """The texts of a tool's answer, but for our own."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for part in parts:
+        text = string(part, "text") if isinstance(part, dict) else ""
+        if text and not _OWN_TEXT.match(text):
+            yield text
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Every text in a tool's input; no recursion, since a hostile file may nest without end."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            waiting += reversed(inner.values())
+        elif isinstance(inner, list):
+            waiting += reversed(inner)
+
+
+def _joined(texts: list[str]) -> str:
+    """The texts that are somebody's own words."""
+    kept = (_BLOCK.sub(" ", text) if OPENING in text else text for text in texts if text and not is_placeholder(text))
+    return "\n".join(kept)
