@@ -1,0 +1,60 @@
+"""``index``: the index of what was said, brought up to date, looked at, or made anew."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from resume_hooks.cli.output import emit, json_option, table
+from resume_hooks.cli.progress import at_work
+from resume_hooks.errors import UsageError
+from resume_hooks.index.opening import opened_index
+from resume_hooks.index.status import Status, status_of
+from resume_hooks.lineage_block import size_text
+
+
+@click.command("index")
+@click.option("--status", "looking", is_flag=True, help="Only say what it holds and what it lacks.")
+@click.option("--rebuild", is_flag=True, help="Remove it and make it anew.")
+@json_option
+def command(looking: bool, rebuild: bool, as_json: bool) -> None:
+    """Bring the index of everything that was said up to date. Search does so by itself.
+
+    It holds words and places, not texts, and can be removed at any time.
+
+    \b
+    Examples:
+      resume-hooks index
+      resume-hooks index --status
+      resume-hooks index --rebuild
+    """
+    if looking and rebuild:
+        raise UsageError("--status and --rebuild exclude each other", "Leave one of them out.")
+    if looking:
+        status, read, notes = status_of(os.environ), 0, []
+    else:
+        with (
+            at_work("Indexing", quiet=as_json) as progress,
+            opened_index(os.environ, progress=progress, rebuild=rebuild) as index,
+        ):
+            read, notes = index.outcome.size, index.notes
+        status = status_of(os.environ)
+    emit("index", _data(status, read), lambda: _text(status, read), as_json=as_json, warnings=notes)
+
+
+def _data(status: Status, read: int) -> dict[str, Any]:
+    return {**status._asdict(), "bytes_read": read}
+
+
+def _text(status: Status, read: int) -> str:
+    share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
+    rows: list[tuple[str, object]] = [
+        ("index", status.file),
+        ("state", status.state if not status.behind else f"{status.state}, {status.behind:,} files behind"),
+        ("transcripts", f"{status.transcripts:,} files, {size_text(status.transcripts_size)}"),
+        ("holds", f"{status.sessions:,} sessions, {status.records:,} records, {status.copies:,} copies"),
+        ("size", f"{size_text(status.size)}{share}"),
+    ]
+    return table([*rows, *([("read now", size_text(read))] if read else [])])

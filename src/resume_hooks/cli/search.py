@@ -1,0 +1,166 @@
+"""``search``: what was ever said, in this project or everywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from resume_hooks import clock
+from resume_hooks.cli.output import current_folder, emit, json_option, located
+from resume_hooks.cli.progress import at_work
+from resume_hooks.errors import UsageError
+from resume_hooks.lineage import Family
+from resume_hooks.paths import canonical
+from resume_hooks.receipt import resume_command
+from resume_hooks.searching.hits import Hit
+from resume_hooks.searching.scope import ALIASES, Scope, worktrees
+from resume_hooks.searching.search import Found, find
+from resume_hooks.searching.shown import text_of
+
+MAX_CHARACTERS = 8_000
+"""Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""
+
+_AGO = re.compile(r"(\d{1,4})\s*([hdwmy])")
+_UNITS = {"h": 1 / 24, "d": 1, "w": 7, "m": 30, "y": 365}
+_HERE = "."
+
+
+@click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
+@click.option("--project", metavar="DIR", help="The project of another folder.")
+@click.option("--lineage", metavar="LOCATOR", help="Only a session and its ancestors; '.' for the current one.")
+@click.option("--session", metavar="LOCATOR", help="Only one session and its sub-agents; '.' for the current one.")
+@click.option("--since", metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago.")
+@click.option("--until", metavar="WHEN", help="Said before.")
+@click.option("--branch", metavar="NAME", default="", help="Said on a git branch.")
+@click.option("--tool", metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
+@click.option(
+    "--file", metavar="PATH", default="", help="Where a file was read or written; the end of its path will do."
+)
+@click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
+@click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Hits.")
+@click.option(
+    "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True, help="At most; 0 for all."
+)
+@json_option
+def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, **asked: Any) -> None:
+    """Find what was ever said, asked, run or read: also before a compaction, on left branches and by sub-agents.
+
+    All words are looked for first, then as many as possible, inflected or as the beginning or a part of others, then
+    related ones; the answer says which. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there.
+    Times are UTC.
+
+    \b
+    Examples:
+      resume-hooks search why did we drop redis
+      resume-hooks search '"connection pool" timeout -redis' --all
+      resume-hooks search getUserName --tool Edit --since 2w
+      resume-hooks search --file src/parser.py
+      resume-hooks search retry policy --lineage . --json
+    """
+    _refuse(words, asked)
+    environ = os.environ
+    with at_work("Indexing", quiet=as_json) as progress:
+        found = find(words, _scope(asked, environ), environ, most=limit, progress=progress)
+    emit(
+        "search",
+        {**_data(found), "scope": _where(asked)},
+        lambda: text_of(found, max_chars, mark=_bold, title=_title),
+        as_json=as_json,
+        warnings=found.notes,
+    )
+
+
+def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            raise UsageError(f"No such option: {word.partition('=')[0]}", "resume-hooks search --help")
+    given = [f"--{name}" for name in ("project", "lineage", "session") if asked[name] is not None]
+    given += ["--all"] if asked["everywhere"] else []
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", "Leave one of them out.")
+
+
+def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
+    sessions = _sessions(asked, environ)
+    folders = None
+    if sessions is None and not asked["everywhere"]:
+        folders = worktrees(os.path.join(current_folder(), os.path.expanduser(asked["project"] or ".")))
+    return Scope(
+        sessions=sessions,
+        folders=folders,
+        since=_seconds(asked["since"]),
+        until=_seconds(asked["until"]),
+        branch=asked["branch"],
+        tool=asked["tool"],
+        file=asked["file"],
+        role=asked["role"] or "",
+        helpers=asked["helpers"],
+    )
+
+
+def _sessions(asked: Mapping[str, Any], environ: Mapping[str, str]) -> frozenset[str] | None:
+    if asked["session"] is not None:
+        return frozenset({located(None if asked["session"] == _HERE else asked["session"]).session_id})
+    if asked["lineage"] is not None:
+        session = located(None if asked["lineage"] == _HERE else asked["lineage"])
+        return frozenset(row.session_id for row in Family(environ).lineage(session.path))
+    return None
+
+
+def _where(asked: Mapping[str, Any]) -> str:
+    """What was searched, in a word for programs."""
+    if asked["everywhere"]:
+        return "all"
+    named = next((name for name in ("session", "lineage") if asked[name] is not None), None)
+    return named or canonical(os.path.join(current_folder(), asked["project"] or "."))
+
+
+def _seconds(when: str | None) -> int | None:
+    """An instant as seconds since the epoch. UsageError for what is none."""
+    if when is None:
+        return None
+    ago = _AGO.fullmatch(when.strip().lower())
+    moment = clock.parse(when.strip())
+    if ago is not None:
+        moment = datetime.now(UTC) - timedelta(days=int(ago[1]) * _UNITS[ago[2]])
+    if moment is None:
+        raise UsageError(f"'{when}' is no date", "Such as 2026-01-31, 2026-01-31T09:30, 12h, 3d, 2w, 6m or 1y.")
+    return int(moment.timestamp())
+
+
+def _data(found: Found) -> dict[str, Any]:
+    return {
+        "query": found.query.text,
+        "how": found.how,
+        "total": found.total,
+        "hits": [_row(hit) for hit in found.hits],
+        "helpers_left_out": found.helpers,
+    }
+
+
+def _row(hit: Hit) -> dict[str, Any]:
+    row = asdict(hit)
+    del row["marks"]
+    row["commands"] = {
+        "read": f"resume-hooks read {hit.reference}",
+        "resume": resume_command(hit.folder, hit.session_id),
+        "handoff": f"resume-hooks handoff {hit.session_id}",
+    }
+    return row
+
+
+def _bold(text: str) -> str:
+    return click.style(text, fg="yellow", bold=True)
+
+
+def _title(text: str) -> str:
+    return click.style(text, bold=True)

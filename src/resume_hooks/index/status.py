@@ -1,0 +1,58 @@
+"""What the index holds and what it lacks, told without changing it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from resume_hooks.index.database import VERSION, index_file
+from resume_hooks.index.files import all_files
+from resume_hooks.index.updating import changes
+
+
+class Status(NamedTuple):
+    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes."""
+
+    file: str
+    state: str
+    size: int
+    transcripts: int
+    transcripts_size: int
+    sessions: int
+    records: int
+    copies: int
+    behind: int
+
+
+def status_of(environ: Mapping[str, str]) -> Status:
+    """The state of the index of this config home."""
+    path, found = index_file(environ), all_files(environ)
+    there = (len(found), sum(file.size for file in found))
+    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found))
+    if not os.path.isfile(path):
+        return nothing
+    try:
+        db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+        try:
+            (version,) = db.execute("SELECT version FROM about").fetchone()
+            if version != VERSION:
+                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(path))
+            counts = [
+                db.execute(f"SELECT {what}").fetchone()[0]
+                for what in ("count(DISTINCT session) FROM files", "count(*) FROM records", "count(*) FROM copies")
+            ]
+            work, gone = changes(db, found)
+        finally:
+            db.close()
+    except (sqlite3.DatabaseError, TypeError):
+        return nothing._replace(state="damaged", size=_size(path))
+    sessions, records, copies = counts
+    return Status(path, "ready", _size(path), *there, sessions, records, copies, len(work) + len(gone))
+
+
+def _size(path: str) -> int:
+    """Bytes of the index and of what SQLite keeps beside it."""
+    return sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.isfile(path + end))

@@ -1,0 +1,183 @@
+"""Which turns answer best: each record by how well its words fit, each turn by its records and by what they cover.
+
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from resume_hooks.searching.scope import Scope, condition
+from resume_hooks.searching.terms import Lookup
+
+WEIGHTS = (8.0, 4.0, 2.0, 1.0)
+"""What a word is worth in a prompt or title, a reply, an input of a tool, an output."""
+
+CANDIDATES = 300
+"""Records that are looked at closely."""
+
+AFFORDED = 40_000
+"""Records that the rarest words may be in before the commoner ones are left to the coverage."""
+
+LISTED = 20_000
+"""Records of a term up to which all are fetched at once; beyond, each candidate is asked about."""
+
+FURTHER = (1.0, 0.4, 0.2)
+"""What the best, the second and the third record of a turn count."""
+
+SURE, PERHAPS = 1.0, 0.9
+"""What a term counts that was found as it was typed, and one that only a related word stands for."""
+
+GOOD = 1.0
+"""How well a turn fits, by what was typed, from which on related words are not asked for."""
+
+FAIR = 0.5
+"""How well a turn must fit to be a hit; less is noise."""
+
+NOISE = 0.35
+"""The part of the best turn's fit below which a turn is not worth reading."""
+
+RECENT = 0.15
+"""What being said just now adds to a turn's score, at most."""
+
+HALF_LIFE = 30 * 86_400
+"""Seconds after which half of that is left."""
+
+
+_RECORD = "SELECT r.id, r.file, r.turn, r.role, r.time"
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A record that has some of the words; ``terms`` are their places in the query, each with how surely it has it."""
+
+    record: int
+    file: int
+    turn: int
+    role: int
+    time: int
+    score: float
+    terms: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TurnHit:
+    """A turn with its fitting records, the best first."""
+
+    records: list[Candidate]
+    terms: dict[int, float]
+    score: float
+    fit: float = 0.0
+
+    @property
+    def best(self) -> Candidate:
+        """The record to be shown."""
+        return self.records[0]
+
+
+class Ranking:
+    """Ranks the turns in scope for looked-up terms; ``now`` in seconds since the epoch."""
+
+    def __init__(self, db: sqlite3.Connection, scope: Scope, excluded: Sequence[Lookup], now: float) -> None:
+        self._db = db
+        self._where, self._values = condition(db, scope)
+        self._not = "".join(f" NOT {found.expression}" for found in excluded if found.expression)
+        self._now = now
+
+    def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
+        """The turns that hold enough of the terms, the best first."""
+        known = [found for found in lookups if found.expression]
+        if not known:
+            return []
+        candidates = self._fetch(" OR ".join(found.expression for found in _afforded(known)))
+        if len(known) > 1:
+            candidates |= self._fetch(" AND ".join(found.expression for found in known))
+        self._cover(candidates, dict(enumerate(lookups)), SURE)
+        return self._ranked(candidates, lookups)
+
+    def loose(self, lookups: Sequence[Lookup], related: Mapping[int, Lookup]) -> list[TurnHit]:
+        """The same with ``related`` words, by their places among the ``lookups``, for what may have been meant."""
+        known = [found for found in lookups if found.expression]
+        candidates = self._fetch(" OR ".join(found.expression for found in _afforded(known))) if known else {}
+        for record, other in self._fetch(
+            " OR ".join(found.expression for found in _afforded([*related.values()]))
+        ).items():
+            own = candidates.setdefault(record, replace(other, score=0.0))
+            own.score += PERHAPS * other.score
+        self._cover(candidates, related, PERHAPS)
+        self._cover(candidates, dict(enumerate(lookups)), SURE)
+        return self._ranked(candidates, lookups)
+
+    def latest(self, most: int) -> list[TurnHit]:
+        """The newest records in scope, where no words were given."""
+        query = f"{_RECORD}, 0 FROM records r WHERE {self._where} ORDER BY r.time DESC, r.id DESC LIMIT ?"
+        return [TurnHit([_candidate(row)], {}, 0.0) for row in self._db.execute(query, (*self._values, most))]
+
+    def _fetch(self, expression: str) -> dict[int, Candidate]:
+        weights = ", ".join(map(str, WEIGHTS))
+        query = (
+            f"{_RECORD}, bm25(words, {weights}) AS fit FROM words JOIN records r ON r.id=words.rowid"
+            f" WHERE words MATCH ? AND {self._where} ORDER BY fit LIMIT {CANDIDATES}"
+        )
+        rows = self._db.execute(query, (f"({expression}){self._not}", *self._values))
+        return {row[0]: _candidate(row) for row in rows}
+
+    def _cover(self, candidates: dict[int, Candidate], lookups: Mapping[int, Lookup], share: float) -> None:
+        """Note which terms each candidate has, and what part of one each is."""
+        ids = list(candidates)
+        marks = ",".join("?" * len(ids))
+        query: str
+        values: list[str | int]
+        for number, found in lookups.items():
+            if not found.expression:
+                continue
+            query, values = "SELECT rowid FROM words WHERE words MATCH ?", [found.expression, *ids]
+            if found.rows > LISTED:
+                query = f"{query} AND rowid IN ({marks})"
+            else:
+                del values[1:]
+            for (record,) in self._db.execute(query, values):
+                if record in candidates:
+                    candidates[record].terms[number] = share
+
+    def _ranked(self, candidates: dict[int, Candidate], lookups: Sequence[Lookup]) -> list[TurnHit]:
+        groups: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
+        for candidate in candidates.values():
+            groups[candidate.file, candidate.turn].append(candidate)
+        weights = [found.weight for found in lookups]
+        hits = [_turn(group, weights, self._now) for group in groups.values()]
+        for hit in hits:
+            hit.fit = hit.score / (sum(weights) or 1)
+        return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _candidate(row: tuple[int, int, int, int, int, float]) -> Candidate:
+    return Candidate(*row[:5], score=-row[5])
+
+
+def _turn(group: list[Candidate], weights: Sequence[float], now: float) -> TurnHit:
+    records = sorted(group, key=lambda record: -record.score * _covered(record.terms, weights))
+    terms: dict[int, float] = {}
+    for record in records:
+        terms |= {number: max(share, terms.get(number, 0.0)) for number, share in record.terms.items()}
+    fit = sum(share * record.score for share, record in zip(FURTHER, records, strict=False))
+    recency = 1 + RECENT * 0.5 ** (max(0.0, now - records[0].time) / HALF_LIFE)
+    return TurnHit(records, terms, fit * (0.2 + _covered(terms, weights) ** 2) * recency)
+
+
+def _covered(terms: Mapping[int, float], weights: Sequence[float]) -> float:
+    return sum(weights[number] * share for number, share in terms.items()) / (sum(weights) or 1)
+
+
+def _afforded(known: Sequence[Lookup]) -> list[Lookup]:
+    """The rarest terms, as many as can be ranked quickly; at least two."""
+    rarest = sorted(known, key=lambda found: found.rows)
+    kept: list[Lookup] = []
+    for found in rarest:
+        if len(kept) >= 2 and sum(other.rows for other in kept) + found.rows > AFFORDED:
+            break
+        kept.append(found)
+    return kept
