@@ -19,12 +19,13 @@ LAYERS: dict[str, set[str]] = {
     "bytes": {"backups", "lines", "rewrite", "splice"},
     "model": {
         "attachments", "chain", "fields", "glance", "graph", "leaf", "linear", "liveness", "node_reader", "nodes",
-        "parallel", "records", "reference", "sessions", "store", "survey", "tails", "tokens", "transcript",
+        "parallel", "records", "reference", "sessions", "store", "subagents", "survey", "tails", "tokens", "transcript", "turns",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "lineage", "lineage_block",
-        "links", "metadata", "opening", "originals", "quick_rollover", "receipt", "rendering", "standing",
-        "succession", "titles", "trimming", "trimming.*", "untrim",
+        "api", "birth", "books", "carried", "checks", "companions", "fsck", "fsck.*", "index", "index.*", "lineage", "lineage_block",
+        "fitting", "links", "metadata", "opening", "originals", "outline", "outline_text", "pages", "passages",
+        "quick_rollover", "reading", "receipt", "rendering", "standing", "tally",
+        "searching", "searching.*", "succession", "titles", "trimming", "trimming.*", "untrim",
     },
     "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
     "events": {"events", "events.*"},

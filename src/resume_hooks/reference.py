@@ -5,20 +5,26 @@ What was typed is data: a session's part is a locator like any other, a record's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks import records
+from resume_hooks import records, store
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.glance import one_line
 from resume_hooks.lines import Line, read_lines
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import find_session, is_session_id
 from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, string
+from resume_hooks.store import SessionFile
+from resume_hooks.subagents import subagents_of
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
+SHORT = 8
+"""Characters of an id that people see, where no other session's id begins alike."""
+
 MAX_DIGITS = 9
 """Digits of a line number; no file has more lines."""
 
@@ -43,6 +49,37 @@ def parse(text: str, session: str | None = None) -> Reference:
     if not named.strip():
         raise UsageError(f"'{_shown(wanted)}' names no session before its colon", EXAMPLE)
     return Reference(named.strip(), _record(record.strip()))
+
+
+class Names(NamedTuple):
+    """How commands and references name one transcript: in ``full`` for programs, as ``short`` as it can be for people.
+
+    A file that no id leads to (it lies in no project folder) goes by its path in both.
+    """
+
+    full: str
+    short: str
+
+    def reference(self, number: int) -> str:
+        """The short words for a record, ready for a shell."""
+        return shlex.quote(f"{self.short}:{number}")
+
+    @property
+    def word(self) -> str:
+        """The short name, ready for a shell."""
+        return shlex.quote(self.short)
+
+
+def names_of(session: SessionFile, environ: Mapping[str, str]) -> Names:
+    """The names of a transcript that ``subagents.locate`` finds again."""
+    session_id, slash, agent = session.session_id.partition("/")
+    known = find_session(session_id, environ)
+    files = [one.path for one in subagents_of(known)] if slash and known else [known]
+    if session.path not in files:
+        return Names(session.path, session.path)
+    alike = {other.session_id for other in store.all_sessions(environ, session_id[:SHORT])}
+    short = session_id[:SHORT] if len(alike) == 1 else session_id
+    return Names(session.session_id, f"{short}{slash}{agent}")
 
 
 class Entry(NamedTuple):
@@ -86,6 +123,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file as it was read."""
+        return self._ends[-1]
+
     def at(self, number: int) -> Entry | None:
         """The line of that number, counted from 0."""
         if not 0 <= number < len(self):
@@ -118,6 +160,13 @@ class Entries:
         with _opened(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
             return {uuid: number for number, record in rows if record for uuid in _uuids(record)}
+
+
+def shortened(reference: str) -> str:
+    """A reference with the first characters of its session's id."""
+    session, _, record = reference.rpartition(":")
+    session_id, slash, agent = session.partition("/")
+    return f"{session_id[:SHORT]}{slash}{agent}:{record}"
 
 
 def named_by(reference: Reference, entries: Entries) -> Entry:

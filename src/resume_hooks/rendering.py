@@ -39,12 +39,19 @@ def render(record: Record, entries: Entries) -> Rendering:
     """A record of the file ``entries``, where the calls that it answers are looked up."""
     answered = [string(block, "tool_use_id") for block in records.blocks(record) if block.get("type") == "tool_result"]
     asking = (entry.record() for entry in entries.calling(answered))
-    calls = {call: found for asked in (record, *asking) if asked for call, found in _calls(asked).items()}
-    named = [calls[call] for call in answered if call in calls] or list(_calls(record).values())
+    calls = {call: found for asked in (record, *asking) if asked for call, found in calls_in(asked).items()}
+    return rendered(record, calls)
+
+
+def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
+    """A record as text, where the ``calls`` that it may answer are known."""
+    answered = [string(block, "tool_use_id") for block in records.blocks(record) if block.get("type") == "tool_result"]
+    named = [calls[call] for call in answered if call in calls] or list(calls_in(record).values())
+    tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
     return Rendering(
         kind=records.kind(record),
         role=string(records.message(record), "role"),
-        tool=", ".join(dict.fromkeys(plain_line(call.tool) for call in named)),
+        tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
         target=plain_line(named[0].target) if len(named) == 1 else "",
         text=text_of(record, calls),
     )
@@ -55,12 +62,14 @@ def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
     kind = records.kind(record)
     if kind == "attachment":
         return _attachment(record)
-    if records.message(record):
+    if message := records.message(record):
         blocks = records.blocks(record)
+        if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
+            return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
         several = sum(block.get("type") == "tool_result" for block in blocks) > 1
         return "\n\n".join(_block(block, (calls or {}) if several else None) for block in blocks)
     said = string(record, "content") or string(record, "summary")
-    return said or _fields({key: value for key, value in record.items() if key not in _ENVELOPE})
+    return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
 
 
 def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
@@ -78,8 +87,8 @@ def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
         return _result(block, calls)
     given = block.get("input")
     if kind == "tool_use" and isinstance(given, dict):
-        return f"[call of {string(block, 'name')}]\n{_fields(given)}".rstrip("\n")
-    rest = _fields({key: value for key, value in block.items() if key not in {"type", "id"}})
+        return f"[call of {string(block, 'name')}]\n{fields_text(given)}".rstrip("\n")
+    rest = fields_text({key: value for key, value in block.items() if key not in {"type", "id"}})
     return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
 
 
@@ -116,10 +125,10 @@ def _attachment(record: Record) -> str:
         if any(sent):
             return "\n\n".join(text for text in sent if text)
     attachment = record.get("attachment")
-    return _fields(attachment) if isinstance(attachment, dict) else ""
+    return fields_text(attachment) if isinstance(attachment, dict) else ""
 
 
-def _fields(value: Mapping[str, object]) -> str:
+def fields_text(value: Mapping[str, object]) -> str:
     """Fields as ``key: value`` lines, inner ones as ``key.inner: value``; a text of several lines begins below."""
     return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves(value))
 
@@ -139,10 +148,16 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)
 
 
-def _calls(record: Record) -> dict[str, Call]:
-    """The tool calls that a record makes, by their ids."""
+def calls_in(record: Record) -> dict[str, Call]:
+    """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
     pieces = Pieces()
-    if records.kind(record) == "assistant" and string(record, "uuid"):
+    if records.kind(record) == "assistant":
         line = Line(0, 0, b"")
-        pieces(line, record, node_of(record, line))
+        bare: Record = {"type": "assistant", "uuid": "-", "message": record.get("message")}
+        pieces(line, bare, node_of(bare, line))
     return pieces.calls
+
+
+def block_text(block: Record) -> str:
+    """One block of a message as text."""
+    return _block(block)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import records, store
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
-from resume_hooks.glance import one_line
+from resume_hooks.glance import TITLE_LENGTH, Glance, one_line
 from resume_hooks.lines import Line
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.plain import plain_line
@@ -139,6 +139,16 @@ def kind_of(path: str) -> str:
     """Which agent a file is of, by the note that the client keeps beside it; ``""`` where there is none."""
     note = read_object(os.path.splitext(path)[0] + ".meta.json")
     return records.string(note, "agentType")
+
+
+def title_of(path: str) -> str:
+    """The title of a transcript; of a sub-agent's the words that it was started with."""
+    glance = Glance(path)
+    if name_of(path) is None:
+        return glance.title
+    asked = ({**record, "isSidechain": False} for record in glance.first_records)
+    words = next((records.prompt_text(record) for record in asked if records.is_prompt(record)), "")
+    return one_line(words, TITLE_LENGTH) or glance.title
 
 
 def _beside(folder: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
 class Strict(BaseModel):
@@ -206,6 +206,134 @@ class RecordText(Strict):
     text: str
 
 
+class PassageRow(Strict):
+    """One record as a model reads it: calls in a line each, what the client added only told of."""
+
+    reference: str = Field(description="session and record; what `read` takes")
+    record: int = Field(description="0-based line")
+    turn: int | None = Field(description="counted by prompts in the order of the file; null in pages")
+    uuid: str
+    kind: str
+    role: str
+    speaker: str = Field(description="whose words these are, of what tool the result is")
+    timestamp: str
+    tool: str = Field(description="the tool that is called or answers; empty for none")
+    target: str = Field(description="what the call is about: a file, a command...")
+    failed: bool = Field(description="a failed result of a tool, or an error of the API")
+    calls: list[str] = Field(description="references of the calls that a failed record answers, with --errors")
+    characters: int = Field(description="of the record's whole text")
+    text: str = Field(description="shortened where --max-chars asks for it")
+
+
+class Passages(Strict):
+    """Records of a transcript, in its order: those of turns, those around one, or those that tell of a failure."""
+
+    session_id: str
+    session_file: str
+    title: str
+    turn_count: int | None = Field(description="null where records around one were asked for")
+    records: list[PassageRow]
+
+
+class CommandRow(Strict):
+    """A command of a shell."""
+
+    reference: str = Field(description="of the call")
+    result: str | None = Field(description="reference of the answer")
+    turn: int
+    timestamp: str
+    command: str
+    state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"]
+    exit_code: int | None = Field(description="where the client wrote it down, which it does of failures")
+
+
+class ShellCommands(Strict):
+    """The commands that were run."""
+
+    session_id: str
+    session_file: str
+    title: str
+    turn_count: int
+    commands: list[CommandRow]
+
+
+class Event(PassageRow):
+    """A record on a page; ``id`` is what --before takes."""
+
+    id: str
+
+
+class Page(Strict):
+    """A page of a transcript."""
+
+    events: list[Event] = Field(description="oldest to newest")
+    firstId: str | None = Field(description="the oldest of the page; null if it is empty")  # noqa: N815 - the contract's
+    hasMore: bool = Field(description="there is something before it")  # noqa: N815
+    size: int = Field(description="bytes of the file")
+
+
+class Read(RootModel[RecordText | Passages | ShellCommands | Page]):
+    """A record; with --before or --after, --turns or --errors several; with --commands or --page what these name."""
+
+
+class OutlineTurn(Strict):
+    """A turn: a prompt and all up to the next. Number 0 is what stands before the first prompt."""
+
+    number: int = Field(description="by prompts, in the order of the file; it stays when the session grows")
+    reference: str = Field(description="of the prompt")
+    time: str
+    first_words: str
+    tools: dict[str, int] = Field(description="calls by tool")
+    failed: int = Field(description="results that are errors")
+    files: list[str] = Field(description="that tools read or wrote, the written ones first")
+    edited: list[str] = Field(description="those that were written")
+    tokens: int = Field(description="the context after the turn as the API counted it; 0 where it did not")
+    growth: int | None = Field(description="what the turn added to it; null where that is not known")
+    place: Literal["live", "compacted", "branch"] = Field(
+        description="live: sent on resume, or some of it; compacted: before a compaction; branch: on one that was left"
+    )
+
+
+class OutlineCompaction(Strict):
+    """A compaction, within or after a turn."""
+
+    turn: int
+    reference: str
+    time: str
+    trigger: str
+    tokens_before: int
+    summary: str | None = Field(description="reference of the summary")
+
+
+class OutlineSubagent(Strict):
+    """A sub-agent that the session started."""
+
+    locator: str = Field(description="what outline and read take")
+    name: str
+    kind: str
+    task: str
+    turn: int | None = Field(description="the turn that started it; null where nothing tells")
+    records: int
+    size: int = Field(description="bytes")
+
+
+class SessionOutline(Strict):
+    """The turns of a session, or of a sub-agent."""
+
+    session_id: str
+    session_file: str
+    title: str
+    created: str
+    ended: str
+    size: int = Field(description="bytes")
+    lines: int
+    bad_lines: list[int] = Field(description="0-based numbers of lines that hold no JSON object")
+    turn_count: int = Field(description="of the whole session; number 0 aside")
+    turns: list[OutlineTurn]
+    compactions: list[OutlineCompaction]
+    subagents: list[OutlineSubagent]
+
+
 class Finding(Strict):
     """One finding of doctor."""
 
@@ -286,7 +414,63 @@ class Installation(Strict):
     stays: list[str] = Field(description="folders of ours that are still there")
 
 
-DATA: dict[str, type[Strict]] = {
+class SearchCommands(Strict):
+    """What to run to go on from a hit."""
+
+    read: str
+    resume: str
+    handoff: str
+
+
+class SearchHit(Strict):
+    """A turn that answers a search, by its best record."""
+
+    reference: str = Field(description="<session id>[/agent-<id>]:<0-based line>; read takes it")
+    session_id: str
+    session_file: str
+    file: str = Field(description="the transcript that holds the record: the session's, or a sub-agent's")
+    folder: str
+    title: str
+    turn: int = Field(description="by prompts in the file's order, from 1; 0 before the first")
+    role: str
+    tool: str
+    time: str
+    snippet: str
+    words: list[str] = Field(description="of the query, found in the turn")
+    missing: list[str]
+    sessions: list[str] = Field(description="all that hold the record, the one it was first said in first")
+    same: int = Field(description="further turns that say the very same")
+    score: float
+    commands: SearchCommands
+
+
+class Search(Strict):
+    """The best hits, the best first."""
+
+    query: str
+    scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
+    how: str
+    total: int = Field(description="turns that fit; hits are the best of them")
+    hits: list[SearchHit]
+    helpers_left_out: int
+
+
+class Index(Strict):
+    """The state of the index."""
+
+    file: str
+    state: Literal["ready", "missing", "damaged", "newer"]
+    size: int
+    transcripts: int
+    transcripts_size: int
+    sessions: int
+    records: int
+    copies: int
+    behind: int = Field(description="files to be read or dropped")
+    bytes_read: int = Field(description="by this command")
+
+
+DATA: dict[str, type[BaseModel]] = {
     "lineage": Lineage,
     "find-original": LineageRow,
     "find-derived": Derived,
@@ -296,8 +480,11 @@ DATA: dict[str, type[Strict]] = {
     "handoff": Receipt,
     "trim": TrimReceipt,
     "untrim": UntrimReceipt,
-    "read": RecordText,
+    "outline": SessionOutline,
+    "read": Read,
     "fsck": Fsck,
+    "search": Search,
+    "index": Index,
     "doctor": Doctor,
     "config": Config,
     "install": Installation,
@@ -307,4 +494,5 @@ DATA: dict[str, type[Strict]] = {
 
 def checked(verb: str, data: dict[str, Any]) -> dict[str, Any]:
     """``data`` as its verb's model has it."""
-    return DATA[verb].model_validate(data).model_dump(mode="json")
+    found: dict[str, Any] = DATA[verb].model_validate(data).model_dump(mode="json")
+    return found

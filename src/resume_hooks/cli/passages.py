@@ -1,0 +1,161 @@
+"""Several records of a transcript as an answer: text for models within a budget, rows for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from resume_hooks.clock import minute
+from resume_hooks.fitting import Gap, Piece, fit, fit_ends, shares
+from resume_hooks.glance import one_line
+from resume_hooks.outline_text import marker
+from resume_hooks.passages import Passage, whole_command
+from resume_hooks.plain import plain_line
+from resume_hooks.reading import Command, Reading
+from resume_hooks.reference import Names
+from resume_hooks.store import SessionFile
+from resume_hooks.subagents import title_of
+
+COMMAND_WIDTHS = (400, 200, 100, 60)
+"""Characters of a command; the first width at which all of them fit is taken."""
+
+
+def passages_text(about: str, passages: Sequence[Passage], names: Names, limit: int, gap: Gap) -> str:
+    """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
+    runs = _runs(passages)
+    pieces = [
+        _added(run, names)
+        if run[0].added
+        else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
+        for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False)
+    ]
+
+    def gap_of_runs(first: int, last: int) -> str:
+        start = sum(len(run) for run in runs[:first])
+        return gap(start, start + sum(len(run) for run in runs[first : last + 1]) - 1)
+
+    return fit(marker("read", about), pieces, limit, gap_of_runs)
+
+
+def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
+    """Passages one by one, but what the client added in a row together."""
+    runs: list[list[Passage]] = []
+    for one in passages:
+        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return runs
+
+
+def _added(run: Sequence[Passage], names: Names) -> Piece:
+    """What the client added in a row, told of in a line."""
+    reference = names.reference(run[0].entry.number)
+    kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
+    size = sum(one.characters for one in run)
+    last = f" to {run[-1].entry.number}" if len(run) > 1 else ""
+    words = one_line(plain_line(f"added by the client: {kinds}"), 160)
+    command = whole_command(reference, run[0].characters)
+    return Piece(f"{reference}{last} · {words} · {size:,} characters: {command}", "", command, voice=False)
+
+
+def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
+    """What a gap says: whole turns are got by their numbers, records by the first of them."""
+
+    def gap(first: int, last: int) -> str:
+        count = last - first + 1
+        starts = first == 0 or passages[first - 1].turn != passages[first].turn
+        ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
+        if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
+            span = f"{passages[first].turn}-{passages[last].turn}"
+            return f"… {count:,} records left out, turns {span}: read {names.word} --turns {span}"
+        reference = names.reference(passages[first].entry.number)
+        counted = sum(not one.added for one in passages[first + 1 : last + 1])
+        after = f" --after {counted}" if counted else ""
+        return f"… {count:,} record{'s' * (count > 1)} left out: read {reference}{after}"
+
+    return gap
+
+
+def errors_gap(passages: Sequence[Passage], names: Names) -> Gap:
+    """What a gap among errors says."""
+
+    def gap(first: int, last: int) -> str:
+        span = f"{passages[first].turn}-{passages[last].turn}"
+        return f"… {last - first + 1:,} errors left out: read {names.word} --errors --turns {span}"
+
+    return gap
+
+
+def passage_rows(passages: Sequence[Passage], names: Names, limit: int) -> list[dict[str, Any]]:
+    """Passages in their documented form; their texts are ``limit`` characters in all at most, 0 for no limit."""
+    sizes = [len(one.text) for one in passages]
+    rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
+    return [
+        {
+            "reference": f"{names.full}:{one.entry.number}",
+            "record": one.entry.number,
+            "turn": one.turn if one.turn >= 0 else None,
+            "uuid": one.uuid,
+            "kind": one.shown.kind,
+            "role": one.shown.role,
+            "speaker": one.speaker,
+            "timestamp": one.timestamp,
+            "tool": one.shown.tool,
+            "target": one.shown.target,
+            "failed": one.failed,
+            "calls": [],
+            "characters": one.characters,
+            "text": one.text[:room],
+        }
+        for one, room in zip(passages, rooms, strict=True)
+    ]
+
+
+def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: int | None) -> dict[str, Any]:
+    """The documented form of several records."""
+    return {**_session(session), "turn_count": turn_count, "records": rows}
+
+
+def commands_data(reading: Reading, commands: Sequence[Command], names: Names) -> dict[str, Any]:
+    """The documented form of the commands of a session."""
+    rows = [
+        {
+            "reference": f"{names.full}:{one.number}",
+            "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
+            "turn": one.turn,
+            "timestamp": one.timestamp,
+            "command": one.command,
+            "state": one.state,
+            "exit_code": one.code,
+        }
+        for one in commands
+    ]
+    return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}
+
+
+def commands_text(about: str, commands: Sequence[Command], names: Names, limit: int) -> str:
+    """A line a command; too many are shortened first, and then the ones in the middle are left out."""
+    lines: list[str] = []
+    for width in COMMAND_WIDTHS:
+        lines = [_command(one, names, width) for one in commands]
+        if sum(len(line) + 1 for line in lines) < limit - 300:
+            break
+
+    def gap(first: int, last: int) -> str:
+        span = f"{commands[first].turn}-{commands[last].turn}"
+        return f"… {last - first + 1:,} commands left out: read {names.word} --commands --turns {span} --max-chars 0"
+
+    return fit_ends(marker("read", about), lines, limit, gap)
+
+
+def _command(one: Command, names: Names, width: int) -> str:
+    state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
+    words = one_line(plain_line(one.command), width)
+    # The answer tells what a command said; its call is a line or so above it.
+    reference = names.reference(one.answer if one.answer >= 0 else one.number)
+    return " · ".join([reference, f"turn {one.turn}", minute(one.timestamp)[5:], state, words])
+
+
+def _session(session: SessionFile) -> dict[str, Any]:
+    return {"session_id": session.session_id, "session_file": session.path, "title": title_of(session.path)}
