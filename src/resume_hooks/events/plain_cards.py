@@ -12,6 +12,8 @@ HELP = """resume-hooks: type these at the very start of a prompt; they cost no t
       show what a copy without the bulk would save; then: trim yes
   /resume-hooks:resume                or  >resume, >continue
       copy this session's id; how full it is, and what to do
+  /resume-hooks:search words          or  >search words
+      what was said in this project's sessions; --all first: everywhere
   /resume-hooks:session               or  >session, >session-id
       copy this session's id
   /resume-hooks:lineage               or  >lineage

@@ -69,6 +69,8 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         return session_card(session_id, copy(session_id, way=way))
     if trigger.verb == "trim":
         from resume_hooks.events.trim import answer as from_transcript  # noqa: PLC0415
+    elif trigger.verb == "search":
+        from resume_hooks.events.search import answer as from_transcript  # noqa: PLC0415
     else:
         from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
 

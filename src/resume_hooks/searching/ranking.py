@@ -22,7 +22,7 @@ CANDIDATES = 300
 AFFORDED = 40_000
 """Records that the rarest words may be in before the commoner ones are left to the coverage."""
 
-LISTED = 20_000
+LISTED = 4_000
 """Records of a term up to which all are fetched at once; beyond, each candidate is asked about."""
 
 FURTHER = (1.0, 0.4, 0.2)
@@ -86,29 +86,28 @@ class Ranking:
         self._where, self._values = condition(db, scope)
         self._not = "".join(f" NOT {found.expression}" for found in excluded if found.expression)
         self._now = now
+        self._strict: dict[int, Candidate] = {}
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """The turns that hold enough of the terms, the best first."""
         known = [found for found in lookups if found.expression]
         if not known:
             return []
-        candidates = self._fetch(" OR ".join(found.expression for found in _afforded(known)))
+        self._strict = self._fetch(" OR ".join(found.expression for found in _afforded(known)))
         if len(known) > 1:
-            candidates |= self._fetch(" AND ".join(found.expression for found in known))
-        self._cover(candidates, dict(enumerate(lookups)), SURE)
-        return self._ranked(candidates, lookups)
+            self._strict |= self._fetch(" AND ".join(found.expression for found in known))
+        self._cover(self._strict, dict(enumerate(lookups)), SURE)
+        return self._ranked(self._strict, lookups)
 
     def loose(self, lookups: Sequence[Lookup], related: Mapping[int, Lookup]) -> list[TurnHit]:
-        """The same with ``related`` words, by their places among the ``lookups``, for what may have been meant."""
-        known = [found for found in lookups if found.expression]
-        candidates = self._fetch(" OR ".join(found.expression for found in _afforded(known))) if known else {}
-        for record, other in self._fetch(
-            " OR ".join(found.expression for found in _afforded([*related.values()]))
-        ).items():
-            own = candidates.setdefault(record, replace(other, score=0.0))
-            own.score += PERHAPS * other.score
+        """The turns again, with ``related`` words, by their places among the ``lookups``, for what may be meant."""
+        also = self._fetch(" OR ".join(found.expression for found in _afforded([*related.values()])))
+        fresh = {record: replace(other, score=0.0) for record, other in also.items() if record not in self._strict}
+        self._cover(fresh, dict(enumerate(lookups)), SURE)
+        candidates = self._strict | fresh
+        for record, other in also.items():
+            candidates[record].score += PERHAPS * other.score
         self._cover(candidates, related, PERHAPS)
-        self._cover(candidates, dict(enumerate(lookups)), SURE)
         return self._ranked(candidates, lookups)
 
     def latest(self, most: int) -> list[TurnHit]:
@@ -141,7 +140,7 @@ class Ranking:
                 del values[1:]
             for (record,) in self._db.execute(query, values):
                 if record in candidates:
-                    candidates[record].terms[number] = share
+                    candidates[record].terms.setdefault(number, share)
 
     def _ranked(self, candidates: dict[int, Candidate], lookups: Sequence[Lookup]) -> list[TurnHit]:
         groups: dict[tuple[int, int], list[Candidate]] = defaultdict(list)

@@ -27,11 +27,13 @@ LONGEST_FILE = 4_096
 class Scope:
     """What a search is limited to; None and empty: to nothing.
 
-    ``sessions`` are ids; ``folders`` working directories; ``since`` and ``until`` seconds since the epoch.
+    ``sessions`` are ids; ``folders`` working directories, to which ``projects`` adds names of project folders; ``since``
+    and ``until`` are seconds since the epoch.
     """
 
     sessions: frozenset[str] | None = None
     folders: tuple[str, ...] | None = None
+    projects: frozenset[str] = frozenset()
     since: int | None = None
     until: int | None = None
     branch: str = ""
@@ -73,8 +75,9 @@ def enter(db: sqlite3.Connection, scope: Scope) -> int:
     ):
         if scope.sessions is not None and session not in scope.sessions:
             continue
-        if scope.folders is not None and not (folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders)):
-            continue
+        if scope.folders is not None and folder not in scope.projects:
+            if folder[:MAX_KEY] not in keys or not _is_of(cwd, folder, scope.folders):
+                continue
         if scope.sessions is None and not scope.helpers and entrypoint.startswith("sdk") and turns <= 1:
             left_out += 1
             continue
@@ -111,7 +114,8 @@ def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None
     """The names of the project folders that a scope may lead to; None for all."""
     if scope.folders is None:
         return None
-    return [os.path.basename(path) for folder in scope.folders for path in paths.project_folders(folder, environ)]
+    keyed = (os.path.basename(path) for folder in scope.folders for path in paths.project_folders(folder, environ))
+    return [*keyed, *scope.projects]
 
 
 def _is_of(cwd: str, folder: str, wanted: Sequence[str]) -> bool:
