@@ -27,8 +27,8 @@ LONGEST_FILE = 4_096
 class Scope:
     """What a search is limited to; None and empty: to nothing.
 
-    ``sessions`` are ids; ``folders`` working directories, to which ``projects`` adds names of project folders; ``since``
-    and ``until`` are seconds since the epoch.
+    ``sessions`` are ids; ``folders`` working directories, to which ``projects`` adds names of project folders;
+    ``since`` and ``until`` are seconds since the epoch.
     """
 
     sessions: frozenset[str] | None = None
@@ -75,9 +75,9 @@ def enter(db: sqlite3.Connection, scope: Scope) -> int:
     ):
         if scope.sessions is not None and session not in scope.sessions:
             continue
-        if scope.folders is not None and folder not in scope.projects:
-            if folder[:MAX_KEY] not in keys or not _is_of(cwd, folder, scope.folders):
-                continue
+        near = folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders or ())
+        if scope.folders is not None and folder not in scope.projects and not near:
+            continue
         if scope.sessions is None and not scope.helpers and entrypoint.startswith("sdk") and turns <= 1:
             left_out += 1
             continue
