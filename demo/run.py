@@ -15,7 +15,7 @@ SESSION = "0d5e5510-0000-4000-8000-00000000cafe"
 
 
 def main() -> int:
-    """Show the card, hand off, print the lineage and the child's opening; 0 where all of it worked."""
+    """Show the card, hand off, print the lineage and the child's opening, search; 0 where all of it worked."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-demo-") as scratch:
         work = Path(scratch, "checkout")
         work.mkdir()
@@ -35,6 +35,8 @@ def main() -> int:
         heading("What the fresh session opens with")
         records = [json.loads(line) for line in child.read_text(encoding="utf-8").split("\n") if line]
         print(records[1]["message"]["content"])
+        heading("You, or the model, ask what was said before")
+        print(engine(["search", "why did retries fail", "--lineage", child.stem, "--limit", "2"], work, environ))
     return 0
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from resume_hooks.index.writing import ROLES
 from resume_hooks.searching.scope import Scope, condition
 from resume_hooks.searching.terms import Lookup
 
@@ -40,6 +41,9 @@ FAIR = 0.5
 NOISE = 0.35
 """The part of the best turn's fit below which a turn is not worth reading."""
 
+NAMED = 0.5
+"""What a title counts: it says what was talked about, in few words and without the answer."""
+
 RECENT = 0.15
 """What being said just now adds to a turn's score, at most."""
 
@@ -47,6 +51,7 @@ HALF_LIFE = 30 * 86_400
 """Seconds after which half of that is left."""
 
 
+_TITLE = ROLES.index("title")
 _RECORD = "SELECT r.id, r.file, r.turn, r.role, r.time"
 
 
@@ -154,7 +159,8 @@ class Ranking:
 
 
 def _candidate(row: tuple[int, int, int, int, int, float]) -> Candidate:
-    return Candidate(*row[:5], score=-row[5])
+    share = NAMED if row[3] == _TITLE else 1.0
+    return Candidate(*row[:5], score=-row[5] * share)
 
 
 def _turn(group: list[Candidate], weights: Sequence[float], now: float) -> TurnHit:
@@ -164,6 +170,7 @@ def _turn(group: list[Candidate], weights: Sequence[float], now: float) -> TurnH
         terms |= {number: max(share, terms.get(number, 0.0)) for number, share in record.terms.items()}
     fit = sum(share * record.score for share, record in zip(FURTHER, records, strict=False))
     recency = 1 + RECENT * 0.5 ** (max(0.0, now - records[0].time) / HALF_LIFE)
+    records.sort(key=lambda record: record.role == _TITLE)  # a title says that something is there, not what
     return TurnHit(records, terms, fit * (0.2 + _covered(terms, weights) ** 2) * recency)
 
 
