@@ -1,0 +1,56 @@
+"""``>search`` as a user meets it: the best hits at no tokens, in ``-p`` and typed into the client, idle and at work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, plugin_at
+from tests.needs import corpus
+
+PARENT = "33333333-aaaa-4bbb-8ccc-000000000001"
+SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+WORDS = "cursor agent support interface"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def test_print_mode_shows_hits_and_asks_no_model(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """``-p '>search words'`` in another session of the project: hits of the first, what opens them, no request."""
+    raw = parent.read_bytes()
+    shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
+    assert f"/resume {PARENT}" in shown.text
+    assert f"resume-hooks read {PARENT[:8]}:" in shown.text
+    assert not api.main_requests()
+    assert parent.read_bytes() == raw
+
+
+@pytest.mark.parametrize("sign", ["/resume-hooks:", ">"])
+def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) -> None:
+    """Both forms show the hits; what is nowhere is said to be; the session goes on afterwards."""
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.submit(f"{sign}search {WORDS}")
+    tui.wait_for(f"/resume {PARENT}")
+    tui.wait_for("opens a session")
+    tui.wait_idle()
+    if sign == ">":
+        tui.key("C-c")
+        tui.wait_idle()
+    tui.submit(f"{sign}search xyzzyplugh")
+    tui.wait_for("nothing found")
+    assert not tui.api.main_requests()
