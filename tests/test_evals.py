@@ -1,0 +1,128 @@
+"""The trigger set: 20 requests that should look into earlier sessions, 20 that should not, run by the client itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import NEWEST, ClientHome, find_client
+from tests.e2e.harness.mock_api import MockApi, Request
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import plugin_at
+from tests.needs import REPO
+
+EVALS = REPO / "evals"
+TASK = 'why {"did"} we'
+SKILL = {"name": "Skill", "input": {"skill": "resume-hooks:session-search"}}
+AGENT = {
+    "name": "Agent",
+    "input": {
+        "subagent_type": "resume-hooks:session-searcher",
+        "description": "look it up",
+        "prompt": TASK,
+        "run_in_background": False,
+    },
+}
+OTHER = {"name": "Skill", "input": {"skill": "verify", "args": "resume-hooks:session-search"}}
+# All 40 take the client 80 s here, a process each; two of each kind are tagged for every day.
+SELECTION = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
+
+
+def case_files(kind: str) -> list[Path]:
+    """The cases of one kind."""
+    return sorted((EVALS / kind).glob("*/case.yaml"))
+
+
+def prompt_of(case: Path) -> str:
+    """What the user says in a case."""
+    found = re.search(r"^  prompt: \|\n((?:    .*\n|\n)+)", case.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def test_there_are_twenty_of_each_and_they_differ() -> None:
+    """Every request is there once, with a grader of its kind, and all graders look for the same calls."""
+    kinds = {"fires": "contains", "passes": "not_contains"}
+    texts = {kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds}
+    assert {kind: len(found) for kind, found in texts.items()} == {"fires": 20, "passes": 20}
+    assert len({prompt_of(case) for kind in kinds for case in case_files(kind)}) == 40
+    assert len({re.findall(r"pattern: (.*)", text)[0] for found in texts.values() for text in found}) == 1
+    for kind, match in kinds.items():
+        assert all(re.findall(r"match: (\w+)", text) == [match] for text in texts[kind])
+        assert [re.findall(r"^name: (.*)", text, re.MULTILINE)[0] for text in texts[kind]] == [
+            f"{kind}-{case.parent.name}" for case in case_files(kind)
+        ]
+
+
+def always(reply: Reply) -> Callable[[Request], Reply]:
+    """A model that answers every request with ``reply`` first, then has done."""
+
+    def script(request: Request) -> Reply:
+        said = any(message["role"] == "assistant" for message in request["messages"])
+        return "done" if said or TASK in request["messages"][0]["content"][-1].get("text", "") else reply
+
+    return script
+
+
+class Suite:
+    """The plugin with its cases, in a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = ClientHome(folder / "home")
+        self.plugin = plugin_at(folder / "plugin")
+        self.report = folder / "report.json"
+        shutil.copytree(EVALS, self.plugin / "evals")
+
+    def run(self, reply: Reply, *options: str) -> tuple[str, dict[str, float]]:
+        """``claude plugin eval`` with such a model: what it printed, and each case's score."""
+        fixed = ["--trust-plugin", "--no-publish", "--runs", "1", "--ablation", "none", "-j", "2"]
+        command = [*find_client(NEWEST).command, "plugin", "eval", str(self.plugin), *fixed]
+        with MockApi(always(reply)) as api:
+            done = subprocess.run(
+                [*command, "--json", str(self.report), "--output-dir", str(self.home.root / "results"), *options],
+                cwd=self.home.cwd,
+                env=self.home.env(api.client_env()),
+                capture_output=True,
+                text=True,
+                timeout=280,
+                check=False,
+            )
+        cases = json.loads(self.report.read_text(encoding="utf-8"))["cases"]
+        return done.stdout + done.stderr, {case["name"]: case["aggregates"]["score"] for case in cases}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Iterator[Suite]:
+    """The suite; what its clients leave running is ended."""
+    made = Suite(tmp_path)
+    yield made
+    made.home.reap()
+
+
+@pytest.mark.e2e
+def test_all_cases_load(suite: Suite) -> None:
+    """The client reads all of them before the first run (a cost ceiling stops it there); a broken one it names."""
+    said, scores = suite.run("done", "--max-cost-usd", "0.00001", "-j", "1")
+    assert "case file" not in said
+    assert len(scores) == 1
+    broken = suite.plugin / "evals" / "fires" / "why-dropped" / "case.yaml"
+    broken.write_text(broken.read_text(encoding="utf-8").replace("type: regex", "type: rgx"), encoding="utf-8")
+    assert "Couldn't load 1 case file" in suite.run("done", "--case", "fires-why-dropped")[0]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("reply", "fires", "passes"), [(SKILL, 1, 0), (AGENT, 1, 0), (OTHER, 0, 1)], ids=["skill", "agent", "other"]
+)
+def test_cases_grade_what_was_called(suite: Suite, reply: Reply, fires: float, passes: float) -> None:
+    """A model that always calls ours passes the 20 and fails the near misses; one that calls another, the other way."""
+    _, scores = suite.run(reply, *SELECTION)
+    assert len(scores) == (4 if SELECTION else 40)
+    for name, score in scores.items():
+        assert score == (fires if name.startswith("fires-") else passes), name
