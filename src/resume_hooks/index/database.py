@@ -34,7 +34,8 @@ CREATE TABLE files(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
   inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
   offset INTEGER NOT NULL, lines INTEGER NOT NULL, turns INTEGER NOT NULL, checked INTEGER NOT NULL,
-  calls TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
+  time INTEGER NOT NULL, calls TEXT NOT NULL, parent TEXT NOT NULL,
+  cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
 CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE records(
   id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
@@ -45,12 +46,17 @@ CREATE TABLE copies(
   record INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
   length INTEGER NOT NULL, turn INTEGER NOT NULL, stub INTEGER NOT NULL, PRIMARY KEY(record, file)) WITHOUT ROWID;
 CREATE INDEX copies_by_file ON copies(file);
+CREATE TABLE aliases(own INTEGER PRIMARY KEY, key INTEGER NOT NULL);
 CREATE TABLE touched(name INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(name, record)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5({", ".join(COLUMNS)}, content='', tokenize="{TOKENIZER}");
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
 INSERT INTO words(words, rank) VALUES('hashsize', {BUFFER});
 INSERT INTO about VALUES({VERSION}, 1);
 """
+
+
+_WRONG = ("no such", "has no column", "decode to UTF-8")
+"""What SQLite says of a file that it can read, but that isn't our index."""
 
 
 class IndexDamaged(ResumeHooksError):
@@ -100,7 +106,7 @@ def telling() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "no such" in str(error) or "has no column" in str(error):
+        if any(words in str(error) for words in _WRONG):
             raise IndexDamaged(f"The index is not as it should be: {error}") from error
         raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
     except sqlite3.DatabaseError as error:
@@ -108,7 +114,8 @@ def telling() -> Iterator[None]:
 
 
 def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA temp_store=MEMORY")
@@ -116,14 +123,14 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         _require_version(db)
-    except BaseException:
-        db.close()
-        raise
+        failing.pop_all()
     return db
 
 
 def _require_version(db: sqlite3.Connection) -> None:
     (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
+    if not isinstance(version, int):
+        raise IndexDamaged("The index doesn't say of which version it is")
     if version > VERSION:
         raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
     if version < VERSION:
@@ -131,12 +138,9 @@ def _require_version(db: sqlite3.Connection) -> None:
 
 
 def _create(db: sqlite3.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:
+        db.execute("BEGIN IMMEDIATE")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:  # another one may have been faster
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # should the disk be full later, there is nothing left to be moved

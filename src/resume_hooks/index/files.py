@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from resume_hooks import subagents
 from resume_hooks.paths import all_folders, is_session_id, session_id_of
+from resume_hooks.plain import encodable
 
 
 class Found(NamedTuple):
@@ -28,8 +29,12 @@ class Found(NamedTuple):
 
 
 def all_files(environ: Mapping[str, str]) -> list[Found]:
-    """Every transcript of the config home; what can't be looked at is left out."""
-    return [found for folder in all_folders(environ) for found in _files_in(folder)]
+    """Every transcript of the config home; what can't be looked at is left out.
+
+    So is a name that is no UTF-8: no client makes one, and SQLite holds none.
+    """
+    found = [file for folder in all_folders(environ) for file in _files_in(folder)]
+    return [file for file in found if file.path.isascii() or encodable(file.path) == file.path]
 
 
 def _files_in(folder: str) -> Iterator[Found]:
@@ -41,6 +46,8 @@ def _files_in(folder: str) -> Iterator[Found]:
         return
     for entry in entries:
         if is_session_id(entry.name):
+            if entry.is_symlink():
+                continue  # it could lead anywhere
             for agent in subagents.nested(entry.path, entry.name):
                 yield from _found(agent.path, name, agent.session_id, agent.name)
             continue

@@ -23,7 +23,7 @@ from resume_hooks.index.database import (
     telling,
 )
 from resume_hooks.index.files import Found, all_files
-from resume_hooks.index.updating import Outcome, Progress, changes, update
+from resume_hooks.index.updating import Outcome, Progress, changes, unsettled, update
 from resume_hooks.rewrite import MODE
 
 try:
@@ -35,6 +35,12 @@ PATIENCE = 10.0
 """Seconds that another command which is writing is waited for."""
 
 PAUSE = 0.05
+
+MOST_ROUNDS = 3
+"""Times that files are looked at in one go: what was copied from what changed is read again."""
+
+Identity = tuple[int, int]
+"""What tells a file from the one that took its place."""
 
 
 class Opened(NamedTuple):
@@ -59,10 +65,17 @@ def opened_index(
 
     ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
     """
-    ready = _ready(_Task(environ, limit, progress, needed), rebuild=rebuild)
+    task = _Task(environ, limit, progress, needed)
+    ready = _ready(task, rebuild=rebuild)
     try:
         with telling():
             yield ready
+    except IndexDamaged as error:
+        # Some pages are read by a search only. The next one makes it anew.
+        with contextlib.suppress(IndexUnusable):
+            _remove(task.path, _identity(task.path))
+        error.remedy = "Run it again: the index is then made anew."
+        raise
     finally:
         ready.db.close()
 
@@ -80,20 +93,29 @@ class _Task:
         self.needed = needed
 
     def bring_up(self, db: sqlite3.Connection, found: list[Found]) -> Outcome:
-        work, gone = changes(db, found)
-        if not work and not gone:
-            return Outcome()
-        return update(db, work, gone, limit=self.limit, progress=self.progress)
+        """Index what changed, and then what was copied from it."""
+        deadline = time.monotonic() + self.limit
+        total = Outcome()
+        for _ in range(MOST_ROUNDS):
+            work, gone = changes(db, found)
+            if not work and not gone:
+                break
+            done = update(db, work, gone, limit=deadline - time.monotonic(), progress=self.progress)
+            total = Outcome(total.files + done.files, total.size + done.size, done.behind)
+            if done.behind or not unsettled(db):
+                break
+        return total
 
 
 def _ready(task: _Task, *, rebuild: bool) -> Opened:
     try:
+        seen = _identity(task.path)
         if rebuild:
-            _remove(task.path)
+            _remove(task.path, seen)
         try:
             return _kept(task)
         except IndexDamaged:
-            _remove(task.path)
+            _remove(task.path, seen)
             return _kept(task)._replace(rebuilt=True)
     except (IndexUnusable, IndexDamaged) as error:
         return _for_once(task, error.message)
@@ -101,39 +123,53 @@ def _ready(task: _Task, *, rebuild: bool) -> Opened:
 
 def _kept(task: _Task) -> Opened:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
-    db = open_index(task.path)
-    try:
+    with contextlib.ExitStack() as failing:
+        db = open_index(task.path)
+        failing.callback(db.close)
         with telling(), _only_one(task.path, min(PATIENCE, task.limit)) as ours:
-            if ours:
-                outcome = task.bring_up(db, task.found)
-                behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
-                return Opened(db, outcome, [behind] if outcome.behind else [])
-            work, gone = changes(db, task.found)
-            busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
-            return Opened(db, Outcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
-    except BaseException:
-        db.close()
-        raise
+            opened = _updated(task, db) if ours else _as_it_is(task, db)
+        failing.pop_all()
+    return opened
+
+
+def _updated(task: _Task, db: sqlite3.Connection) -> Opened:
+    outcome = task.bring_up(db, task.found)
+    behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
+    return Opened(db, outcome, [behind] if outcome.behind else [])
+
+
+def _as_it_is(task: _Task, db: sqlite3.Connection) -> Opened:
+    work, gone = changes(db, task.found)
+    busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
+    return Opened(db, Outcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
 
 
 def _for_once(task: _Task, why: str) -> Opened:
     """An index in memory of what is needed now."""
     found = [file for file in task.found if task.needed is None or file.folder in task.needed]
-    db = open_temporary()
-    try:
+    with contextlib.ExitStack() as failing:
+        db = open_temporary()
+        failing.callback(db.close)
         with telling():
             outcome = task.bring_up(db, found)
-    except BaseException:
-        db.close()
-        raise
+        failing.pop_all()
     return Opened(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
 
 
-def _remove(path: str) -> None:
-    """Remove the index; IndexUnusable where that can't be done."""
+def _identity(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _remove(path: str, seen: Identity | None) -> None:
+    """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
     try:
         with _only_one(path, PATIENCE):
-            remove_index(path)
+            if _identity(path) == seen:
+                remove_index(path)
     except OSError as error:
         raise IndexUnusable(f"{path} can't be removed: {error.strerror}", "Check the state folder.") from error
 
@@ -155,15 +191,17 @@ def _only_one(path: str, patience: float) -> Iterator[bool]:
 
 def _locked(descriptor: int, patience: float) -> bool:
     deadline = time.monotonic() + patience
-    while fcntl is not None:
+    while not (ours := _lock(descriptor)) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return ours
+
+
+def _lock(descriptor: int) -> bool:
+    if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(PAUSE)
+            return False
         except OSError:
             return True  # a volume without locks: SQLite's own must do
-        else:
-            return True
     return True

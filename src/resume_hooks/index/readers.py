@@ -1,23 +1,26 @@
 """Reading many transcripts: in this process, or in several where there is enough to read and they can be forked.
 
-Other processes never touch the index; they end with this one, however that ends.
+Other processes never touch the index; they end with this one, however that ends. Where one of them ends early (out of
+memory, killed), what it had in hand is read here. No threads and no locks are shared with them, so nothing can hang.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from resume_hooks.index.reading import Batch, Job, read
 
 if TYPE_CHECKING:
-    from multiprocessing.pool import Pool
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 PARALLEL = 24 * 1024 * 1024
 """Bytes to be read from which on starting other processes pays."""
@@ -29,6 +32,9 @@ MOST_PROCESSES = 8
 WAITING = 3
 """Chunks a process that may be under way or wait to be written: what bounds the memory."""
 
+PATIENCE = 1.0
+"""Seconds that a process which was told to end is waited for."""
+
 ORPHAN_CHECK = 0.5
 """Seconds after which a process notices that its parent is gone."""
 
@@ -38,18 +44,22 @@ Sized = tuple[Job, int]
 Result = tuple[Job, Batch | None]
 
 
-def readings(jobs: Sequence[Sized]) -> Iterator[Result]:
+def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     """Each job with what was read of it, None for a file that is gone; a large file comes in several batches."""
     processes = min(_cpus(), MOST_PROCESSES)
     if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not sys.platform.startswith("linux"):
         for job, _ in jobs:
             yield from _whole(job)
         return
-    # Loading it takes 20 ms, which a small update would feel.
-    from multiprocessing import get_context  # noqa: PLC0415
-
-    with get_context("fork").Pool(processes, _prepare, (os.getpid(),)) as pool:
-        yield from _spread(pool, deque(_chunks(jobs)), processes * WAITING)
+    workers: list[_Worker] = []
+    try:
+        with _undisturbed():
+            for _ in range(processes):
+                workers.append(_Worker())  # noqa: PERF401, each must be known as soon as it runs
+        yield from _spread(workers, deque(_chunks(jobs)))
+    finally:
+        for worker in workers:
+            worker.end()
 
 
 def _whole(job: Job) -> Iterator[Result]:
@@ -61,17 +71,91 @@ def _whole(job: Job) -> Iterator[Result]:
         yield job, batch
 
 
-def _spread(pool: Pool, waiting: deque[list[Job]], most: int) -> Iterator[Result]:
-    under_way: deque[tuple[list[Job], Any]] = deque()
+class _Task:
+    """Jobs that one process reads; ``batches`` are there once it is done."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+        self.batches: list[Batch | None] | None = None
+
+
+class _Worker:
+    """Another process that reads one task at a time."""
+
+    def __init__(self) -> None:
+        # Loading it takes 20 ms, which a small update would feel.
+        from multiprocessing import get_context  # noqa: PLC0415
+
+        context = get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
+        self.process.start()
+        theirs.close()  # so that the pipe ends when the process does
+        self.task = _Task([])
+
+    def give(self, task: _Task) -> bool:
+        """Hand over a task; whether the process is there to take it."""
+        try:
+            self.pipe.send(task.jobs)
+        except OSError:
+            return False
+        self.task = task
+        return True
+
+    def finish(self) -> bool:
+        """Take in what became of the task; whether the process lives."""
+        try:
+            self.task.batches = self.pipe.recv()
+        except (EOFError, OSError):
+            self.task.batches = _read_all(self.task.jobs)
+            return False
+        return True
+
+    def end(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[Result]:
+    """What the processes read, in the order of the jobs."""
+    idle, busy = list(workers), list[_Worker]()
+    under_way: deque[_Task] = deque()
     while waiting or under_way:
-        while waiting and len(under_way) < most:
-            chunk = waiting.popleft()
-            under_way.append((chunk, pool.apply_async(_read_all, (chunk,))))
-        chunk, result = under_way.popleft()
-        for job, batch in zip(chunk, result.get(), strict=True):
+        while waiting and idle and len(under_way) < len(workers) * WAITING:
+            worker, task = idle.pop(), _Task(waiting.popleft())
+            if worker.give(task):
+                busy.append(worker)
+                under_way.append(task)
+            else:
+                waiting.appendleft(task.jobs)
+        if not under_way:  # nobody is left
+            under_way.append(_Task(waiting.popleft()))
+            under_way[0].batches = _read_all(under_way[0].jobs)
+        first = under_way[0]
+        for worker in _ready(busy, wait=first.batches is None):
+            busy.remove(worker)
+            if worker.finish():
+                idle.append(worker)
+        if first.batches is None:
+            continue
+        under_way.popleft()
+        for job, batch in zip(first.jobs, first.batches, strict=True):
             yield job, batch
             if batch is not None and batch.more:
                 waiting.appendleft([job._replace(place=batch.place)])
+
+
+def _ready(busy: Sequence[_Worker], *, wait: bool) -> list[_Worker]:
+    """The processes that are done with their tasks, at least one of them if ``wait``."""
+    from multiprocessing.connection import wait as wait_for  # noqa: PLC0415, as above
+
+    by_pipe = {worker.pipe: worker for worker in busy}
+    done = wait_for(list(by_pipe), None if wait else 0) if by_pipe else []
+    return [worker for pipe, worker in by_pipe.items() if pipe in done]
 
 
 def _chunks(jobs: Sequence[Sized]) -> Iterator[list[Job]]:
@@ -95,10 +179,25 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _prepare(parent: int) -> None:
-    """Make a process that leaves interruptions to its parent, and ends with it."""
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let an interruption wait while processes are made: each must have made itself ready for one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection, parent: int) -> None:
+    """The life of such a process: it leaves interruptions to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):  # the parent has no more, or is gone
+        while True:
+            pipe.send(_read_all(pipe.recv()))
 
 
 def _end_with(parent: int) -> None:

@@ -15,11 +15,18 @@ from resume_hooks import clock, records
 from resume_hooks.index.texts import Listener
 from resume_hooks.index.words import words_of
 from resume_hooks.lines import Line, read_lines
+from resume_hooks.paths import open_regular
 from resume_hooks.records import Record, string
 from resume_hooks.turns import opens_turn
 
 CHECKED = 1_024
 """Bytes before the end of what is indexed that tell whether a file was only appended to."""
+
+MOST_CALLS = 50
+"""Calls without an answer that are kept in mind until the next time."""
+
+MOST_LABEL = 255
+"""Characters of the name of a branch or of tools that are kept; more is no name."""
 
 SETTLED = 60.0
 """Seconds after which nobody is expected to finish a torn line."""
@@ -28,21 +35,30 @@ MOST_BYTES = 64 * 1024 * 1024
 """Bytes of a file that are read in one go; a larger one comes in several batches, so that memory stays bounded."""
 
 
+_PRIME = 2**61 - 1
+"""Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
+
+
 class Place(NamedTuple):
-    """How far a file was read: bytes, lines and turns, a checksum of the last bytes, and the calls left open."""
+    """How far a file was read: bytes, lines, turns.
+
+    With a checksum of the last bytes, the last time that was told (seconds), and the calls left open.
+    """
 
     offset: int = 0
     lines: int = 0
     turns: int = 0
     check: int = 0
+    time: int = 0
     calls: tuple[tuple[str, str], ...] = ()
 
 
 class Row(NamedTuple):
     """A record that says something.
 
-    ``key`` is the same for a record and its copies in other sessions (None: not known by an id), ``stub`` a copy whose
-    contents were taken out. The texts are words, ready for the index.
+    ``key`` is the same for a record and its copies in other sessions (None: not known by an id); ``own`` stands for the
+    new id that a fork gave it (None: it has none). ``stub`` is a copy whose contents were taken out. The texts are
+    words, ready for the index.
     """
 
     line: int
@@ -54,6 +70,7 @@ class Row(NamedTuple):
     tool: str
     branch: str
     key: int | None
+    own: int | None
     stub: bool
     prompt: bytes
     reply: bytes
@@ -63,12 +80,16 @@ class Row(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The rows from byte ``start`` on; ``more`` says that the file goes on. What was not seen is ``""``."""
+    """The rows from byte ``start`` on.
+
+    ``more`` says that the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.
+    """
 
     rows: list[Row]
     start: int
     place: Place
     more: bool
+    torn: bool
     cwd: str
     entrypoint: str
 
@@ -84,9 +105,8 @@ class Job(NamedTuple):
 def read(job: Job) -> Batch | None:
     """Read a file on from where it was left; from its start if what was read is no longer there. None if it is gone."""
     try:
-        with open(job.path, "rb") as stream:
-            unchanged = job.place.offset and _check(stream, job.place.offset) == job.place.check
-            return _read(stream, job._replace(place=job.place if unchanged else Place()))
+        with open_regular(job.path, follow=False) as stream:
+            return _read(stream, job if _goes_on(stream, job.place) else job._replace(place=Place()))
     except OSError:
         return None
 
@@ -96,24 +116,36 @@ def _read(stream: BinaryIO, job: Job) -> Batch:
     settled = time.time() - status.st_mtime > SETTLED
     stream.seek(job.place.offset)
     reader = _Reader(job)
-    end, lines, more = job.place.offset, job.place.lines, False
+    end, lines, more, torn = job.place.offset, job.place.lines, False, False
     for line in read_lines(stream, job.place.offset, job.place.lines):
         if line.offset - job.place.offset >= MOST_BYTES:
             more = True
             break
         if line.torn and not (settled and records.parse(line.body) is not None):
+            torn = not settled
             break
         reader.take(line)
         end, lines = line.offset + len(line.raw), line.number + 1
-    place = Place(end, lines, reader.turn, _check(stream, end), tuple(reader.listener.calls.items())[-50:])
-    return Batch(reader.rows, job.place.offset, place, more, reader.cwd, reader.entrypoint)
+    calls = tuple(reader.listener.calls.items())[-MOST_CALLS:]
+    place = Place(end, lines, reader.turn, zlib.crc32(_before(stream, end)), reader.time, calls)
+    return Batch(reader.rows, job.place.offset, place, more, torn, reader.cwd, reader.entrypoint)
 
 
-def _check(stream: BinaryIO, end: int) -> int:
-    """A checksum of the bytes before ``end``."""
+def _goes_on(stream: BinaryIO, place: Place) -> bool:
+    """Whether what was read is still there. A torn line that was taken in may have been finished since."""
+    if not place.offset:
+        return False
+    tail = _before(stream, place.offset)
+    if zlib.crc32(tail) != place.check:
+        return False
+    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == place.offset
+
+
+def _before(stream: BinaryIO, end: int) -> bytes:
+    """The bytes before ``end`` that tell whether a file was only appended to."""
     start = max(0, end - CHECKED)
     stream.seek(start)
-    return zlib.crc32(stream.read(end - start))
+    return stream.read(end - start)
 
 
 class _Reader:
@@ -122,8 +154,9 @@ class _Reader:
         self.turn = job.place.turns
         self.cwd = self.entrypoint = ""
         self.listener = Listener(dict(job.place.calls), subagent=job.subagent)
+        self.time = job.place.time
         self._subagent = job.subagent
-        self._time = 0
+        self._name = os.path.basename(job.path)
 
     def take(self, line: Line) -> None:
         record = records.parse(line.body)
@@ -136,18 +169,20 @@ class _Reader:
         if said is None:
             return
         stamp = clock.parse(record.get("timestamp"))
-        self._time = int(stamp.timestamp()) if stamp else self._time
+        self.time = int(stamp.timestamp()) if stamp else self.time
+        key, own = _keys(record) if said.role != "title" else (_title_key(self._name, said.prompt), None)
         self.rows.append(
             Row(
                 line.number,
                 line.offset,
                 len(line.raw),
                 self.turn,
-                self._time,
+                self.time,
                 said.role,
-                said.tool,
-                string(record, "gitBranch"),
-                _key(record),
+                said.tool[:MOST_LABEL],
+                string(record, "gitBranch")[:MOST_LABEL],
+                key,
+                own,
                 record.get("truncated") is True,
                 words_of(said.prompt),
                 words_of(said.reply),
@@ -158,13 +193,23 @@ class _Reader:
         )
 
 
-def _key(record: Record) -> int | None:
-    """What a record and its copies have in common, as 63 bits: a fork that gives new ids names the old one."""
+def _keys(record: Record) -> tuple[int | None, int | None]:
+    """What a record and its copies have in common; and its own id, where a fork gave it one and names the old one."""
     fork = record.get("forkedFrom")
-    named = string(fork, "messageUuid") if isinstance(fork, dict) else ""
-    text = named or string(record, "uuid")
-    digits = text.replace("-", "")
+    own = _number(string(record, "uuid"))
+    named = _number(string(fork, "messageUuid")) if isinstance(fork, dict) else None
+    return (own, None) if named is None else (named, own)
+
+
+def _number(uuid: str) -> int | None:
+    """A UUID as 61 bits; None for what is none."""
+    digits = uuid.replace("-", "")
     try:
-        return (int(digits[:16], 16) ^ int(digits[16:32], 16)) & 0x7FFF_FFFF_FFFF_FFFF if len(digits) == 32 else None
+        return int(digits, 16) % _PRIME if len(digits) == 32 else None
     except ValueError:
         return None
+
+
+def _title_key(name: str, title: str) -> int:
+    """What makes a title be kept once in a session, however often it is written."""
+    return int.from_bytes(f"{name}\n{title}".encode(errors="replace")) % _PRIME

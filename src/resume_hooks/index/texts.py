@@ -14,6 +14,7 @@ from resume_hooks import records
 from resume_hooks.attachments import BULK, kind_of, sent_texts
 from resume_hooks.lineage_block import CLOSING, OPENING
 from resume_hooks.records import Record, string
+from resume_hooks.titles import root_of
 from resume_hooks.trimming.placeholders import is_placeholder
 
 ENGINE = "resume-hooks"
@@ -32,12 +33,20 @@ SILENT = frozenset(
 FILE_KEYS = ("file_path", "notebook_path")
 """Inputs of the client's tools that name the file they read or write."""
 
+MOST_PATH = 4_096
+"""Characters of a path; no system opens a longer one."""
+
 _OWN_CALL = re.compile(
-    r"""(?:hooks/engine['"]?|\bresume-hooks)\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b"""
+    r"""(?:hooks/engine['"]?|\bresume[-_]hooks)\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b"""
 )
 _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
-_BLOCK = re.compile(f"{re.escape(OPENING)}.*?(?:{re.escape(CLOSING)}|\\Z)", re.DOTALL)
+_LEGEND = r"(?:\nText such as \[[^\n]*)?"
+"""What explains the placeholders of a trimmed child, right after its lineage."""
+
+_BLOCK = re.compile(f"{re.escape(OPENING)}.*?(?:{re.escape(CLOSING)}{_LEGEND}|\\Z)", re.DOTALL)
 _BLOCKED = "operation blocked by hook"
+_TRIGGER = re.compile(r">\w|/resume-hooks:", re.IGNORECASE)
+"""How a prompt begins that is answered without a model; the client notes those that it queued."""
 
 
 class Said(NamedTuple):
@@ -70,8 +79,9 @@ class Listener:
         kind = records.kind(record)
         if kind in SILENT:
             return None
+        found: Said | None
         if kind == "assistant":
-            found = self._assistant(record)
+            found = None if _is_card(record) else self._assistant(record)
         elif kind in {"user", "tool_result", "tool_use"}:
             found = self._user(record)
         elif kind in TITLES:
@@ -81,7 +91,10 @@ class Listener:
         return None if found is None or found.empty else found
 
     def _assistant(self, record: Record) -> Said:
-        reply, given, files, tools = [], [], [], []
+        reply: list[str] = []
+        given: list[str] = []
+        files: list[str] = []
+        tools: list[str] = []
         for block in records.blocks(record):
             kind = block.get("type")
             if kind == "text":
@@ -100,12 +113,13 @@ class Listener:
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
             given += _strings(values)
-            files += (path for key in FILE_KEYS if (path := string(values, key)))
+            files += (path for key in FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
         return name
 
     def _user(self, record: Record) -> Said:
         tool = string(records.message(record), "tool_name") or string(record, "tool_name")
-        said, results = [], []
+        said: list[str] = []
+        results: list[str] = []
         for block in records.blocks(record):
             if block.get("type") == "text":
                 said.append(string(block, "text"))
@@ -131,10 +145,16 @@ class Listener:
 
     def _title(self, title: str) -> Said | None:
         """A name of the session, once: clients write it again and again."""
-        if title in self._titles:
-            return None
+        if title in self._titles or root_of(title) != title:
+            return None  # a derived session's title says nothing that its root's does not
         self._titles.add(title)
         return Said("title", prompt=title)
+
+
+def _is_card(record: Record) -> bool:
+    """Whether no model said it: the card of a fresh session of ours, what the client puts where an answer must be."""
+    written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
+    return written and record.get("isApiErrorMessage") is not True
 
 
 def _other(record: Record, kind: str) -> Said | None:
@@ -147,7 +167,7 @@ def _other(record: Record, kind: str) -> Said | None:
     if kind == "progress":
         return Said("note", result=_joined(list(_nested(record))))
     content = string(record, "content")
-    if _BLOCKED in content[:200]:
+    if _BLOCKED in content[:200] or _TRIGGER.match(content):
         return None  # it never reached the model, and our own cards would find themselves
     return Said("note", result=_joined([content]))
 

@@ -5,16 +5,18 @@ A record belongs to the session that it was first said in, so originals are read
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 from resume_hooks import subagents
 from resume_hooks.index.database import IndexDamaged
 from resume_hooks.index.files import Found
 from resume_hooks.index.readers import readings
-from resume_hooks.index.reading import Batch, Job
+from resume_hooks.index.reading import Batch, Job, Place
 from resume_hooks.index.writing import Writer
 from resume_hooks.metadata import read_parent
 
@@ -64,7 +66,7 @@ def changes(db: sqlite3.Connection, found: Iterable[Found]) -> tuple[list[Work],
 def update(
     db: sqlite3.Connection,
     work: Sequence[Work],
-    gone: Iterable[int],
+    gone: Collection[int],
     *,
     limit: float = float("inf"),
     progress: Progress | None = None,
@@ -74,18 +76,24 @@ def update(
     IndexDamaged where most of what it holds is of files that are gone: it is then to be built anew.
     """
     deadline = time.monotonic() + limit
-    db.execute("BEGIN IMMEDIATE")
     try:
-        outcome = _Update(db, progress).run(work, gone, deadline)
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            outcome = _Update(db, progress).run(work, gone, deadline)
+    except sqlite3.OperationalError:
+        with contextlib.suppress(sqlite3.Error):  # on a full disk the log would keep the room that it took
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raise
     if outcome.size >= TIDIED:
-        db.execute("INSERT INTO words(words) VALUES('optimize')")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(sqlite3.OperationalError):  # no room for a second list: the index works without
+            db.execute("INSERT INTO words(words) VALUES('optimize')")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return outcome
+
+
+def unsettled(db: sqlite3.Connection) -> bool:
+    """Whether files are marked to be read again, since what they were copied from changed."""
+    return db.execute("SELECT 1 FROM files WHERE inode=0 AND offset>0").fetchone() is not None
 
 
 class _Update:
@@ -95,44 +103,50 @@ class _Update:
         self._progress = progress or (lambda _done, _total: None)
         self._uncommitted = 0
 
-    def run(self, work: Sequence[Work], gone: Iterable[int], deadline: float) -> Outcome:
-        for file_id in gone:
-            self._writer.drop(file_id)
-        known = {item.found.path: item for item in map(self._entered, _originals_first(work))}
+    def run(self, work: Sequence[Work], gone: Collection[int], deadline: float) -> Outcome:
+        if gone:
+            self._writer.drop(gone)
+        known = {item.found.path: item for item in starmap(self._entered, _originals_first(work))}
         jobs = [(self._job(item), item.found.size) for item in known.values() if item.file_id]
         sizes = [(job, max(1, size - job.place.offset)) for job, size in jobs]
         total, done, files = sum(size for _, size in sizes), 0, 0
-        for job, batch in readings(sizes):
-            done += self._take(known[job.path], batch)
-            files += batch is None or not batch.more
-            self._progress(min(done, total), total)
-            if time.monotonic() > deadline:
-                break
+        with contextlib.closing(readings(sizes)) as results:
+            for job, batch in results:
+                done += self._take(known[job.path], batch)
+                files += batch is None or not batch.more
+                self._progress(min(done, total), total)
+                if time.monotonic() > deadline:
+                    break
         self._writer.settle()
         if self._writer.forgot:
             self._refuse_leftovers()
         return Outcome(files, done, len(jobs) - files)
 
-    def _entered(self, item: Work) -> Work:
+    def _entered(self, item: Work, parent: str) -> Work:
         """A file with its id in the index; 0 for one of which nothing is read."""
-        found = item.found
-        if item.file_id or not found.agent:
-            return item._replace(file_id=item.file_id or self._writer.add(found, found.session_id))
+        found, writer = item.found, self._writer
+        file_id = item.file_id or writer.add(found, found.session_id, parent)
+        if not found.agent:
+            return item._replace(file_id=file_id)
         session_id = found.session_id or subagents.owner(found.path)
         hidden = subagents.kind_of(found.path).rpartition(":")[2] in HELPERS
-        file_id = self._writer.add(found, session_id, hidden=hidden)
+        writer.assign(file_id, session_id, hidden=hidden)
         if hidden or not session_id:
-            self._writer.remember(file_id, found)
-            return item
+            if writer.place(file_id).offset:
+                writer.forget([file_id])
+            writer.remember(file_id, found)
+            return item._replace(file_id=0)
         return item._replace(file_id=file_id)
 
     def _job(self, item: Work) -> Job:
-        return Job(item.found.path, self._writer.place(item.file_id), bool(item.found.agent))
+        replaced = self._writer.replaced(item.file_id, item.found)
+        place = Place() if replaced else self._writer.place(item.file_id)
+        return Job(item.found.path, place, bool(item.found.agent))
 
     def _take(self, item: Work, batch: Batch | None) -> int:
         """Write what was read; returns the bytes."""
         if batch is None:
-            self._writer.drop(item.file_id)
+            self._writer.drop([item.file_id])
             return 0
         self._writer.write(item.file_id, item.found, batch)
         size = batch.place.offset - batch.start
@@ -146,18 +160,34 @@ class _Update:
 
     def _refuse_leftovers(self) -> None:
         (written,) = self._db.execute("SELECT next FROM about").fetchone()
-        (left,) = self._db.execute("SELECT count(*) FROM records").fetchone()
+        (left,) = self._db.execute("SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM copies)").fetchone()
         if written > MOSTLY_GONE and written > 2 * left:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
 
 
-def _originals_first(work: Iterable[Work]) -> list[Work]:
-    """New files in the order in which they came to be, as far as that can be told."""
-    return sorted(work, key=lambda item: (not item.file_id and _is_derived(item.found.path), item.found.mtime))
+def _originals_first(work: Iterable[Work]) -> list[tuple[Work, str]]:
+    """Files with their parents' ids, in the order in which they came to be, as far as that can be told.
+
+    A fork that the client made names no parent; it is then taken for younger if it was written to later.
+    """
+    named = [(item, "" if item.found.agent else _parent_of(item.found.path)) for item in work]
+    parents = {item.found.session_id: parent for item, parent in named if parent}
+    return sorted(named, key=lambda pair: (_depth(pair[0], parents), pair[0].found.mtime))
 
 
-def _is_derived(path: str) -> bool:
+def _depth(item: Work, parents: Mapping[str, str]) -> int:
+    """How many of the files lie between one and its first ancestor; hostile ones may name each other."""
+    seen: set[str] = set()
+    session_id = "" if item.found.agent else item.found.session_id
+    while (parent := parents.get(session_id, "")) and session_id not in seen:
+        seen.add(session_id)
+        session_id = parent
+    return len(seen)
+
+
+def _parent_of(path: str) -> str:
     try:
-        return read_parent(path) is not None
+        parent = read_parent(path)
     except OSError:
-        return False
+        return ""
+    return parent.session_id if parent else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import islice
 
 LONGEST = 64
 """Bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words."""
@@ -15,11 +16,14 @@ LONGEST = 64
 LONGEST_NAME = 256
 """Bytes of an identifier that is still cut into its parts."""
 
+MOST_TOKENS = 100_000
+"""Distinct tokens of a text that are looked at, from its start: what has more is data. 60 MB of them take a minute."""
+
 MOST_PARTS = 16
 """Parts of an identifier; what has more is random."""
 
 REMEMBERED = 200_000
-"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB."""
+"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB. Long ones are not."""
 
 TOKENIZER = "porter ascii tokenchars '_'"
 """What SQLite does with our words: every byte beyond ASCII belongs to one."""
@@ -48,7 +52,9 @@ class _Forms(dict[bytes, bytes]):
     def __missing__(self, token: bytes) -> bytes:
         if len(self) >= REMEMBERED:
             self.clear()
-        found = self[token] = b" ".join(_forms(token))
+        found = b" ".join(_forms(token))
+        if len(token) <= LONGEST_NAME:
+            self[token] = found
         return found
 
 
@@ -64,7 +70,11 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
         raw = _LINE_NUMBERS.sub(b"\n", raw)
     if len(raw) != len(text):
         raw = _SYMBOLS.sub(b" ", raw)
-    return b" ".join(map(_known.__getitem__, set(raw.translate(_TO_WORDS).split())))
+    tokens = raw.translate(_TO_WORDS).split()
+    distinct = set(tokens)
+    if len(distinct) > MOST_TOKENS:
+        distinct = set(islice(dict.fromkeys(tokens), MOST_TOKENS))
+    return b" ".join(map(_known.__getitem__, distinct))
 
 
 def forms_of(word: str) -> list[list[str]]:
@@ -82,7 +92,8 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(_DOTLESS)
+    plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(_DOTLESS)
+    return unicodedata.normalize("NFC", plain)  # Korean syllables, which came apart into letters
 
 
 def _forms(token: bytes) -> list[bytes]:
