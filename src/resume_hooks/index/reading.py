@@ -159,7 +159,7 @@ class _Reader:
         self._name = os.path.basename(job.path)
 
     def take(self, line: Line) -> None:
-        record = records.parse(line.body)
+        record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would be felt
         if record is None:
             return
         self.turn += opens_turn(record, subagent=self._subagent)
@@ -184,10 +184,10 @@ class _Reader:
                 key,
                 own,
                 record.get("truncated") is True,
-                words_of(said.prompt),
-                words_of(said.reply),
-                words_of(said.input, numbered=True),
-                words_of(said.result, numbered=True),
+                words_of(said.prompt) if said.prompt else b"",
+                words_of(said.reply) if said.reply else b"",
+                words_of(said.input, numbered=True) if said.input else b"",
+                words_of(said.result, numbered=True) if said.result else b"",
                 said.files,
             )
         )

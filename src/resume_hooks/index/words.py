@@ -33,6 +33,7 @@ _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in ra
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
 
+_ARROW = "\u2192".encode()
 _LINE_NUMBERS = re.compile(rb"(?:\A|\n) *\d+(?:\xe2\x86\x92|\t)")
 """What the client puts before each line of a file that it shows to the model."""
 
@@ -69,7 +70,8 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     if numbered and _LINE_NUMBERS.match(raw):
         raw = _LINE_NUMBERS.sub(b"\n", raw)
     if len(raw) != len(text):
-        raw = _SYMBOLS.sub(b" ", raw)
+        raw = raw.replace(_ARROW, b" ")  # most often there is no other, and then this is all
+        raw = raw if raw.isascii() else _SYMBOLS.sub(b" ", raw)
     tokens = raw.translate(_TO_WORDS).split()
     distinct = set(tokens)
     if len(distinct) > MOST_TOKENS:
