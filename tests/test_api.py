@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import resume_hooks
 from resume_hooks import (
+    SearchHit,
     SessionNode,
     get_continuation_lineage,
     get_full_lineage_chain,
     get_parent_info,
     rollover,
+    search,
     trim,
 )
 from resume_hooks.errors import NothingToHandOff, SessionNotFound, UsageError
 from resume_hooks.links import Link, record_link
 from tests.builders import (
+    CWD,
     ConfigHome,
+    assistant,
     conversation,
     custom_title,
     session_id,
     tool_result,
     tool_use,
+    user,
     write_session,
 )
+from tests.index.probe import uid
 
 
 @pytest.fixture
@@ -128,3 +135,79 @@ def test_trim(config_home: ConfigHome) -> None:
     assert made.written
     assert b"Results from Bash tool suppressed" in Path(made.file).read_bytes()
     assert trim(path, resume_hooks.Options(only=("media",))).file == ""
+
+
+@pytest.fixture
+def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A session of the current folder with a sub-agent and a child, and one of another project."""
+    monkeypatch.chdir(tmp_path)
+    folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
+    paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
+    for number, path in enumerate(paths, 1):
+        cwd = CWD if number == 3 else str(tmp_path)
+        common: dict[str, Any] = {"session_id": session_id(number), "cwd": cwd}
+        asked = user(f"tune the linter {number}", uuid=uid(number), **common)
+        onward = {"continue_metadata": {"parent_session_file": str(paths[0]), "parent_session_id": session_id(1)}}
+        answer = assistant("it is tuned", uuid=uid(number * 10), parent=uid(number), ts=9, **common)
+        write_session(path.parent, session_id(number), [*([onward] if number == 2 else []), asked, answer])
+    said = user("the linter of the agent", uuid=uid("a"), session_id=session_id(1), isSidechain=True)
+    write_session(paths[0].with_suffix("") / "subagents", "agent-a1", [said])
+    return paths
+
+
+def test_search(talks: list[Path], tmp_path: Path) -> None:
+    """The current folder's project by default; hits with paths, frozen, and references that name the record."""
+    hits = search("linter -agent")
+    assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}
+    (hit,) = search('"linter 1"')
+    assert hit == SearchHit(
+        reference=f"{session_id(1)}:0",
+        session_id=session_id(1),
+        session_file=talks[0],
+        file=talks[0],
+        folder=tmp_path,
+        title="tune the linter 1",
+        turn=1,
+        role="prompt",
+        tool="",
+        time="2026-01-31T09:30:00.000Z",
+        snippet="tune the linter 1",
+        words=('"linter 1"',),
+        missing=(),
+        sessions=(session_id(1),),
+        score=hit.score,
+    )
+    with pytest.raises(AttributeError):
+        hit.turn = 2  # type: ignore[misc]
+
+
+def test_where_search_looks(talks: list[Path]) -> None:
+    """Another project, everywhere, a session or one of its sub-agents, a lineage; words apart or as one text."""
+    everything = {f"{session_id(n)}:{n == 2:d}" for n in (1, 2, 3)} | {f"{session_id(1)}/agent-a1:0"}
+    for where, found in [
+        ({"project": CWD}, {f"{session_id(3)}:0"}),
+        ({"project": Path(CWD)}, {f"{session_id(3)}:0"}),
+        ({"everywhere": True}, everything),
+        ({"session": session_id(1)}, {f"{session_id(1)}:0", f"{session_id(1)}/agent-a1:0"}),
+        ({"session": talks[2]}, {f"{session_id(3)}:0"}),
+        ({"session": f"{session_id(1)}/agent-a1"}, {f"{session_id(1)}/agent-a1:0"}),
+        ({"lineage": talks[1]}, everything - {f"{session_id(3)}:0"}),
+    ]:
+        assert {hit.reference for hit in search("linter", **where)} == found  # type: ignore[arg-type]
+    assert len(search(["tune", "linter"], everywhere=True, limit=2)) == 2
+    assert search("quux") == []
+
+
+def test_search_refuses(talks: list[Path]) -> None:
+    """No word, two places, no hit wanted: each a UsageError; a session that is none is not found."""
+    for query, options in [
+        ("", {}),
+        ([], {}),
+        ("-linter", {}),
+        ("linter", {"everywhere": True, "session": session_id(1)}),
+        ("linter", {"limit": 0}),
+    ]:
+        with pytest.raises(UsageError):
+            search(query, **options)  # type: ignore[arg-type]
+    with pytest.raises(SessionNotFound):
+        search("linter", session=session_id(9))

@@ -79,6 +79,13 @@ def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) 
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 
+def test_the_lane_that_searches(config_home: ConfigHome) -> None:
+    """The index needs SQLite; of dependencies still orjson alone, and no processes for a little to be read."""
+    found = prompted(config_home, ">search prompt")
+    assert {"orjson", "sqlite3"} <= found
+    assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"})
+
+
 @pytest.mark.parametrize("lane", ["session", "fallback"])
 def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None:
     """The standard library alone, and of ours only what runs on Python 3.9."""
@@ -97,6 +104,15 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     assert "click" in found
     assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "sqlite3", "pyperclip"})
     assert found.isdisjoint({"resume_hooks.diagnosis", "resume_hooks.clipboard", "resume_hooks.quick_rollover"})
+
+
+def test_a_search_as_text(config_home: ConfigHome) -> None:
+    """Where nothing changed since the last one: no checker of documents, no bar, no processes."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    for _ in range(2):
+        found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt"))
+        assert {"click", "sqlite3"} <= found
+        assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"pyperclip", "multiprocessing", "concurrent"})
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:

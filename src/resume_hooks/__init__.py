@@ -1,7 +1,8 @@
 """resume-hooks: go on when a Claude Code session is full, with every byte of the old one within reach.
 
 The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``, ``SessionNode``,
-``rollover``, ``trim`` and its ``Options``. Names load on first use: hooks import this package before every trigger.
+``rollover``, ``trim`` and its ``Options``, ``search`` and its ``SearchHit``. Names load on first use: hooks
+import this package before every trigger.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from resume_hooks.api import (
         Options,
+        SearchHit,
         SessionNode,
         get_continuation_lineage,
         get_full_lineage_chain,
         get_parent_info,
         rollover,
+        search,
         trim,
     )
 
@@ -23,12 +26,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Options",
+    "SearchHit",
     "SessionNode",
     "__version__",
     "get_continuation_lineage",
     "get_full_lineage_chain",
     "get_parent_info",
     "rollover",
+    "search",
     "trim",
 ]
 

@@ -1,8 +1,9 @@
-"""The documented Python API over lineage, rollover and trim; paths in and out are ``pathlib.Path``."""
+"""The documented Python API over lineage, rollover, trim and search; paths in and out are ``pathlib.Path``."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +11,23 @@ from resume_hooks import quick_rollover, settings, store
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
 from resume_hooks.receipt import Receipt
+from resume_hooks.searching.hits import Hit
+from resume_hooks.searching.scope import Scope, worktrees
+from resume_hooks.searching.search import find
+from resume_hooks.subagents import locate
 from resume_hooks.trimming import plan as trimming
 from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.words import options_of
 
 __all__ = [
     "Options",
+    "SearchHit",
     "SessionNode",
     "get_continuation_lineage",
     "get_full_lineage_chain",
     "get_parent_info",
     "rollover",
+    "search",
     "trim",
 ]
 
@@ -34,6 +41,33 @@ class SessionNode:
     derivation_type: str | None
     exported_file: Path | None
     parent: SessionNode | None = None
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A turn that answers a search, by its best record.
+
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it; ``file`` holds the record,
+    ``session_file`` is its session's, ``folder`` where that is resumed. ``turn`` counts from 1; ``time`` is ISO 8601 in
+    UTC, ``""`` if unknown. ``words`` of the query are in the turn, ``missing`` are not; all ``sessions`` hold the
+    record.
+    """
+
+    reference: str
+    session_id: str
+    session_file: Path
+    file: Path
+    folder: Path
+    title: str
+    turn: int
+    role: str
+    tool: str
+    time: str
+    snippet: str
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
+    sessions: tuple[str, ...]
+    score: float
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
@@ -83,6 +117,63 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     reading = trimming.read(session, settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options_of() if options is None else options)
     return trimming.receipt(decided) if dry_run or not decided.pays else trimming.write(decided, os.environ)
+
+
+def search(
+    query: str | Sequence[str],
+    *,
+    project: str | Path | None = None,
+    everywhere: bool = False,
+    lineage: str | Path | None = None,
+    session: str | Path | None = None,
+    limit: int = 10,
+) -> list[SearchHit]:
+    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, the best first; none is no failure.
+
+    Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
+    a ``lineage`` (a session and its ancestors), both by id, title or path. The index is brought up to date first.
+    Raises ResumeHooksError; UsageError for a query without a word, and where more than one place is given.
+    """
+    if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
+        raise UsageError("project, everywhere, lineage and session exclude each other", "Give one of them.")
+    if limit < 1:
+        raise UsageError(f"A limit of {limit} asks for nothing", "Give 1 or more.")
+    words = [query] if isinstance(query, str) else list(query)
+    if not any(word.strip() for word in words):
+        raise UsageError("No words to search for")
+    scope = Scope() if everywhere else _scope(project, lineage, session)
+    return [_hit(hit) for hit in find(words, scope, os.environ, most=limit).hits]
+
+
+def _scope(project: str | Path | None, lineage: str | Path | None, session: str | Path | None) -> Scope:
+    here = os.getcwd()
+    if lineage is not None:
+        path = store.resolve(os.fspath(lineage), here, os.environ).path
+        return Scope(sessions=frozenset(row.session_id for row in Family(os.environ).lineage(path)))
+    if session is not None:
+        session_id, _, agent = locate(os.fspath(session), here, os.environ).session_id.partition("/")
+        return Scope(sessions=frozenset({session_id}), agent=agent)
+    return Scope(folders=worktrees(os.path.join(here, project or ".")))
+
+
+def _hit(hit: Hit) -> SearchHit:
+    return SearchHit(
+        reference=hit.reference,
+        session_id=hit.session_id,
+        session_file=Path(hit.session_file),
+        file=Path(hit.file),
+        folder=Path(hit.folder),
+        title=hit.title,
+        turn=hit.turn,
+        role=hit.role,
+        tool=hit.tool,
+        time=hit.time,
+        snippet=hit.snippet,
+        words=hit.words,
+        missing=hit.missing,
+        sessions=hit.sessions,
+        score=hit.score,
+    )
 
 
 def _named(session_file: str | Path) -> str:

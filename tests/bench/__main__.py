@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.bench import SESSION, Bench
+from tests.bench.search import searches
 from tests.bench.trim import trims
 
 
@@ -37,6 +38,7 @@ def main() -> int:
         found = os.environ.get("BENCH_PEER") or shutil.which("aichat")
         peer(bench, found)
         trims(bench, found)
+        searches(bench, found)
     return 0
 
 

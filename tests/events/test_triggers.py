@@ -40,6 +40,11 @@ OURS = [
     (">trim>trim>trim", "trim", ""),
     (">trim yes>trimmed", "trim", "yes>trimmed"),
     (">handoff then >trim yes", "handoff", "then >trim yes"),
+    (">search", "search", ""),
+    (">Search why did we drop it?", "search", "why did we drop it?"),
+    ('>search "connection pool" -redis', "search", '"connection pool" -redis'),
+    (">search --all /clear the cache", "search", "--all /clear the cache"),
+    ("/resume-hooks:search redis", "search", "redis"),
     ("/resume-hooks:trim", "trim", ""),
     ("/resume-hooks:TRIM yes", "trim", "yes"),
     ("/resume-hooks:resume", "resume", ""),
@@ -77,6 +82,9 @@ NOT_OURS = [
     (">trim>trimmed", "another word"),
     (">trimmed >trim yes", "another word"),
     ("> trim", "a markdown quote"),
+    ("> search for it", "a markdown quote"),
+    (">searching for it", "another word"),
+    (">search: it", "punctuation belongs to the word"),
     (">tr\u0131m yes", "a letter that only folds to i"),
     (">quote\n>resume", "a quote of two lines"),
     ("resume", "no sign"),
@@ -121,6 +129,8 @@ PASTED = [
     (">help /clear", "help"),
     (f"/resume-hooks:handoff fix/resume {ID}", "handoff"),
     ("/resume-hooks:handoff fix /clear", "handoff"),
+    (f">search redis/resume {ID}", "search"),
+    (">search redis /clear", "search"),
     (f">resume{ID}", "resume"),
     (f">session{ID}", "resume"),
     (f">session-id{ID}\n", "resume"),
@@ -163,7 +173,9 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
         st.text(st.characters(codec=None)),
         st.tuples(
             st.sampled_from([">", " >", "/resume-hooks:", "/Resume-Hooks:", "> ", ">>", "/", ""]),
-            st.sampled_from(["resume", "handoff", "trim", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]),
+            st.sampled_from(
+                ["resume", "handoff", "trim", "search", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]
+            ),
             st.text(st.characters(codec=None)),
         ).map("".join),
     )
@@ -175,7 +187,7 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         return
     assert START.match(prompt)
     assert not prompt.startswith("> ")
-    assert found.verb in {"resume", "handoff", "trim", "session", "lineage", "help"}
+    assert found.verb in {"resume", "handoff", "trim", "search", "session", "lineage", "help"}
     assert found.text == found.text.strip()
     assert found.text in prompt
     assert not (found.text and found.verb in {"session", "lineage", "help"})

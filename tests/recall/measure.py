@@ -1,102 +1,161 @@
-"""How well searches answer the recall set: ours, ripgrep over the same files, the peer's index where it is there.
+"""How well searches answer the recall set, and what the answers cost an agent.
 
-Run: ``python -m tests.recall.measure [tune|final|all]``; ``BENCH_PEER`` names the peer's program, as for ``make bench``.
-A hit is right where its turn holds an answering record; by session, where its session does.
+Run: ``python -m tests.recall.measure [tune|final|all]``; ``BENCH_PEER`` names the peer, as for ``make bench``.
+A hit is right where it shows a turn that holds an answering record; by session, where it is of such a session.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from resume_hooks.searching.scope import Scope
 from resume_hooks.searching.search import find
-from tests.recall.questions import Home, Question, questions, turn_of
+from tests.needs import corpus_folder
+from tests.recall import peer
+from tests.recall.cost import print_costs
+from tests.recall.questions import HALVES, Home, Place, Question, questions, right_places, session_of
+from tests.recall.ripgrep import Ripgrep
 
 DEPTH = 10
 """Hits that are looked at."""
 
+MOST_WORDS = 2 / 3
+"""The part of a question's words that a line must hold for the stricter of the two people who grep."""
 
-class Ranked(NamedTuple):
-    """A hit: the file of the corpus, and the turn in it (-1 where only the file is known)."""
+ROWS = (
+    ("plain", ("plain",)),
+    ("paraphrased", ("paraphrased",)),
+    ("all answerable", ("plain", "paraphrased")),
+)
 
-    file: str
-    turn: int
 
+class Searcher(Protocol):
+    """Something that answers questions; ``by_turn``: with turns, not only with files."""
 
-Searcher = Callable[[str], Sequence[Ranked]]
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+
+    @property
+    def by_turn(self) -> bool:
+        """Whether it tells turns."""
+
+    def search(self, text: str, most: int) -> Sequence[Place]:
+        """The best hits, at most ``most``."""
 
 
 class Score(NamedTuple):
-    """What a searcher came to; shares of the questions asked."""
+    """What a searcher came to, as shares of the questions asked."""
 
-    asked: int
     first: float
     five: float
     reciprocal: float
     session_first: float
     session_five: float
-    false: float
 
 
-def ours(home: Home) -> Searcher:
-    """Our search over every project."""
+class Ours:
+    """Our own search, over every project."""
 
-    def search(text: str) -> list[Ranked]:
-        found = find([text], Scope(helpers=True), home.environ, most=DEPTH)
-        return [Ranked(home.name(hit.file), hit.turn) for hit in found.hits]
+    name = "resume-hooks"
+    by_turn = True
 
-    return search
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def search(self, text: str, most: int) -> list[Place]:
+        """The turns it finds."""
+        found = find([text], Scope(helpers=True), self._home.environ, most=most)
+        return [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
 
 
 def score(searcher: Searcher, asked: Sequence[Question]) -> Score:
-    """Ask the questions and judge the answers."""
-    ranks, sessions, false = [], [], 0
-    answerable = [question for question in asked if question.answers]
-    for question in answerable:
-        hits = searcher(question.text)[:DEPTH]
-        right = {(file, turn_of(file, line)) for file, line in question.answers}
-        ranks.append(_rank([(hit.file, hit.turn) in right for hit in hits]))
-        files = list(dict.fromkeys(hit.file for hit in hits))
-        sessions.append(_rank([any(_session(file) == _session(name) for name, _ in right) for file in files]))
-    open_ = [question for question in asked if not question.answers]
-    false = sum(bool(searcher(question.text)) for question in open_)
+    """Ask answerable questions and judge the answers."""
+    ranks, sessions = [], []
+    for question in asked:
+        hits, right = searcher.search(question.text, DEPTH), right_places(question)
+        ranks.append(rank(hits, right))
+        found = dict.fromkeys(session_of(hit.file) for hit in hits)
+        sessions.append(rank(list(found), {session_of(place.file) for place in right}))
     return Score(
-        len(answerable),
-        _share(ranks, 1),
-        _share(ranks, 5),
-        sum(1 / rank for rank in ranks if rank) / max(1, len(ranks)),
-        _share(sessions, 1),
-        _share(sessions, 5),
-        false / max(1, len(open_)),
+        share(ranks, 1),
+        share(ranks, 5),
+        sum(1 / place for place in ranks if place) / max(1, len(ranks)),
+        share(sessions, 1),
+        share(sessions, 5),
     )
 
 
-def _session(name: str) -> str:
-    """A session's file for one of its sub-agents'."""
-    path = Path(name)
-    return str(path.parents[1]) + ".jsonl" if path.parent.name == "subagents" else name
+def false_hits(searcher: Searcher, asked: Sequence[Question]) -> float:
+    """The part of questions without an answer that got one all the same."""
+    return sum(bool(searcher.search(question.text, DEPTH)) for question in asked) / max(1, len(asked))
 
 
-def _rank(right: Sequence[bool]) -> int:
-    return right.index(True) + 1 if True in right else 0
+def rank(hits: Sequence[object], right: Collection[object]) -> int:
+    """The place of the first right hit, from 1; 0 for none."""
+    return next((place for place, hit in enumerate(hits, 1) if hit in right), 0)
 
 
-def _share(ranks: Sequence[int], reach: int) -> float:
-    return sum(0 < rank <= reach for rank in ranks) / max(1, len(ranks))
+def share(ranks: Sequence[int], reach: int) -> float:
+    """The part of ranks that are within the first ``reach``."""
+    return sum(0 < place <= reach for place in ranks) / max(1, len(ranks))
 
 
-def main(half: str) -> None:
-    """Print the figures."""
-    asked = [question for question in questions() if half in {"all", question.half}]
-    with tempfile.TemporaryDirectory() as folder:
+def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
+    """Ours and those that this machine has, each over the same files."""
+    yield Ours(home)
+    if Ripgrep.there():
+        yield Ripgrep(home, 0, "ripgrep, lines with any word")
+        yield Ripgrep(home, MOST_WORDS, "ripgrep, lines with 2/3 of the words")
+    else:
+        print("ripgrep: not measured; install rg")
+    if found := peer.program():
+        theirs = peer.Peer(found, home, scratch / "peer", [question.text for question in asked])
+        print(theirs.note)
+        yield theirs
+    else:
+        print("peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools")
+
+
+def print_table(home: Home, scratch: Path, asked: Sequence[Question]) -> None:
+    """One row a searcher and kind of question."""
+    open_ = [question for question in asked if not question.answers]
+    compared = list(searchers(home, scratch, asked))
+    print(
+        f"{'':37} {'questions':18} {'turn':>6} {'':>6} {'':>6} {'session':>8}\n"
+        f"{'':37} {'':18} {'hit@1':>6} {'hit@5':>6} {'MRR':>6} {'hit@1':>8} {'hit@5':>6} {'false':>6}"
+    )
+    for searcher in compared:
+        for name, kinds in ROWS:
+            chosen = [question for question in asked if question.kind in kinds]
+            found = score(searcher, chosen)
+            turns = [f"{part:6.2f}" for part in found[:3]] if searcher.by_turn else [f"{'-':>6}"] * 3
+            sessions = f"{found.session_first:8.2f} {found.session_five:6.2f}"
+            print(f"{searcher.name:37} {f'{len(chosen)} {name}':18} {' '.join(turns)} {sessions}")
+        name = f"{len(open_)} unanswerable"
+        print(f"{searcher.name:37} {name:18} {'':35} {false_hits(searcher, open_):7.2f}", flush=True)
+
+
+def main(half: str) -> int:
+    """Print the figures of one half, or of all questions; 1 without a corpus, 2 for what is no half."""
+    if half not in {*HALVES, "all"}:
+        print("usage: python -m tests.recall.measure [tune|final|all]")
+        return 2
+    if not corpus_folder().is_dir():
+        print(f"The corpus is not at {corpus_folder()}: set RESUME_HOOKS_CORPUS")
+        return 1
+    asked = questions(half)
+    with tempfile.TemporaryDirectory(prefix="resume-hooks-recall-") as folder:
         home = Home(Path(folder) / ".claude")
-        for kinds in (("plain",), ("paraphrased",), ("plain", "paraphrased", "unanswerable")):
-            print(kinds, score(ours(home), [question for question in asked if question.kind in kinds]))
+        print_table(home, Path(folder), asked)
+        print()
+        print_costs(home, [question for question in asked if question.answers])
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "tune")
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "tune"))

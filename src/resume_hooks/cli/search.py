@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -21,13 +22,16 @@ from resume_hooks.receipt import resume_command
 from resume_hooks.searching.hits import Hit
 from resume_hooks.searching.scope import ALIASES, Scope, worktrees
 from resume_hooks.searching.search import Found, find
-from resume_hooks.searching.shown import text_of
+from resume_hooks.searching.shown import MOST_LIMIT, text_of
+from resume_hooks.subagents import locate
 
 MAX_CHARACTERS = 8_000
 """Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""
 
 _AGO = re.compile(r"(\d{1,4})\s*([hdwmy])")
-_UNITS = {"h": 1 / 24, "d": 1, "w": 7, "m": 30, "y": 365}
+_UNITS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+"""Seconds."""
+
 _HERE = "."
 
 
@@ -46,10 +50,11 @@ _HERE = "."
 )
 @click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Hits.")
+@click.option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
 @click.option(
-    "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True, help="At most; 0 for all."
-)
+    "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
+    help="Characters of the text at most; 0 for all.",
+)  # fmt: skip
 @json_option
 def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, **asked: Any) -> None:
     """Find what was ever said, asked, run or read: also before a compaction, on left branches and by sub-agents.
@@ -73,7 +78,7 @@ def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, *
     emit(
         "search",
         {**_data(found), "scope": _where(asked)},
-        lambda: text_of(found, max_chars, mark=_bold, title=_title),
+        lambda: text_of(found, max(1, max_chars - 1) if max_chars else 0, mark=_bold, title=_title),
         as_json=as_json,
         warnings=found.notes,
     )
@@ -81,8 +86,9 @@ def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, *
 
 def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
     for word in words:
-        if word.startswith("--") and len(word) > 2:
-            raise UsageError(f"No such option: {word.partition('=')[0]}", "resume-hooks search --help")
+        if re.match(r"--[^\s-]\S*\Z", word):
+            option = word.partition("=")[0]
+            raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
     given = [f"--{name}" for name in ("project", "lineage", "session") if asked[name] is not None]
     given += ["--all"] if asked["everywhere"] else []
     if len(given) > 1:
@@ -90,12 +96,13 @@ def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
 
 
 def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
-    sessions = _sessions(asked, environ)
+    sessions, agent = _sessions(asked, environ)
     folders = None
     if sessions is None and not asked["everywhere"]:
-        folders = worktrees(os.path.join(current_folder(), os.path.expanduser(asked["project"] or ".")))
+        folders = worktrees(_folder(asked))
     return Scope(
         sessions=sessions,
+        agent=agent,
         folders=folders,
         since=_seconds(asked["since"]),
         until=_seconds(asked["until"]),
@@ -107,13 +114,21 @@ def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
     )
 
 
-def _sessions(asked: Mapping[str, Any], environ: Mapping[str, str]) -> frozenset[str] | None:
+def _folder(asked: Mapping[str, Any]) -> str:
+    """The folder whose project is meant."""
+    return os.path.join(current_folder(), os.path.expanduser(asked["project"] or "."))
+
+
+def _sessions(asked: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[frozenset[str] | None, str]:
+    """The ids of the sessions that are meant, None for those of a folder; and which sub-agent alone, if one is."""
     if asked["session"] is not None:
-        return frozenset({located(None if asked["session"] == _HERE else asked["session"]).session_id})
+        named = locate(None if asked["session"] == _HERE else asked["session"], current_folder(), environ)
+        session_id, _, agent = named.session_id.partition("/")
+        return frozenset({session_id}), agent
     if asked["lineage"] is not None:
         session = located(None if asked["lineage"] == _HERE else asked["lineage"])
-        return frozenset(row.session_id for row in Family(environ).lineage(session.path))
-    return None
+        return frozenset(row.session_id for row in Family(environ).lineage(session.path)), ""
+    return None, ""
 
 
 def _where(asked: Mapping[str, Any]) -> str:
@@ -121,7 +136,7 @@ def _where(asked: Mapping[str, Any]) -> str:
     if asked["everywhere"]:
         return "all"
     named = next((name for name in ("session", "lineage") if asked[name] is not None), None)
-    return named or canonical(os.path.join(current_folder(), asked["project"] or "."))
+    return named or canonical(_folder(asked))
 
 
 def _seconds(when: str | None) -> int | None:
@@ -129,9 +144,9 @@ def _seconds(when: str | None) -> int | None:
     if when is None:
         return None
     ago = _AGO.fullmatch(when.strip().lower())
-    moment = clock.parse(when.strip())
     if ago is not None:
-        moment = datetime.now(UTC) - timedelta(days=int(ago[1]) * _UNITS[ago[2]])
+        return max(1, int(time.time() - int(ago[1]) * _UNITS[ago[2]]))
+    moment = clock.parse(when.strip())
     if moment is None:
         raise UsageError(f"'{when}' is no date", "Such as 2026-01-31, 2026-01-31T09:30, 12h, 3d, 2w, 6m or 1y.")
     return int(moment.timestamp())
@@ -149,9 +164,9 @@ def _data(found: Found) -> dict[str, Any]:
 
 def _row(hit: Hit) -> dict[str, Any]:
     row = asdict(hit)
-    del row["marks"]
+    del row["marks"], row["short"]
     row["commands"] = {
-        "read": f"resume-hooks read {hit.reference}",
+        "read": f"resume-hooks read {shlex.quote(hit.reference)}",
         "resume": resume_command(hit.folder, hit.session_id),
         "handoff": f"resume-hooks handoff {hit.session_id}",
     }

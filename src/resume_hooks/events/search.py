@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 
 from resume_hooks.birth import home_folder
@@ -11,11 +12,12 @@ from resume_hooks.errors import UsageError
 from resume_hooks.events.answers import Answer, time_limit
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import Glance, one_line
+from resume_hooks.paths import project_key
 from resume_hooks.plain import plain_line
 from resume_hooks.searching.hits import Hit
 from resume_hooks.searching.scope import Scope, worktrees
 from resume_hooks.searching.search import Found, find
-from resume_hooks.searching.shown import short
+from resume_hooks.searching.shown import reading
 
 HITS = 5
 PATIENCE = 1.5
@@ -29,25 +31,36 @@ EVERYWHERE = "--all"
 
 def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
     """Search for the words of a trigger. UsageError where there are none."""
-    first, _, rest = trigger.text.partition(" ")
-    words = rest.strip() if first == EVERYWHERE else trigger.text
+    first, *rest = trigger.text.split(maxsplit=1) or [""]
+    everywhere = first.lower() == EVERYWHERE
+    words = " ".join(rest) if everywhere else trigger.text
     if not words:
         raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
-    scope = Scope() if first == EVERYWHERE else _project(path)
-    with time_limit(f"resume-hooks search {words}"):
+    scope = Scope() if everywhere else _project(path)
+    command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
+    with time_limit(command):
         found = find([words], scope, os.environ, most=HITS, limit=PATIENCE)
-    return Answer("", lambda _: search_card(found))
+    return Answer("", lambda _: search_card(found, everywhere=everywhere))
 
 
 def _project(path: str | None) -> Scope:
     """The project of a session, the folder that its file lies in included; without one, that of the current folder."""
     if path is None:
-        return Scope(folders=worktrees(os.getcwd()))
-    beside = os.path.basename(os.path.dirname(path))
-    return Scope(folders=worktrees(home_folder(Glance(path))), projects=frozenset({beside}))
+        return Scope(folders=worktrees(_current_folder()))
+    folders = worktrees(home_folder(Glance(path)))
+    # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
+    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in folders}
+    return Scope(folders=folders, projects=frozenset(beside))
 
 
-def search_card(found: Found) -> str:
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("The current folder is gone", "Type: >search --all words") from error
+
+
+def search_card(found: Found, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
     head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {_counted(found)}"
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
@@ -55,21 +68,21 @@ def search_card(found: Found) -> str:
     if found.total > len(found.hits):
         lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: resume-hooks search ...")
     if not found.hits:
-        return "\n".join([*lines, "", "Try other words, or >search --all words."])
+        return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
     return "\n".join([*lines, "", "/resume <id> opens a session."])
 
 
 def _counted(found: Found) -> str:
     counted = f"{found.total:,} found" if found.hits else "nothing found"
-    return f"{counted}{f' · {plain_line(found.how)}' if found.how else ''}"
+    return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
 def _hit(hit: Hit) -> Sequence[str]:
     return [
         "",
         f"  {one_line(plain_line(hit.title), ROW)}",
-        f"  {hit.role}, turn {hit.turn}, {minute(hit.time)}",
+        f"  {', '.join(filter(None, [hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
         f"    {plain_line(hit.snippet)}",
         f"  /resume {hit.session_id}",
-        f"  resume-hooks read {short(hit.reference)}",
+        f"  {reading(hit)}",
     ]

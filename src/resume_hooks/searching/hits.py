@@ -6,23 +6,21 @@ Texts are read from the transcripts, never from the index; what can't be read an
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from resume_hooks import clock, records
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
-from resume_hooks.index.texts import Listener
-from resume_hooks.index.words import folded
 from resume_hooks.index.writing import ROLES
-from resume_hooks.lines import Line
 from resume_hooks.searching.query import Query
-from resume_hooks.searching.ranking import Candidate, TurnHit
+from resume_hooks.searching.ranking import PHRASED, Candidate, TurnHit
 from resume_hooks.searching.snippets import Snippet, pattern_of, snippet_of
 from resume_hooks.searching.terms import Lookup
+from resume_hooks.searching.texts import Text, Texts, phrase_of
 
 WIDTH = 260
 """Characters of a snippet."""
@@ -30,8 +28,17 @@ WIDTH = 260
 LOOKED_AT = 40
 """Turns whose texts are read so that those with the words close together come first."""
 
-MOST_READ = 400
-"""Turns that are read in search of an exact phrase."""
+TRIED = 4
+"""Records of a turn that are read until one is still there."""
+
+MOST_READ = 2_000
+"""Records that are read in search of an exact phrase."""
+
+MOST_BYTES = 128 * 1024 * 1024
+"""Bytes of them."""
+
+SHORT = 8
+"""Characters of a session's id that stand for it where no other begins so."""
 
 NEARNESS = 0.5
 """What standing close together adds to a turn's score, at most."""
@@ -41,12 +48,14 @@ NEARNESS = 0.5
 class Hit:
     """A turn that answers a search, by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``; ``file`` holds the record, ``session_file`` is its session's;
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
+    sub-agent whose session is gone goes by its path. ``file`` holds the record, ``session_file`` is its session's;
     ``sessions`` are all that hold it, the first one first; ``same`` counts further turns that say the very same.
     ``words`` were found in the turn, ``missing`` were not.
     """
 
     reference: str
+    short: str
     session_id: str
     session_file: str
     file: str
@@ -76,66 +85,77 @@ class _Text:
     same: int = 0
 
 
-class Hits:
-    """Makes hits of ranked turns."""
+class Best(NamedTuple):
+    """The best hits; ``total`` turns fit, or more of them where ``more`` could not be read."""
 
-    def __init__(self, db: sqlite3.Connection, query: Query, lookups: Sequence[Lookup]) -> None:
+    hits: list[Hit]
+    total: int
+    more: bool
+
+
+class Hits:
+    """Makes hits of ranked turns. ``related`` are further lookups by the places of their terms in the query."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        query: Query,
+        lookups: Sequence[Lookup],
+        related: Mapping[int, Lookup] | None = None,
+    ) -> None:
         self._db = db
-        self._query = query
         self._lookups = lookups
-        self._pattern = pattern_of([found.stems for found in lookups])
-        self._phrases = [_phrase(term.text) for term in query.terms if term.exact]
-        self._without = [_phrase(term.text) for term in query.excluded if term.exact]
+        also = related or {}
+        self._pattern = pattern_of(
+            [[found, also[place]] if place in also else [found] for place, found in enumerate(lookups)]
+        )
+        self._phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
+        self._without = [phrase_of(term.text) for term in query.excluded if term.exact]
+        self._texts = Texts(db)
+        self._left = MOST_READ
         self._sessions: dict[str, _Session] = {}
 
-    def best(self, turns: Sequence[TurnHit], limit: int) -> list[Hit]:
+    def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
-        reach = MOST_READ if self._phrases or self._without else max(LOOKED_AT, limit)
         texts: dict[str, _Text] = {}
-        for turn in turns[:reach]:
+        seen = 0
+        for turn in turns:
+            if len(texts) >= max(LOOKED_AT, limit) or self._left <= 0 or self._texts.size > MOST_BYTES:
+                break
+            seen += 1
             if (text := self._text(turn)) is not None:
                 known = texts.setdefault(text.snippet.text, text)
                 known.same += known is not text
-            if len(texts) >= max(LOOKED_AT, limit):
-                break
         best = sorted(texts.values(), key=lambda text: -text.score)
-        return [self._hit(text) for text in best[:limit]]
+        unread = len(turns) - seen
+        uncertain = bool(self._phrases or self._without)
+        total = len(texts) + (0 if uncertain else unread)
+        beyond = any(found.term.exact and found.rows > PHRASED for found in self._lookups)
+        return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))
 
     def _text(self, turn: TurnHit) -> _Text | None:
-        """The first record of a turn that can be read and has the phrases."""
-        for candidate in turn.records[:4]:
-            text = self._read(candidate.record)
-            if text is None or not self._fits(text):
+        """The first record of a turn that can be read, and has a phrase if there are any; all must be in the turn."""
+        best: tuple[Candidate, Text, int] | None = None
+        missing = set(self._phrases)
+        for candidate in turn.records if missing else turn.records[:TRIED]:
+            if self._phrases and not missing & candidate.terms.keys():
                 continue
-            snippet = snippet_of(text, self._pattern, WIDTH)
-            return _Text(turn, candidate, snippet, turn.score * (1 + NEARNESS * snippet.near))
-        return None
-
-    def _fits(self, text: str) -> bool:
-        if not self._phrases and not self._without:
-            return True
-        flat = _phrase(text)
-        return all(phrase in flat for phrase in self._phrases) and not any(phrase in flat for phrase in self._without)
-
-    def _read(self, record: int) -> str | None:
-        """The text of a record as it is indexed; None where it is no longer what was."""
-        path, agent, offset, length = self._place(record)
-        try:
-            with open(path, "rb") as stream:
-                stream.seek(offset)
-                raw = stream.read(length)
-        except OSError:
+            self._left -= 1
+            text = self._texts.of(candidate.record)
+            low = text.bare.lower() if text else ""
+            if text is None or any(phrase.search(low) for phrase in self._without):
+                continue
+            here = {place: found.start() for place in missing if (found := self._phrases[place].search(low))}
+            if self._phrases and not here:
+                continue
+            best = best or (candidate, text, min(here.values(), default=0))
+            missing -= here.keys()
+            if not missing:
+                break
+        if best is None or missing:
             return None
-        found = records.parse(Line(0, offset, raw).body)
-        said = Listener(subagent=bool(agent)).said(found) if found is not None else None
-        return None if said is None else "\n".join(filter(None, (said.prompt, said.reply, said.input, said.result)))
-
-    def _place(self, record: int) -> tuple[str, str, int, int]:
-        row = self._db.execute(
-            "SELECT f.path, f.agent, r.offset, r.length FROM records r JOIN files f ON f.id=r.file WHERE r.id=?",
-            (record,),
-        ).fetchone()
-        return (str(row[0]), str(row[1]), int(row[2]), int(row[3])) if row else ("", "", 0, 0)
+        snippet = snippet_of(best[1], self._pattern, WIDTH, best[2])
+        return _Text(turn, best[0], snippet, turn.score * (1 + NEARNESS * snippet.near))
 
     def _hit(self, text: _Text) -> Hit:
         record = text.candidate.record
@@ -150,8 +170,12 @@ class Hits:
             (record,),
         )
         found = text.hit.terms
+        names = [look.term.name for look in self._lookups]
+        tail = f"{f'/{agent}' if agent else ''}:{line}"
+        lost = session.file == path and bool(agent)
         return Hit(
-            reference=f"{session_id}{f'/{agent}' if agent else ''}:{line}",
+            reference=f"{path}:{line}" if lost else f"{session_id}{tail}",
+            short=f"{path}:{line}" if lost else f"{session.short}{tail}",
             session_id=session_id,
             session_file=session.file,
             file=path,
@@ -163,8 +187,8 @@ class Hits:
             time=clock.from_epoch(text.candidate.time) if text.candidate.time else "",
             snippet=text.snippet.text,
             marks=tuple(text.snippet.marks),
-            words=tuple(look.term.text for number, look in enumerate(self._lookups) if number in found),
-            missing=tuple(look.term.text for number, look in enumerate(self._lookups) if number not in found),
+            words=tuple(name for place, name in enumerate(names) if place in found),
+            missing=tuple(name for place, name in enumerate(names) if place not in found),
             same=text.same,
             sessions=tuple(dict.fromkeys([session_id, *(str(row[0]) for row in holders)])),
             score=round(text.score, 3),
@@ -173,15 +197,20 @@ class Hits:
     def _session(self, session_id: str, path: str) -> _Session:
         if session_id not in self._sessions:
             row = self._db.execute("SELECT path FROM files WHERE session=? AND agent=''", (session_id,)).fetchone()
-            self._sessions[session_id] = _Session(str(row[0]) if row else path)
+            start = session_id[:SHORT]
+            (alike,) = self._db.execute(
+                "SELECT count(DISTINCT session) FROM files WHERE substr(session, 1, ?)=?", (SHORT, start)
+            ).fetchone()
+            self._sessions[session_id] = _Session(str(row[0]) if row else path, start if alike == 1 else session_id)
         return self._sessions[session_id]
 
 
 class _Session:
     """What is shown of a session; looked up once."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, short: str) -> None:
         self.file = file
+        self.short = short
 
     @cached_property
     def _glance(self) -> Glance | None:
@@ -192,13 +221,10 @@ class _Session:
 
     @property
     def title(self) -> str:
+        """What the session is called."""
         return self._glance.title if self._glance else "(file gone)"
 
     @property
     def folder(self) -> str:
+        """Where it is resumed."""
         return self._glance.cwd if self._glance else os.path.dirname(self.file)
-
-
-def _phrase(text: str) -> str:
-    """A text in the form in which phrases are compared: without case, accents and line breaks."""
-    return re.sub(r"\s+", " ", folded(text)).strip()

@@ -10,10 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
+from resume_hooks.glance import one_line
 from resume_hooks.index.words import forms_of
+from resume_hooks.plain import plain_line
 
 MOST_TERMS = 32
 """Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
+
+MOST_TOKENS = 24
+"""Tokens of a term that are looked up; of a longer phrase the texts decide."""
+
+MOST_LETTERS = 1_000
+"""Characters of a term that are cut into tokens."""
+
+LONGEST_NAME = 60
+"""Characters of a term where it is named in an answer."""
 
 COMMON = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
@@ -24,7 +35,11 @@ COMMON = frozenset(
 )
 """Words of questions that tell nothing of what is asked for; they count only where nothing else was typed."""
 
-_PIECE = re.compile(r'(?P<minus>-)?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+_PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+"""A piece of what was typed; two dashes begin an option of some program, which is a word like others."""
+
+_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
+"""What keyboards and editors make of quotation marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,12 @@ class Term:
     forms: tuple[tuple[str, ...], ...]
     exact: bool = False
 
+    @property
+    def name(self) -> str:
+        """The term on a line, in quotes if it is a phrase, as answers name it."""
+        short = one_line(plain_line(self.text), LONGEST_NAME)
+        return f'"{short}"' if self.exact else short
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -44,40 +65,44 @@ class Query:
     terms: tuple[Term, ...]
     excluded: tuple[Term, ...]
 
-    @property
-    def phrases(self) -> list[str]:
-        """What must stand in a record exactly so."""
-        return [term.text for term in self.terms if term.exact]
-
 
 def parse(words: Sequence[str]) -> Query:
     """The query that words of a command line make; a word with spaces among others was quoted in the shell.
 
     A single one with spaces is a whole question. UsageError where nothing in it can be looked up.
     """
-    typed = [f'"{word}"' if len(words) > 1 and " " in word.strip() and '"' not in word else word for word in words]
-    text = " ".join(typed).strip()
-    wanted: dict[str, Term] = {}
-    excluded: list[Term] = []
+    text = " ".join(_quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words).strip()
+    wanted: dict[tuple[bool, str], Term] = {}
+    excluded: dict[tuple[bool, str], Term] = {}
     for piece in _PIECE.finditer(text):
         phrase, word = piece["phrase"], piece["word"]
         term = _term(phrase if phrase is not None else word, exact=phrase is not None)
         if term is None:
             continue
-        if piece["minus"]:
-            excluded.append(term)
-        else:
-            wanted.setdefault(term.text.casefold(), term)
+        terms = excluded if piece["minus"] else wanted
+        terms.setdefault((term.exact, term.text.casefold()), term)
     kept = _telling(list(wanted.values()))[:MOST_TERMS]
     if text and not kept:
-        what = "Only what must not be there was given" if excluded else f"'{text[:80]}' holds no word"
+        what = (
+            "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
+        )
         raise UsageError(what, 'Give some words, such as: resume-hooks search "connection pool" -redis')
-    return Query(text, tuple(kept), tuple(excluded[:MOST_TERMS]))
+    return Query(text, tuple(kept), tuple(excluded.values())[:MOST_TERMS])
+
+
+def _quoted(word: str, *, alone: bool) -> str:
+    """A word of the command line; one with spaces was quoted in the shell, unless it is the whole question."""
+    if alone or '"' in word or len(word.split()) < 2:
+        return word
+    return f'-"{word[1:]}"' if re.match(r"-(?!-)", word) else f'"{word}"'
 
 
 def _term(text: str, *, exact: bool) -> Term | None:
-    forms = tuple(tuple(forms) for forms in forms_of(text))
-    return Term(text.strip(), forms, exact) if forms else None
+    words = re.sub(r"\A\W+", "", text)
+    forms = [tuple(forms) for forms in forms_of(words[:MOST_LETTERS])]
+    if len(words) > MOST_LETTERS:
+        forms = forms[:-1] or forms  # the last one may be cut
+    return Term(text.strip(), tuple(forms[:MOST_TOKENS]), exact) if forms else None
 
 
 def _telling(terms: list[Term]) -> list[Term]:

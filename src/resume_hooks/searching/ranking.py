@@ -23,8 +23,14 @@ CANDIDATES = 300
 AFFORDED = 40_000
 """Records that the rarest words may be in before the commoner ones are left to the coverage."""
 
+PHRASED = 2_000
+"""Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
+
 LISTED = 4_000
 """Records of a term up to which all are fetched at once; beyond, each candidate is asked about."""
+
+MOST_MARKS = 30_000
+"""Values of a query; SQLite takes 32,766."""
 
 FURTHER = (1.0, 0.4, 0.2)
 """What the best, the second and the third record of a turn count."""
@@ -101,6 +107,9 @@ class Ranking:
         self._strict = self._fetch(" OR ".join(found.expression for found in _afforded(known)))
         if len(known) > 1:
             self._strict |= self._fetch(" AND ".join(found.expression for found in known))
+        for found in known:
+            if found.term.exact:
+                self._strict = self._fetch(found.expression, PHRASED) | self._strict
         self._cover(self._strict, dict(enumerate(lookups)), SURE)
         return self._ranked(self._strict, lookups)
 
@@ -115,16 +124,18 @@ class Ranking:
         self._cover(candidates, related, PERHAPS)
         return self._ranked(candidates, lookups)
 
-    def latest(self, most: int) -> list[TurnHit]:
-        """The newest records in scope, where no words were given."""
-        query = f"{_RECORD}, 0 FROM records r WHERE {self._where} ORDER BY r.time DESC, r.id DESC LIMIT ?"
-        return [TurnHit([_candidate(row)], {}, 0.0) for row in self._db.execute(query, (*self._values, most))]
+    def latest(self) -> list[TurnHit]:
+        """The turns in scope, the newest first, where no words were given; each by the first that was said in it."""
+        first = f"min(r.role * {2**40} + r.id)"  # SQLite takes the other columns from the row of the minimum
+        query = f"{_RECORD}, {first} FROM records r WHERE {self._where} GROUP BY r.file, r.turn"
+        rows = self._db.execute(f"{query} ORDER BY r.time DESC, r.id DESC", self._values)
+        return [TurnHit([replace(_candidate(row), score=0.0)], {}, 0.0) for row in rows]
 
-    def _fetch(self, expression: str) -> dict[int, Candidate]:
+    def _fetch(self, expression: str, most: int = CANDIDATES) -> dict[int, Candidate]:
         weights = ", ".join(map(str, WEIGHTS))
         query = (
             f"{_RECORD}, bm25(words, {weights}) AS fit FROM words JOIN records r ON r.id=words.rowid"
-            f" WHERE words MATCH ? AND {self._where} ORDER BY fit LIMIT {CANDIDATES}"
+            f" WHERE words MATCH ? AND {self._where} ORDER BY fit LIMIT {most}"
         )
         rows = self._db.execute(query, (f"({expression}){self._not}", *self._values))
         return {row[0]: _candidate(row) for row in rows}
@@ -139,7 +150,7 @@ class Ranking:
             if not found.expression:
                 continue
             query, values = "SELECT rowid FROM words WHERE words MATCH ?", [found.expression, *ids]
-            if found.rows > LISTED:
+            if found.rows > LISTED and len(ids) <= MOST_MARKS:
                 query = f"{query} AND rowid IN ({marks})"
             else:
                 del values[1:]
@@ -155,7 +166,8 @@ class Ranking:
         hits = [_turn(group, weights, self._now) for group in groups.values()]
         for hit in hits:
             hit.fit = hit.score / (sum(weights) or 1)
-        return sorted(hits, key=lambda hit: -hit.score)
+        phrases = {number for number, found in enumerate(lookups) if found.term.exact}
+        return sorted((hit for hit in hits if phrases <= hit.terms.keys()), key=lambda hit: -hit.score)
 
 
 def _candidate(row: tuple[int, int, int, int, int, float]) -> Candidate:

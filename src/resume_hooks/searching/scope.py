@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.index.writing import ROLES
 from resume_hooks.paths import MAX_KEY, canonical, project_key
+from resume_hooks.plain import encodable
 
 ALIASES = {
     "user": ("prompt",),
@@ -27,11 +29,12 @@ LONGEST_FILE = 4_096
 class Scope:
     """What a search is limited to; None and empty: to nothing.
 
-    ``sessions`` are ids; ``folders`` working directories, to which ``projects`` adds names of project folders;
-    ``since`` and ``until`` are seconds since the epoch.
+    ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
+    ``projects`` adds names of project folders; ``since`` and ``until`` are seconds since the epoch.
     """
 
     sessions: frozenset[str] | None = None
+    agent: str = ""
     folders: tuple[str, ...] | None = None
     projects: frozenset[str] = frozenset()
     since: int | None = None
@@ -45,7 +48,7 @@ class Scope:
     @property
     def narrow(self) -> bool:
         """Whether it says what kind of record is wanted, so that words are not needed."""
-        return bool(self.branch or self.tool or self.file or self.role) or self.since is not None
+        return bool(self.branch or self.tool or self.file or self.role or self.since or self.until)
 
 
 def worktrees(cwd: str) -> tuple[str, ...]:
@@ -56,34 +59,46 @@ def worktrees(cwd: str) -> tuple[str, ...]:
         if parent == root:
             return (canonical(cwd),)
         root = parent
-    common = _common_folder(os.path.join(root, ".git"))
-    linked = os.path.join(common, "worktrees")
-    names = sorted(os.listdir(linked)) if os.path.isdir(linked) else []
-    others = (os.path.dirname(_first_line(os.path.join(linked, name, "gitdir"))) for name in names)
-    found = (canonical(cwd), root, os.path.dirname(common), *others)
+    git = os.path.join(root, ".git")
+    common = _common_folder(git)
+    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
     return tuple(dict.fromkeys(folder for folder in found if folder))
 
 
-def enter(db: sqlite3.Connection, scope: Scope) -> int:
-    """Put the files in scope into the table ``temp.scope``; returns how many helper runs were left out."""
+class Entered(NamedTuple):
+    """``files`` that are in scope, and ``helpers``: runs of one question that were left out."""
+
+    files: int
+    helpers: int
+
+
+def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
+    """Put the files in scope into the table ``temp.scope``."""
     db.execute("CREATE TABLE IF NOT EXISTS temp.scope(id INTEGER PRIMARY KEY)")
     db.execute("DELETE FROM temp.scope")
     keys = {project_key(folder)[:MAX_KEY] for folder in scope.folders or ()}
-    wanted, left_out = [], 0
-    for file_id, session, folder, cwd, entrypoint, turns in db.execute(
-        "SELECT id, session, folder, cwd, entrypoint, turns FROM files WHERE hidden=0"
-    ):
-        if scope.sessions is not None and session not in scope.sessions:
+    helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
+    wanted: list[tuple[int]] = []
+    left_out: set[str] = set()
+    rows = db.execute("SELECT id, session, agent, folder, cwd FROM files WHERE hidden=0")
+    for file_id, session, agent, folder, cwd in rows:
+        if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue
         near = folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders or ())
         if scope.folders is not None and folder not in scope.projects and not near:
             continue
-        if scope.sessions is None and not scope.helpers and entrypoint.startswith("sdk") and turns <= 1:
-            left_out += 1
-            continue
-        wanted.append((file_id,))
+        if session in helpers:
+            left_out.add(session)
+        else:
+            wanted.append((file_id,))
     db.executemany("INSERT INTO temp.scope VALUES(?)", wanted)
-    return left_out
+    return Entered(len(wanted), len(left_out))
+
+
+def _helpers(db: sqlite3.Connection) -> set[str]:
+    """The sessions that are headless runs of one question; what their sub-agents said is left out with them."""
+    query = "SELECT session FROM files WHERE agent='' AND turns<=1 AND substr(entrypoint, 1, 3)='sdk'"
+    return {session for (session,) in db.execute(query)}
 
 
 def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
@@ -103,10 +118,10 @@ def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
         clauses.append(f"r.role IN ({','.join('?' * len(roles))})")
         values += roles
     if scope.file:
-        files = _touched(db, scope.file)
-        marks = ",".join("?" * len(files))
-        clauses.append(f"r.id IN (SELECT record FROM touched WHERE name IN ({marks}))")  # noqa: S608 - marks alone
-        values += files
+        db.execute("CREATE TABLE IF NOT EXISTS temp.asked(id INTEGER PRIMARY KEY)")
+        db.execute("DELETE FROM temp.asked")
+        db.executemany("INSERT INTO temp.asked VALUES(?)", ((name,) for name in _touched(db, scope.file)))
+        clauses.append("r.id IN (SELECT record FROM touched WHERE name IN temp.asked)")
     return " AND ".join(clauses), values
 
 
@@ -126,7 +141,9 @@ def _is_of(cwd: str, folder: str, wanted: Sequence[str]) -> bool:
 
 
 def _named(db: sqlite3.Connection, name: str) -> list[int] | None:
-    return [row[0] for row in db.execute("SELECT id FROM names WHERE name=?", (name,))] if name else None
+    if not name:
+        return None
+    return [row[0] for row in db.execute("SELECT id FROM names WHERE name=?", (encodable(name),))]
 
 
 def _tools(db: sqlite3.Connection, tool: str) -> list[int] | None:
@@ -139,7 +156,7 @@ def _tools(db: sqlite3.Connection, tool: str) -> list[int] | None:
 
 def _touched(db: sqlite3.Connection, path: str) -> list[int]:
     """The files that a path names: it alone, or as the end of a longer one."""
-    tail = path.replace("\\", "/").removeprefix("./").rstrip("/")
+    tail = encodable(path).replace("\\", "/").removeprefix("./").rstrip("/")
     rows: Iterable[tuple[int, str]] = db.execute("SELECT id, name FROM names WHERE instr(name, ?)", (tail,))
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
@@ -147,18 +164,41 @@ def _touched(db: sqlite3.Connection, path: str) -> list[int]:
 
 
 def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share; in a linked one ``.git`` is a file that leads there."""
+    """The git folder that all worktrees share.
+
+    In a linked one ``.git`` is a file that leads to a folder which names it; a submodule's is one of its own.
+    """
     if os.path.isdir(git):
         return git
     line = _first_line(git)
     if not line.startswith("gitdir:"):
         return git
     own = os.path.join(os.path.dirname(git), line.removeprefix("gitdir:").strip())
-    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir")) or "../.."))
+    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+
+
+def _main_folder(common: str) -> Iterator[str]:
+    """The worktree that a git folder lies in; a bare repository and a submodule have none there."""
+    parent = os.path.dirname(common)
+    beside = os.path.join(parent, ".git")
+    if beside == common or (os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)):
+        yield canonical(parent)
+
+
+def _linked_folders(common: str) -> Iterator[str]:
+    """The other worktrees; each has a folder of its own with the path of its ``.git``."""
+    linked = os.path.join(common, "worktrees")
+    try:
+        names = sorted(os.listdir(linked))
+    except (OSError, ValueError):
+        return
+    for name in names:
+        if git := _first_line(os.path.join(linked, name, "gitdir")):
+            yield canonical(os.path.dirname(os.path.join(linked, name, git)))
 
 
 def _first_line(path: str) -> str:
     try:
         return os.fsdecode(paths.read_regular(path, LONGEST_FILE).partition(b"\n")[0]).strip()
-    except OSError:
+    except (OSError, ValueError):
         return ""

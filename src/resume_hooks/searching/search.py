@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
 from resume_hooks.index.opening import Opened, opened_index
 from resume_hooks.index.updating import Progress
-from resume_hooks.searching.hits import Hit, Hits
+from resume_hooks.searching.hits import Best, Hit, Hits
 from resume_hooks.searching.query import Query, parse
-from resume_hooks.searching.ranking import FAIR, GOOD, NOISE, Ranking, TurnHit
+from resume_hooks.searching.ranking import FAIR, GOOD, NOISE, PERHAPS, SURE, Ranking, TurnHit
 from resume_hooks.searching.scope import Scope, enter, needed_folders
 from resume_hooks.searching.terms import Lookup, Terms
+
+NAMED = 4
+"""Words that an answer names of many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a search came to.
 
-    ``hits`` are the best, ``total`` how many turns fitted. ``how`` says in words how the query was taken, ``notes``
-    what the user should know of the index; ``helpers`` counts one-question headless runs that were left out.
+    ``hits`` are the best, ``total`` how many turns fitted, or at least did. ``how`` says in words how the query was
+    taken, ``notes`` what the user should know of the index; ``helpers`` counts one-question headless runs left out.
     """
 
     query: Query
@@ -53,52 +56,76 @@ def find(
 
 
 def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
-    helpers = enter(index.db, scope)
+    files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
     lookups = [terms.look_up(term) for term in query.terms]
-    without = [terms.look_up(term) for term in query.excluded if not term.exact]
+    without = [terms.strictly(term) for term in query.excluded if not term.exact]
     ranking = Ranking(index.db, scope, without, time.time())
-    nowhere = [found.term.text for found in lookups if found.term.exact and not found.expression]
-    turns = [] if nowhere else _turns(ranking, terms, lookups) if lookups else ranking.latest(most * 2)
-    hits = Hits(index.db, query, lookups).best(turns, most)
-    total = len(turns) if not query.phrases else len(hits)
-    return Found(query, hits, total, _how(lookups, hits), index.notes, helpers)
+    turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
+    best = Hits(index.db, query, lookups, related).best(turns, most)
+    notes = index.notes if files else [*index.notes, "No session is there to be searched"]
+    how = "; ".join(_how(query, lookups, related, best))
+    return Found(query, best.hits, best.total, how, notes, helpers)
 
 
-def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> list[TurnHit]:
-    """The turns that fit, by the words that were typed, else by related ones too.
+def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> tuple[list[TurnHit], dict[int, Lookup]]:
+    """The turns that fit, by the words that were typed, else by related ones too; and the related ones that helped.
 
     A word that is nowhere, and that nothing related stands for, is most likely what was asked about: then only what
     fits well by all the others is worth showing.
     """
+    if any(found.term.exact and not found.rows for found in lookups):
+        return [], {}
     turns = ranking.turns(lookups)
     if turns and turns[0].fit >= GOOD:
-        return _without_noise(turns)
+        return _without_noise(turns, lookups), {}
     related = {place: other for place, found in enumerate(lookups) if (other := terms.related(found))}
-    if any(found.how == "nowhere" and place not in related for place, found in enumerate(lookups)):
-        return []
-    return _without_noise(ranking.loose(lookups, related) if related else turns)
+    unknown = any(not found.rows and place not in related for place, found in enumerate(lookups))
+    if unknown and not any(found.term.exact for found in lookups):
+        return [], {}
+    kept = _without_noise(ranking.loose(lookups, related) if related else turns, lookups)
+    helped = {place for turn in kept for place, share in turn.terms.items() if share == PERHAPS}
+    return kept, {place: other for place, other in related.items() if place in helped}
 
 
-def _without_noise(turns: Sequence[TurnHit]) -> list[TurnHit]:
-    best = turns[0].fit if turns else 0.0
-    return [turn for turn in turns if turn.fit >= max(FAIR, NOISE * best)]
+def _without_noise(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
+    """The turns that are worth reading; where none fits well, those in which one record has all that was typed.
+
+    How well a turn fits tells little of a single word, and nothing of a phrase: whoever asks for it wants every place.
+    """
+    if any(found.term.exact for found in lookups):
+        return list(turns)
+    least = max(FAIR, NOISE * turns[0].fit) if turns else FAIR
+    single = len(lookups) == 1 and lookups[0].how != "parts"
+    kept = [turn for turn in turns if turn.fit >= least or (single and _whole(turn, 1))]
+    return kept or [turn for turn in turns if _whole(turn, len(lookups))]
 
 
-def _how(lookups: Sequence[Lookup], hits: Sequence[Hit]) -> str:
+def _whole(turn: TurnHit, count: int) -> bool:
+    """Whether one record of a turn has all terms as they were typed."""
+    return any(sum(share == SURE for share in record.terms.values()) == count for record in turn.records)
+
+
+def _how(query: Query, lookups: Sequence[Lookup], related: Mapping[int, Lookup], best: Best) -> Iterator[str]:
     """How the query was taken: all its words or most of them, and what stands for words that are nowhere."""
-    said = [sentence for found in lookups if (sentence := _taken(found))]
-    if len(lookups) > 1 and hits:
-        whole = sum(not hit.missing for hit in hits)
-        said.insert(0, "all words" if whole == len(hits) else f"all words in {whole}, most in {len(hits) - whole}")
-    return "; ".join(said)
+    if len(lookups) > 1 and best.hits:
+        whole = sum(not hit.missing for hit in best.hits)
+        yield "all words" if whole == len(best.hits) else f"all words in {whole}, most in {len(best.hits) - whole}"
+    for place, found in enumerate(lookups):
+        if found.how == "nowhere":
+            yield f"nowhere: {found.term.name}"
+        elif found.how != "word":
+            yield f"'{found.term.name}' as {_KINDS[found.how]} {_listed(found.names)}"
+        if place in related:
+            yield f"'{found.term.name}' also as {_listed(related[place].names)}"
+    if query.excluded:
+        yield f"without {_listed([term.name for term in query.excluded])}"
+    if best.more:
+        yield "not all could be read, there may be more"
 
 
-def _taken(found: Lookup) -> str:
-    if found.how == "nowhere":
-        return f"nowhere: {found.term.text}"
-    if found.how == "word":
-        return ""
-    return (
-        f"'{found.term.text}' as a {found.how} of {', '.join(found.stems[:4])}{', …' if len(found.stems) > 4 else ''}"
-    )
+_KINDS = {"beginning": "a beginning of", "part": "a part of", "parts": "its parts"}
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"

@@ -6,12 +6,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from resume_hooks.plain import plain
+from resume_hooks.searching.terms import Lookup
+from resume_hooks.searching.texts import Text, phrase_of, text_of
 
 REACH = 400_000
 """Characters of a text that are looked through; what was found beyond is shown by the text's start."""
 
+LEAD = 1_000
+"""Characters before a phrase that are looked through as well."""
+
 MOST_MARKS = 2_000
+
+_PART = "(?:(?<![0-9A-Za-z])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+"""Where a part of an identifier may begin, as a word does."""
 
 
 class Snippet(NamedTuple):
@@ -22,31 +29,31 @@ class Snippet(NamedTuple):
     near: float
 
 
-def pattern_of(stems: Sequence[Sequence[str]]) -> re.Pattern[str] | None:
-    """What marks words: one group for each term, matching any of its stems with whatever ending."""
-    groups = [
-        "|".join(_stem(stem) for stem in sorted(term, key=len, reverse=True)) if term else r"(?!)" for term in stems
-    ]
+def pattern_of(terms: Sequence[Sequence[Lookup]]) -> re.Pattern[str] | None:
+    """What marks words in a bare text: one group for each term, matching what any of its lookups found."""
+    groups = ["|".join(_words(lookups)) or "(?!)" for lookups in terms]
     return re.compile("|".join(f"({group})" for group in groups), re.IGNORECASE) if groups else None
 
 
-def snippet_of(text: str, pattern: re.Pattern[str] | None, width: int) -> Snippet:
-    """About ``width`` characters around the densest place of ``text``."""
-    flat = " ".join(plain(text[:REACH]).split())
-    found = [] if pattern is None else [(m.start(), m.end(), m.lastindex or 0) for m, _ in _some(pattern, flat)]
+def snippet_of(text: Text, pattern: re.Pattern[str] | None, width: int, place: int = 0) -> Snippet:
+    """About ``width`` characters around the densest place of ``text``; the words are looked for from ``place`` on."""
+    begin = max(0, place - LEAD) if place > REACH // 2 else 0
+    flat = text.shown[begin : begin + REACH]
+    bare = text.bare[begin : begin + REACH]
+    found = [] if pattern is None else [(m.start(), m.end(), m.lastindex or 0) for m in _some(pattern, bare)]
     first, last, kinds = _densest(found, width)
     start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
     start = _word_start(flat, start)
     end = min(len(flat), start + width)
-    shown = f"{'… ' if start else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
-    shift = start - (2 if start else 0)
+    shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
+    shift = start - (2 if start or begin else 0)
     marks = [(a - shift, b - shift) for a, b, _ in found if a >= start and b <= end]
     spread = 1 - min(1.0, (last - first) / (4 * width)) if kinds > 1 else 0.0
     return Snippet(shown, marks, spread * kinds / max(1, len({kind for *_, kind in found})))
 
 
-def _some(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], int]]:
-    return [(match, number) for match, number in zip(pattern.finditer(text), range(MOST_MARKS), strict=False)]
+def _some(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return [match for match, _ in zip(pattern.finditer(text), range(MOST_MARKS), strict=False)]
 
 
 def _densest(found: Sequence[tuple[int, int, int]], width: int) -> tuple[int, int, int]:
@@ -68,9 +75,18 @@ def _word_start(text: str, start: int) -> int:
     return space + 1 if space >= 0 else start
 
 
+def _words(lookups: Sequence[Lookup]) -> list[str]:
+    """What a term is in a text: the phrase that it is, or any of the stems that were found, the longest first."""
+    phrases = [phrase_of(found.term.text).pattern for found in lookups if found.term.exact]
+    stems = {stem for found in lookups if not found.term.exact for stem in found.stems}
+    whole = {text_of(found.term.text).bare.lower() for found in lookups if not found.term.text.isascii()}
+    return [*phrases, *map(_stem, sorted(stems | whole, key=lambda stem: (-len(stem), stem)))]
+
+
 def _stem(stem: str) -> str:
     """What a stem matches: it at the start of a word (a short one), or anywhere; endings y and i are the same."""
+    stem = text_of(stem).bare
     body = re.escape(stem[:-1]) + "[iy]" if stem.endswith("i") and len(stem) > 2 else re.escape(stem)
     if not stem.isascii():
         return body
-    return f"(?<![0-9A-Za-z]){body}[0-9A-Za-z]*" if len(stem) < 5 else f"{body}[0-9A-Za-z]*"
+    return f"{_PART}{body}[0-9A-Za-z]*" if len(stem) < 5 else f"{body}[0-9A-Za-z]*"

@@ -21,13 +21,16 @@ SHORTEST_PART = 3
 SHORTEST_STEM = 5
 """Characters of a typed word that may stand for it where nothing begins with the whole."""
 
+ENDINGS = ("", "e", "s", "ed", "ing", "ion", "ment", "y")
+"""What a stem may have lost."""
+
 
 class Lookup(NamedTuple):
     """A term as the index has it.
 
     ``expression`` is what SQLite is asked for, "" for what is nowhere; ``how`` is word, beginning, part, parts, related
-    or nowhere; ``stems`` are the words to be marked in a text; ``rows`` how many records have it; ``weight`` what
-    finding it tells.
+    or nowhere; ``stems`` are the words to be marked in a text, ``names`` the words that it is taken for; ``rows`` how
+    many records have it; ``weight`` what finding it tells.
     """
 
     term: Term
@@ -36,6 +39,7 @@ class Lookup(NamedTuple):
     stems: tuple[str, ...]
     rows: int
     weight: float
+    names: tuple[str, ...] = ()
 
 
 class Terms:
@@ -49,46 +53,57 @@ class Terms:
 
     def look_up(self, term: Term) -> Lookup:
         """A term as it was typed, else as the beginning or a part of words, else an identifier by its parts."""
-        tokens = [[self._stem(form) for form in forms] for forms in term.forms]
-        wholes = [token[0] for token in tokens]
-        rows = min(map(self._rows, wholes))
-        if rows:
-            return self._found(term, " AND ".join(map(_quoted, wholes)), "word", wholes, rows)
-        if not term.exact and len(tokens) == 1:
-            for how, words in (("beginning", self._beginning(wholes[0])), ("part", self._containing(wholes[0]))):
+        found = self.strictly(term)
+        if found.rows:
+            return found
+        if not term.exact and len(term.forms) == 1:
+            whole = self._stem(term.forms[0][0])
+            for how, words in (("beginning", self._beginning(whole)), ("part", self._containing(whole))):
                 if words:
                     known = [word for word, _ in words]
-                    return self._found(term, _any(known), how, known, sum(rows for _, rows in words))
-        parts = [part for token in tokens for part in (token[1:] if not self._rows(token[0]) else token[:1])]
-        rows = min(map(self._rows, parts), default=0)
-        if rows and all(len(token) > 1 or self._rows(token[0]) for token in tokens):
-            return self._found(term, " AND ".join(map(_quoted, parts)), "parts", parts, rows)
-        return Lookup(term, "", "nowhere", tuple(wholes), 0, self._weight(0))
+                    expression = _any(map(self._spelling, known))
+                    return self._found(term, expression, how, known, sum(rows for _, rows in words))
+        if not term.exact and all(len(forms) > 1 or self._has(forms[0]) for forms in term.forms):
+            parts = [part for forms in term.forms for part in (forms[:1] if self._has(forms[0]) else forms[1:])]
+            if rows := min(map(self._has, parts)):
+                return self._found(term, _all(parts), "parts", [self._stem(part) for part in parts], rows)
+        return found
+
+    def strictly(self, term: Term) -> Lookup:
+        """A term only as it was typed or inflected; for what must not be there, where a guess would hide hits."""
+        wholes = [forms[0] for forms in term.forms]
+        stems = [self._stem(whole) for whole in wholes]
+        rows = min(map(self._rows, stems))
+        if rows:
+            return self._found(term, _all(wholes), "word", stems, rows)
+        return Lookup(term, "", "nowhere", tuple(stems), 0, self._weight(0))
 
     def related(self, found: Lookup) -> Lookup | None:
         """The words that may have been meant by a term; None where none are known or in the index."""
         (stem, *more) = [self._stem(forms[0]) for forms in found.term.forms] or [""]
-        words = [] if more or found.term.exact else sorted(self._meanings.get(stem, ()))
-        known = tuple(word for word in words if self._rows(word))
+        words = {} if more or found.term.exact else self._meanings.get(stem, {})
+        known = {other: word for other, word in sorted(words.items()) if self._rows(other)}
         if not known:
             return None
-        return Lookup(found.term, _any(known), "related", known, sum(map(self._rows, known)), found.weight)
+        names, rows = tuple(known.values()), sum(map(self._rows, known))
+        return Lookup(found.term, _any(names), "related", tuple(known), rows, found.weight, names)
 
     @cached_property
-    def _meanings(self) -> dict[str, set[str]]:
-        """Related words by their stems."""
+    def _meanings(self) -> dict[str, dict[str, str]]:
+        """Related words by the stem of a word: their stems, and how they are spelled."""
         words = list(RELATED)
         self._db.execute("DELETE FROM temp.stemmer")
         self._db.executemany("INSERT INTO temp.stemmer(rowid, word) VALUES(?,?)", enumerate(words))
         self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.places USING fts5vocab(temp, stemmer, instance)")
         stems = {words[row]: stem for stem, row in self._db.execute("SELECT term, doc FROM temp.places WHERE offset=0")}
-        found: dict[str, set[str]] = {}
+        found: dict[str, dict[str, str]] = {}
         for word, others in RELATED.items():
-            found.setdefault(stems[word], set()).update(stems[other] for other in others)
-        return {stem: others - {stem} for stem, others in found.items()}
+            meant = found.setdefault(stems[word], {})
+            meant.update({stems[other]: other for other in others if stems[other] != stems[word]})
+        return found
 
     def _found(self, term: Term, expression: str, how: str, stems: Sequence[str], rows: int) -> Lookup:
-        return Lookup(term, f"({expression})", how, tuple(stems), rows, self._weight(rows))
+        return Lookup(term, f"({expression})", how, tuple(stems), rows, self._weight(rows), tuple(stems))
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
@@ -101,6 +116,13 @@ class Terms:
         self._db.execute("INSERT INTO temp.stemmer VALUES(?)", (form,))
         row = self._db.execute("SELECT term FROM temp.stems LIMIT 1").fetchone()
         return str(row[0]) if row else form
+
+    def _spelling(self, stem: str) -> str:
+        """A word that has this stem: SQLite stems what it is asked for, and some stems have another stem themselves."""
+        return next((stem + ending for ending in ENDINGS if self._stem(stem + ending) == stem), stem)
+
+    def _has(self, form: str) -> int:
+        return self._rows(self._stem(form))
 
     def _rows(self, stem: str) -> int:
         row = self._db.execute("SELECT doc FROM vocabulary WHERE term=?", (stem,)).fetchone()
@@ -126,6 +148,10 @@ class Terms:
 
 def _commonest(found: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(found, key=lambda row: -row[1])[:MOST_WORDS]
+
+
+def _all(words: Iterable[str]) -> str:
+    return " AND ".join(map(_quoted, words))
 
 
 def _any(words: Iterable[str]) -> str:

@@ -1,0 +1,223 @@
+"""search: on the command line, as text within a budget and as a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.cli.conftest import Cli, Document
+from tests.index.probe import uid
+from tests.needs import REPO
+from tests.searching.asking import talk
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """Two sessions of the folder that the command line runs in, one of another."""
+    here = str(config_home.root / "here")
+    talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
+    talk(config_home, 2, "is redis back?", "no, redis is gone", custom_title("The cache", session_id(2)), cwd=here)
+    talk(config_home, 3, "redis elsewhere", "yes")
+    return config_home
+
+
+def test_as_text(cli: Cli, home: ConfigHome) -> None:
+    """This project by default; sessions with what goes on in them, hits with what reads them."""
+    done = cli("search", "redis", "-drop")
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().rstrip("\n").split("\n")
+    assert lines[0].startswith("resume-hooks search: redis -drop · 1 turn · without drop · ")
+    assert lines[2] == f"The cache · {session_id(2)}"
+    assert lines[3] == f"  resume: cd {home.root}/here && claude --resume {session_id(2)}"
+    assert lines[-3].startswith("  00000002:")
+    assert lines[-1].startswith("    read: resume-hooks read 00000002:")
+
+
+def test_where_it_looks(document: Document, home: ConfigHome) -> None:
+    """This project, another folder's, all, a session; the document says which."""
+    for words, scope, sessions in [
+        ([], str(home.root / "here"), {1, 2}),
+        (["--project", CWD], CWD, {3}),
+        (["--project", "../here"], str(home.root / "here"), {1, 2}),
+        (["--all"], "all", {1, 2, 3}),
+        (["--session", session_id(3)], "session", {3}),
+        (["--lineage", "00000001"], "lineage", {1}),
+    ]:
+        data = document("search", "redis", *words)["data"]
+        assert {int(hit["session_id"][:8], 16) for hit in data["hits"]} == sessions
+        assert data["scope"] == scope
+        assert data["total"] == len(data["hits"])
+
+
+def test_a_lineage_is_searched_whole(document: Document, home: ConfigHome) -> None:
+    """A session and its ancestors, and no others; '.' is the current session."""
+    folder = Path(home.config, "projects").glob("*here*")
+    metadata = {"continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}}
+    asked = user("and redis now?", uuid=uid("now"), session_id=SESSION, cwd=str(home.root / "here"))
+    write_session(next(folder), SESSION, [metadata, asked])
+    data = document("search", "redis", "--lineage", ".")["data"]
+    assert {hit["session_id"] for hit in data["hits"]} == {SESSION, session_id(1)}
+    data = document("search", "redis", "--session", ".")["data"]
+    assert {hit["session_id"] for hit in data["hits"]} == {SESSION}
+
+
+def test_a_subagent_alone(document: Document, home: ConfigHome) -> None:
+    """``--session`` takes one by its name as well."""
+    (path,) = Path(home.config, "projects").glob(f"*/{session_id(3)}.jsonl")
+    said = user("redis of the agent", uuid=uid("a"), session_id=session_id(3), isSidechain=True)
+    write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
+    data = document("search", "redis", "--session", f"{session_id(3)}/agent-a1")["data"]
+    assert [hit["reference"] for hit in data["hits"]] == [f"{session_id(3)}/agent-a1:0"]
+
+
+def test_every_documented_field(document: Document, home: ConfigHome) -> None:
+    """References in full, and commands that are ready for a shell."""
+    found = document("search", "timeouts", "redis", "eliminate")
+    data = found["data"]
+    assert (data["query"], found["warnings"]) == ("timeouts redis eliminate", [])
+    assert data["how"].startswith("all words; nowhere: eliminate; 'eliminate' also as drop")
+    (hit,) = data["hits"]
+    assert hit["words"] == ["timeouts", "redis", "eliminate"]
+    assert hit["missing"] == []
+    assert hit["reference"] == f"{hit['session_id']}:{0 if hit['role'] == 'prompt' else 1}"
+    assert hit["commands"] == {
+        "read": f"resume-hooks read {hit['reference']}",
+        "resume": f"cd {home.root}/here && claude --resume {hit['session_id']}",
+        "handoff": f"resume-hooks handoff {hit['session_id']}",
+    }
+
+
+def test_the_same_answer_twice(cli: Cli, home: ConfigHome) -> None:
+    """Nothing in a document changes from one call to the next, but for what time does to a score."""
+    first, second = (json.loads(cli("search", "redis", "--all", "--json").stdout)["data"] for _ in range(2))
+    for hit in [*first["hits"], *second["hits"]]:
+        del hit["score"]
+    assert first == second
+
+
+def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
+    """Is said, and is no failure; a folder without sessions is told from one where nobody said it."""
+    done = cli("search", "quux")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Nothing found (nowhere: quux)." in done.stdout
+    found = document("search", "redis", "--project", "/nowhere")
+    assert (found["data"]["hits"], found["warnings"]) == ([], ["No session is there to be searched"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--nope", "x"], "No such option: --nope"),
+        (["x", "--nope=1"], "No such option: --nope"),
+        ([], "No words to search for"),
+        (["-h"], "Only what must not be there was given"),
+        (["!?"], "'!?' holds no word"),
+        (["x", "--since", "soon"], "'soon' is no date"),
+        (["x", "--all", "--lineage", "."], "--lineage and --all exclude each other"),
+        (["x", "--limit", "0"], "0 is not in the range"),
+        (["x", "--role", "nobody"], "'nobody' is not one of"),
+    ],
+)
+def test_usage(cli: Cli, home: ConfigHome, words: list[str], message: str) -> None:
+    """A sentence and exit code 2; ``-h`` is a word that must not be there, as ``-word`` is."""
+    done = cli("search", *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr.decode()
+    assert json.loads(cli("search", *words, "--json").stdout)["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize("when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"])
+def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) -> None:
+    """Whatever a calendar holds is a date."""
+    assert document("search", "redis", "--since", when)["ok"]
+    assert document("search", "--until", when)["ok"]
+
+
+def test_options_of_other_programs(document: Document, home: ConfigHome) -> None:
+    """In quotes they are words to be found; a question that begins with one is no option either."""
+    for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
+        assert document("search", *words)["ok"]
+
+
+@pytest.mark.parametrize("budget", [1, 40, 150, 400, 1_000, 3_000])
+def test_the_budget_counts_all_that_is_printed(cli: Cli, home: ConfigHome, budget: int) -> None:
+    """The line end included."""
+    done = cli("search", "redis", "--all", "--max-chars", str(budget))
+    assert 0 < len(done.stdout.decode()) <= budget or budget == 1
+
+
+def test_arguments_that_are_no_text(cli: Cli, home: ConfigHome) -> None:
+    """Bytes that are no UTF-8 are words that are nowhere."""
+    done = cli("search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["ok"]
+
+
+def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
+    """The search works all the same, and says how."""
+    (home.root / "file").write_text("")
+    done = cli("search", "redis", environ={"RESUME_HOOKS_HOME": str(home.root / "file" / "state")})
+    assert done.returncode == 0
+    assert b"00000002:" in done.stdout
+    assert b"A temporary index was used" in done.stderr
+
+
+def on_a_terminal(home: ConfigHome, *words: str, **environ: str) -> str:
+    """What a terminal gets."""
+    master, slave = pty.openpty()
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(REPO / "src"),
+        "TERM": "xterm-256color",
+        **home.environ,
+        **environ,
+    }
+    command = [sys.executable, "-m", "resume_hooks", *words]
+    try:
+        with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=env) as running:
+            os.close(slave)
+            output = b""
+            while True:
+                try:
+                    piece = os.read(master, 65_536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                output += piece
+            running.wait(60)
+    finally:
+        os.close(master)
+    return output.decode()
+
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_colour_on_a_terminal_only(home: ConfigHome, cli: Cli) -> None:
+    """Found words and titles are highlighted there, not under NO_COLOR; what a transcript holds never is."""
+    talk(home, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
+    shown = on_a_terminal(home, "search", "quux", "--all")
+    assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
+    assert set(STYLE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
+    assert "\x1b" not in STYLE.sub("", shown)
+    assert "\x1b" not in on_a_terminal(home, "search", "quux", "--all", NO_COLOR="1")
+    assert b"\x1b" not in cli("search", "quux", "--all").stdout
+
+
+def test_our_own_answers_are_not_found(cli: Cli, home: ConfigHome) -> None:
+    """Text that begins as an answer of ours does is left out of the index."""
+    shown = cli("search", "redis").stdout.decode()
+    talk(home, 5, *conversation(1), user(
+        [{"type": "tool_result", "tool_use_id": "t", "content": shown}], uuid=uid("own"), session_id=session_id(5)
+    ))  # fmt: skip
+    data = json.loads(cli("search", "redis", "--all", "--json").stdout)["data"]
+    assert session_id(5) not in {hit["session_id"] for hit in data["hits"]}

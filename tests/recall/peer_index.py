@@ -1,0 +1,53 @@
+"""Runs in the peer's own Python: builds its index over a home and asks it, one JSON document in, one out.
+
+In: ``{"home", "index", "rounds", "queries"}``. Out: ``built`` (its own counts), and for each query ``files``, best
+first, ``ms`` (the median of the rounds), ``how``: as typed, as plain words where its parser refuses that, or refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MOST = 10
+
+
+def main() -> None:
+    """Answer what stands on the standard input."""
+    asked = json.load(sys.stdin)
+    peer = importlib.import_module("claude_code_tools.search_index")
+    nowhere = Path(asked["index"]) / "no-codex"
+    index = Path(asked["index"])
+    built = peer.auto_index(index_path=index, claude_home=Path(asked["home"]), codex_home=nowhere, silent=True)
+    opened = peer.SessionIndex(index)
+    answers = [answer(opened, query, asked["rounds"]) for query in asked["queries"]]
+    print(json.dumps({"built": built, "answers": answers}))
+
+
+def answer(index: Any, query: str, rounds: int) -> dict[str, Any]:
+    """One query; what its parser refuses is tried again as plain words."""
+    for how, text in (("as typed", query), ("as plain words", " ".join(re.findall(r"\w+", query)))):
+        try:
+            return {"how": how, **_timed(index, text, rounds)}
+        except ValueError:
+            continue
+    return {"how": "refused", "files": [], "ms": 0.0}
+
+
+def _timed(index: Any, text: str, rounds: int) -> dict[str, Any]:
+    times, found = [], []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        found = index.search(text, limit=MOST)
+        times.append((time.perf_counter() - begun) * 1000)
+    return {"files": [row["export_path"] for row in found], "ms": statistics.median(times)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Search: what is found, where, and how it is shown."""

@@ -1,0 +1,223 @@
+"""Where is searched: projects with their worktrees, sessions, lineages, and what kind of record."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.paths import project_key
+from resume_hooks.searching.scope import worktrees
+from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
+from tests.index.probe import uid
+from tests.needs import need
+from tests.searching.asking import ids, places, search, talk
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Any:
+    """Run git in a folder, without anybody's settings."""
+    need("git", shutil.which("git"), "install git")
+
+    def run(folder: Path, *words: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        subprocess.run(["git", *who, *words], cwd=folder, env=environ, check=True, capture_output=True, timeout=60)
+
+    return run
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    """The folder alone; one that is not there as well."""
+    assert worktrees(str(tmp_path)) == (str(tmp_path),)
+    assert worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
+
+
+def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
+    """From the main one, from a linked one (whose .git is a file), and from a folder within: all of them."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    (main / "src").mkdir()
+    both = {str(main), str(linked)}
+    assert set(worktrees(str(main))) == both
+    assert set(worktrees(str(linked))) == both
+    assert set(worktrees(str(main / "src"))) == both | {str(main / "src")}
+
+
+def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
+    """Its worktrees belong together; the folder that it happens to lie in does not."""
+    seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
+    git(seed, "init", "-q")
+    git(seed, "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path, "clone", "-q", "--bare", str(seed), str(bare))
+    git(bare, "worktree", "add", "-q", str(one), "-b", "one")
+    git(bare, "worktree", "add", "-q", str(two), "-b", "two")
+    assert set(worktrees(str(one))) == {str(one), str(two)}
+
+
+def test_a_submodule(git: Any, tmp_path: Path) -> None:
+    """It is a project of its own."""
+    seed, outer = tmp_path / "seed", tmp_path / "outer"
+    for folder in (seed, outer):
+        git(folder, "init", "-q")
+        git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    git(outer, "submodule", "add", "-q", str(seed), "inner")
+    assert worktrees(str(outer / "inner")) == (str(outer / "inner"),)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"gitdir:", b"gitdir: /nowhere/x", b"\xff\x00", b"gitdir: \x00", b"x" * 9_000]
+)
+def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
+    """Whatever it holds, the folder itself is searched."""
+    (tmp_path / ".git").write_bytes(content)
+    assert str(tmp_path) in worktrees(str(tmp_path))
+
+
+def test_a_worktree_is_searched_from_the_other(git: Any, tmp_path: Path, config_home: ConfigHome) -> None:
+    """What was said in one is found from the other, and what was said elsewhere is not."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
+        talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
+    assert places(search(config_home, "linter", folders=worktrees(str(linked)))) == [(1, 0), (2, 0)]
+
+
+def test_keys_that_collide(config_home: ConfigHome) -> None:
+    """Folders that the client keeps in one place are told apart by what their sessions say."""
+    talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
+    talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
+    assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
+    assert places(search(config_home, "linter", folders=("/home/user/my.proj",))) == [(2, 0)]
+
+
+def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
+    """A session is searched with its sub-agents, or one of these alone; all names resolve."""
+    path = talk(config_home, 1, "tune the linter")
+    talk(config_home, 2, "tune the linter as well")
+    own = path.with_suffix("") / "subagents"
+    for name in ("agent-a1", "agent-b2"):
+        said = user(f"the linter of {name}", uuid=uid(name), session_id=session_id(1), isSidechain=True)
+        write_session(own, name, [said])
+    found = search(config_home, "linter", sessions=ids([1]))
+    assert {hit.reference for hit in found.hits} == {
+        f"{session_id(1)}:0",
+        f"{session_id(1)}/agent-a1:0",
+        f"{session_id(1)}/agent-b2:0",
+    }
+    found = search(config_home, "linter", sessions=ids([1]), agent="agent-b2")
+    assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
+
+
+def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
+    """Headless runs of one question and their sub-agents, counted once; not longer ones, nor sub-agents of these."""
+    helper = talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
+    longer = talk(config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py")
+    for path in (helper, longer):
+        number = int(path.stem[:8], 16)
+        fields: dict[str, Any] = {"session_id": path.stem, "isSidechain": True, "entrypoint": "sdk-cli"}
+        said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
+        write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
+    found = search(config_home, "linter")
+    assert {hit.session_id for hit in found.hits} == {session_id(2)}
+    assert (len(found.hits), found.helpers) == (2, 1)
+    assert search(config_home, "linter", helpers=True).total == 4
+    assert search(config_home, "linter", sessions=ids([1])).total == 2
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """A session with two branches, two tools, files and days."""
+    day = "2026-03-0{}T12:00:00Z".format
+    file, other = f"{CWD}/src/parser.py", f"{CWD}/docs/my parser.py"
+    edit = {"file_path": file, "old_string": "linter", "new_string": "x"}
+    read = {"file_path": other, "note": "linter"}
+    talk(
+        config_home,
+        1,
+        user("the linter, please", uuid=uid(0), ts=day(1), gitBranch="main"),
+        tool_use("c1", uuid=uid(1), parent=uid(0), name="Edit", tool_input=edit, ts=day(2), gitBranch="main"),
+        tool_result("c1", "linter done", uuid=uid(2), parent=uid(1), ts=day(3), gitBranch="main"),
+        user("the linter again", uuid=uid(3), parent=uid(2), ts=day(4), gitBranch="fix/linter"),
+        tool_use("c2", uuid=uid(4), parent=uid(3), name="mcp__x__Read", tool_input=read, ts=day(5), gitBranch="main"),
+        tool_result("c2", "linter here", uuid=uid(5), parent=uid(4), ts=day(6), gitBranch="main"),
+    )
+    return config_home
+
+
+FILTERS: list[tuple[dict[str, Any], set[int]]] = [
+    ({}, {0, 3}),
+    ({"branch": "fix/linter"}, {3}),
+    ({"branch": "fix"}, set()),
+    ({"branch": "\udcff"}, set()),
+    ({"tool": "edit"}, {1, 2}),
+    ({"tool": "Read"}, set()),
+    ({"tool": "mcp__x__read"}, {4, 5}),
+    ({"role": "user"}, {0, 3}),
+    ({"role": "tool"}, {1, 2, 4, 5}),
+    ({"role": "result"}, {2, 5}),
+    ({"file": "parser.py"}, {1}),
+    ({"file": "./src/parser.py"}, {1}),
+    ({"file": "rser.py"}, set()),
+    ({"file": f"{CWD}/src/parser.py"}, {1}),
+    ({"file": f"{CWD}/docs/"}, {4}),
+    ({"file": CWD}, {1, 4}),
+    ({"file": "docs"}, {4}),
+    ({"file": "my parser.py"}, {4}),
+    ({"file": "/parser.py"}, {1}),
+    ({"file": "/"}, set()),
+    ({"file": "\udcff"}, set()),
+    ({"since": 1_772_539_200}, {2, 3, 4, 5}),
+    ({"until": 1_772_539_200}, {0, 1}),
+    ({"since": 1_772_366_400, "until": 1_772_366_401}, {0}),
+    ({"branch": "main", "role": "result", "tool": "Edit"}, {2}),
+]
+
+
+@pytest.mark.parametrize(("scope", "lines"), FILTERS)
+def test_filters(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
+    """Each narrows what is found to such records, one hit a turn."""
+    found = [int(hit.reference.rpartition(":")[2]) for hit in search(home, "linter", **scope).hits]
+    assert set(found) <= lines
+    assert sorted(line // 3 for line in found) == sorted({line // 3 for line in lines})
+
+
+@pytest.mark.parametrize(("scope", "lines"), [(scope, lines) for scope, lines in FILTERS if scope])
+def test_filters_alone(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
+    """Without words: the newest turns, each by the first that was said in it; all of them are counted."""
+    found = search(home, most=1, **scope)
+    assert found.total == len({line // 3 for line in lines})
+    every = search(home, **scope).hits
+    assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
+    assert found.hits == every[:1]
+
+
+def test_neither_words_nor_filters(home: ConfigHome) -> None:
+    """Nothing to go by: said."""
+    for words in ([], ["  "]):
+        with pytest.raises(UsageError, match="No words"):
+            search(home, *words)
+
+
+def test_many_files(config_home: ConfigHome) -> None:
+    """A folder with more files than a query of SQLite takes values."""
+    calls = [
+        tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}) for n in range(33_000)
+    ]
+    talk(config_home, 1, "go", *calls)
+    assert search(config_home, file="/big").total == 1
+
+
+def test_nothing_to_search(home: ConfigHome) -> None:
+    """A place without a session is said to be one, so that nobody takes it for an answer."""
+    found = search(home, "linter", folders=("/nowhere",))
+    assert (found.hits, found.notes) == ([], ["No session is there to be searched"])
