@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -17,10 +18,10 @@ from resume_hooks.cli.output import current_folder, emit, json_option, located
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Family
-from resume_hooks.paths import canonical
+from resume_hooks.paths import canonical, find_session
 from resume_hooks.receipt import resume_command
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import ALIASES, Scope, worktrees
+from resume_hooks.searching.scope import ALIASES, Scope, project_of, worktrees
 from resume_hooks.searching.search import Found, find
 from resume_hooks.searching.shown import MOST_LIMIT, text_of
 from resume_hooks.subagents import locate
@@ -78,7 +79,7 @@ def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, *
     emit(
         "search",
         {**_data(found), "scope": _where(asked)},
-        lambda: text_of(found, max(1, max_chars - 1) if max_chars else 0, mark=_bold, title=_title),
+        lambda: text_of(found, max(1, max_chars - 1) if max_chars else 0, mark=_bold, title=_title, model=_is_model()),
         as_json=as_json,
         warnings=found.notes,
     )
@@ -97,13 +98,13 @@ def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
 
 def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
     sessions, agent = _sessions(asked, environ)
-    folders = None
-    if sessions is None and not asked["everywhere"]:
-        folders = worktrees(_folder(asked))
-    return Scope(
+    asking = environ.get("CLAUDE_CODE_SESSION_ID", "")
+    base = Scope() if sessions is not None or asked["everywhere"] else _project(asked, find_session(asking, environ))
+    return replace(
+        base,
+        asking=asking,
         sessions=sessions,
         agent=agent,
-        folders=folders,
         since=_seconds(asked["since"]),
         until=_seconds(asked["until"]),
         branch=asked["branch"],
@@ -112,6 +113,13 @@ def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
         role=asked["role"] or "",
         helpers=asked["helpers"],
     )
+
+
+def _project(asked: Mapping[str, Any], current: str | None) -> Scope:
+    """The project that is meant: of a folder that was named, of the session that we run in, of the current folder."""
+    if asked["project"] is None and current is not None:
+        return project_of(current)  # a model's shell may stand anywhere
+    return Scope(folders=worktrees(_folder(asked)))
 
 
 def _folder(asked: Mapping[str, Any]) -> str:
@@ -171,6 +179,11 @@ def _row(hit: Hit) -> dict[str, Any]:
         "handoff": f"resume-hooks handoff {hit.session_id}",
     }
     return row
+
+
+def _is_model() -> bool:
+    """Whether a model reads the answer, which may go on from nothing by itself."""
+    return "CLAUDECODE" in os.environ and not sys.stdout.isatty()
 
 
 def _bold(text: str) -> str:

@@ -6,16 +6,14 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from resume_hooks.birth import home_folder
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.events.answers import Answer, time_limit
 from resume_hooks.events.triggers import Trigger
-from resume_hooks.glance import Glance, one_line
-from resume_hooks.paths import project_key
+from resume_hooks.glance import one_line
 from resume_hooks.plain import plain_line
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import Scope, worktrees
+from resume_hooks.searching.scope import Scope, project_of, worktrees
 from resume_hooks.searching.search import Found, find
 from resume_hooks.searching.shown import reading
 
@@ -44,13 +42,8 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
 
 def _project(path: str | None) -> Scope:
-    """The project of a session, the folder that its file lies in included; without one, that of the current folder."""
-    if path is None:
-        return Scope(folders=worktrees(_current_folder()))
-    folders = worktrees(home_folder(Glance(path)))
-    # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
-    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in folders}
-    return Scope(folders=folders, projects=frozenset(beside))
+    """The project of a session that has a file, else that of the current folder."""
+    return project_of(path) if path else Scope(folders=worktrees(_current_folder()))
 
 
 def _current_folder() -> str:

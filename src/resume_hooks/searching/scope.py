@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import paths
+from resume_hooks.birth import home_folder
+from resume_hooks.glance import Glance
 from resume_hooks.index.writing import ROLES
 from resume_hooks.paths import MAX_KEY, canonical, project_key
 from resume_hooks.plain import encodable
@@ -30,7 +32,8 @@ class Scope:
     """What a search is limited to; None and empty: to nothing.
 
     ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
-    ``projects`` adds names of project folders; ``since`` and ``until`` are seconds since the epoch.
+    ``projects`` adds names of project folders; ``since`` and ``until`` are seconds since the epoch. ``asking`` is a
+    session whose last turn is left out: it holds the question.
     """
 
     sessions: frozenset[str] | None = None
@@ -44,11 +47,20 @@ class Scope:
     file: str = ""
     role: str = ""
     helpers: bool = False
+    asking: str = ""
 
     @property
     def narrow(self) -> bool:
         """Whether it says what kind of record is wanted, so that words are not needed."""
         return bool(self.branch or self.tool or self.file or self.role or self.since or self.until)
+
+
+def project_of(path: str) -> Scope:
+    """The project of the session at ``path``, the folder that its file lies in included."""
+    folders = worktrees(home_folder(Glance(path)))
+    # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
+    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in folders}
+    return Scope(folders=folders, projects=frozenset(beside))
 
 
 def worktrees(cwd: str) -> tuple[str, ...]:
@@ -113,6 +125,11 @@ def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
         if names is not None:
             clauses.append(f"r.{column} IN ({','.join('?' * len(names))})")
             values += names
+    if scope.asking:
+        query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
+        for file_id, turns in db.execute(query, (scope.asking,)):
+            clauses.append("NOT (r.file=? AND r.turn>=?)")
+            values += (file_id, turns)
     if scope.role:
         roles = [ROLES.index(role) for role in ALIASES[scope.role]]
         clauses.append(f"r.role IN ({','.join('?' * len(roles))})")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
+from resume_hooks.index.database import IndexDamaged
 from resume_hooks.index.opening import Opened, opened_index
 from resume_hooks.index.updating import Progress
 from resume_hooks.searching.hits import Best, Hit, Hits
@@ -14,6 +15,9 @@ from resume_hooks.searching.query import Query, parse
 from resume_hooks.searching.ranking import FAIR, GOOD, NOISE, PERHAPS, SURE, Ranking, TurnHit
 from resume_hooks.searching.scope import Scope, enter, needed_folders
 from resume_hooks.searching.terms import Lookup, Terms
+
+FEW = 3
+"""Words up to which a query is a handful of them and no question."""
 
 NAMED = 4
 """Words that an answer names of many."""
@@ -51,8 +55,16 @@ def find(
     query = parse(words)
     if not query.terms and not scope.narrow:
         raise UsageError("No words to search for", "Give some words, or --file, --tool, --branch, --role or --since.")
-    with opened_index(environ, limit=limit, progress=progress, needed=needed_folders(scope, environ)) as index:
-        return _search(index, query, scope, most)
+
+    def search() -> Found:
+        needed = needed_folders(scope, environ)
+        with opened_index(environ, limit=limit, progress=progress, needed=needed) as index:
+            return _search(index, query, scope, most)
+
+    try:
+        return search()
+    except IndexDamaged:  # it is removed by now, and is made anew
+        return search()
 
 
 def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
@@ -71,21 +83,33 @@ def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
 def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> tuple[list[TurnHit], dict[int, Lookup]]:
     """The turns that fit, by the words that were typed, else by related ones too; and the related ones that helped.
 
-    A word that is nowhere, and that nothing related stands for, is most likely what was asked about: then only what
-    fits well by all the others is worth showing.
+    A word that is nowhere, and that nothing related stands for, is most likely what a question was about: then only
+    what fits well by all the others is worth showing. Of a few words it is left out.
     """
-    if any(found.term.exact and not found.rows for found in lookups):
+    exact = any(found.term.exact for found in lookups)
+    if exact and not all(found.rows for found in lookups if found.term.exact):
         return [], {}
     turns = ranking.turns(lookups)
     if turns and turns[0].fit >= GOOD:
         return _without_noise(turns, lookups), {}
     related = {place: other for place, found in enumerate(lookups) if (other := terms.related(found))}
-    unknown = any(not found.rows and place not in related for place, found in enumerate(lookups))
-    if unknown and not any(found.term.exact for found in lookups):
-        return [], {}
-    kept = _without_noise(ranking.loose(lookups, related) if related else turns, lookups)
+    unknown = {place for place, found in enumerate(lookups) if not found.rows and place not in related}
+    if unknown and not exact:
+        if len(lookups) > FEW or 2 * len(unknown) > len(lookups):
+            return [], {}
+        lookups = [found._replace(weight=0.0) if place in unknown else found for place, found in enumerate(lookups)]
+        turns = ranking.turns(lookups)
+    if not related or _said(turns, lookups):
+        return _without_noise(turns, lookups), {}
+    kept = _without_noise(ranking.loose(lookups, related), lookups)
     helped = {place for turn in kept for place, share in turn.terms.items() if share == PERHAPS}
     return kept, {place: other for place, other in related.items() if place in helped}
+
+
+def _said(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> bool:
+    """Whether a record has all of a few words as they were typed: then nothing else was meant by them."""
+    known = sum(found.weight > 0 for found in lookups)
+    return known <= FEW and any(_whole(turn, known) for turn in turns)
 
 
 def _without_noise(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
@@ -96,9 +120,10 @@ def _without_noise(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[
     if any(found.term.exact for found in lookups):
         return list(turns)
     least = max(FAIR, NOISE * turns[0].fit) if turns else FAIR
-    single = len(lookups) == 1 and lookups[0].how != "parts"
+    known = [found for found in lookups if found.weight]
+    single = len(known) == 1 and known[0].how != "parts"
     kept = [turn for turn in turns if turn.fit >= least or (single and _whole(turn, 1))]
-    return kept or [turn for turn in turns if _whole(turn, len(lookups))]
+    return kept or [turn for turn in turns if _whole(turn, len(known))]
 
 
 def _whole(turn: TurnHit, count: int) -> bool:

@@ -36,20 +36,23 @@ def reading(hit: Hit) -> str:
     return f"resume-hooks read {shlex.quote(plain_line(hit.short))}"
 
 
-def text_of(found: Found, budget: int = 0, mark: Style = as_typed, title: Style = as_typed) -> str:
+def text_of(
+    found: Found, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
+) -> str:
     """The hits within ``budget`` characters (0: no limit), by sessions, the one with the best hit first.
 
-    ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted.
+    ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. A ``model`` is not told
+    what only a user can do.
     """
     head = f"resume-hooks search: {one_line(plain_line(found.query.text), 120)} · {_counted(found)} · {EVIDENCE}"
     if not found.hits:
         return _cut("\n".join([head, "", *_empty(found)]), budget)
     pieces = [(hit, hit is session[0]) for session in _sessions(found.hits) for hit in session]
-    plain = [_piece(hit, top=top) for hit, top in pieces]
+    plain = [_piece(hit, top=top, model=model) for hit, top in pieces]
     shown = _fitting([head, *plain], found, budget)
     if not shown:
         return _brief(head, found, pieces[0][0], budget)
-    styled = (_piece(hit, top=top, mark=mark, title=title) for hit, top in pieces[:shown])
+    styled = (_piece(hit, top=top, mark=mark, title=title, model=model) for hit, top in pieces[:shown])
     return "\n".join([head, *styled, *_left(found, shown)])
 
 
@@ -82,13 +85,14 @@ def _sessions(hits: Sequence[Hit]) -> list[list[Hit]]:
     return list(groups.values())
 
 
-def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typed) -> str:
+def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typed, model: bool = False) -> str:
     """A hit; before the first one of a session, what session that is and how to go on in it."""
     lines = []
     if top:
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}"
         resume = f"  resume: {plain_line(resume_command(hit.folder, hit.session_id))}"
-        lines = ["", title(named), resume, f"  hand off: resume-hooks handoff {hit.session_id}"]
+        ways = [resume, f"  hand off: resume-hooks handoff {hit.session_id}"]
+        lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
     about = [f"turn {hit.turn}", minute(hit.time), *_also(hit)]
     lines += [
