@@ -14,14 +14,14 @@ from resume_hooks import checks, clock, lineage_block
 from resume_hooks.companions import link_companions
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
+from resume_hooks.home import home_folder
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.links import Link, record_link
 from resume_hooks.metadata import Parent, read_parent
 from resume_hooks.opening import Setting
-from resume_hooks.paths import is_session_id, project_key
+from resume_hooks.paths import is_session_id
 from resume_hooks.plain import encodable
 from resume_hooks.receipt import Receipt
-from resume_hooks.records import string
 from resume_hooks.rewrite import create_session
 from resume_hooks.store import SessionFile, is_known
 from resume_hooks.titles import child_title, root_of
@@ -132,21 +132,6 @@ def receipt_of(
         checks=born.checks if born else (),
         warnings=born.warnings if born else expected.warnings,
     )
-
-
-def home_folder(glance: Glance) -> str:
-    """The folder that the client must be started in to find a session: the one its project folder is named after."""
-    key = os.path.basename(os.path.dirname(glance.path))
-    seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
-    here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
-    return next((folder for folder in dict.fromkeys([*seen, here]) if _is_keyed(folder, key)), glance.cwd) or here
-
-
-def _is_keyed(folder: str, key: str) -> bool:
-    try:
-        return project_key(folder) == key
-    except ValueError:
-        return False  # a NUL or a lone surrogate: no folder is called so
 
 
 def _names(named: Parent | None, parent: SessionFile) -> bool:

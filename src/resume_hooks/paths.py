@@ -19,6 +19,7 @@ MAX_OBJECT = 1024 * 1024
 """Bytes of a small JSON file; a larger one is something else."""
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ENDING = ".jsonl"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -82,16 +83,15 @@ def project_folders(cwd: str, environ: Optional[Mapping[str, str]] = None) -> li
 
 def is_session_id(text: object) -> bool:
     """Whether ``text`` is a lower-case UUID, the only shape of a session id that ever reaches a path."""
-    if not isinstance(text, str) or len(text) != 36:
+    if not isinstance(text, str) or len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
         return False
-    groups = text.split("-")
-    return [len(group) for group in groups] == [8, 4, 4, 4, 12] and all(_HEX.issuperset(g) for g in groups)
+    return _HEX.issuperset(text.replace("-", "", 4))
 
 
 def session_id_of(path: str) -> Optional[str]:
     """The session id in a file name ``<uuid>.jsonl``, or None: any other name is no session."""
-    stem, extension = os.path.splitext(os.path.basename(path))
-    return stem if extension == ".jsonl" and is_session_id(stem) else None
+    stem = os.path.basename(path)[: -len(_ENDING)] if path.endswith(_ENDING) else ""
+    return stem if is_session_id(stem) else None
 
 
 def find_session(session_id: str, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:

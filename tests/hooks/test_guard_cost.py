@@ -19,7 +19,7 @@ EVENTS = ("UserPromptSubmit", "SessionStart", "SessionEnd")
 
 
 def test_only_events_that_every_client_knows() -> None:
-    """One unknown event name would switch off all hooks of older clients; "args" they would ignore, as .42 does "if"."""
+    """One unknown event name would switch off all hooks of older clients; "args" they ignore, .42 "if" as well."""
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
     assert sorted(hooks) == sorted([*EVENTS, "PreToolUse"])
     for (group,) in hooks.values():

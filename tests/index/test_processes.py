@@ -29,7 +29,7 @@ from resume_hooks.index import opening, readers, updating
 from resume_hooks.index.opening import opened_index
 opening.PATIENCE = 100.0  # a busy machine
 readers.PARALLEL, readers.CHUNK = 1, 200_000
-updating.COMMIT, updating.TIDIED = 300_000, 1
+updating.COMMIT, updating.LARGE = 300_000, 1
 readers._cpus = lambda: 3
 try:
     with opened_index(os.environ) as index:
@@ -126,7 +126,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: 
 
     def progress(done: int, _total: int) -> None:
         if done and made:
-            os.kill(made.pop().process.pid or 0, signal.SIGKILL)
+            os.kill(made.pop()._process.pid or 0, signal.SIGKILL)
 
     monkeypatch.setattr(readers._Worker, "__init__", noted)
     with opened_index(config_home.environ, progress=progress) as index:

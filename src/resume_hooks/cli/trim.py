@@ -8,11 +8,11 @@ from typing import Unpack
 import click
 
 from resume_hooks import settings
-from resume_hooks.birth import home_folder
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
 from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
+from resume_hooks.home import home_folder
 from resume_hooks.receipt import Receipt
 from resume_hooks.trimming import in_place
 from resume_hooks.trimming import plan as trimming

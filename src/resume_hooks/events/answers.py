@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, lineage_block, quick_rollover, store
-from resume_hooks.birth import home_folder
 from resume_hooks.clipboard import Copied
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, ResumeHooksError, SessionNotFound
 from resume_hooks.events import cards
 from resume_hooks.events.plain_cards import session_card
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import Glance
+from resume_hooks.home import home_folder
 from resume_hooks.lineage import Family
 from resume_hooks.receipt import Receipt
 from resume_hooks.standing import standing_handoff

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from resume_hooks import records
-from resume_hooks.birth import home_folder
 from resume_hooks.clock import normal
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
+from resume_hooks.home import home_folder
 from resume_hooks.metadata import read_parent
 from resume_hooks.paths import find_session
 from resume_hooks.receipt import Receipt

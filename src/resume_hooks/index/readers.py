@@ -30,7 +30,10 @@ CHUNK = 4 * 1024 * 1024
 
 MOST_PROCESSES = 8
 WAITING = 3
-"""Chunks a process that may be under way or wait to be written: what bounds the memory."""
+"""Chunks that a process is given at once; with the size of its pipe, what bounds the memory."""
+
+PIPE = 1024 * 1024
+"""Bytes that a pipe may hold: what a user may ask for, and more than the words of a chunk."""
 
 PATIENCE = 1.0
 """Seconds that a process which was told to end is waited for."""
@@ -80,66 +83,73 @@ class _Task:
 
 
 class _Worker:
-    """Another process that reads one task at a time."""
+    """Another process, which reads one task after the other; the next ones wait with it while we write."""
 
     def __init__(self) -> None:
         # Loading it takes 20 ms, which a small update would feel.
         from multiprocessing import get_context  # noqa: PLC0415
 
         context = get_context("fork")
-        self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
-        self.process.start()
-        theirs.close()  # so that the pipe ends when the process does
-        self.task = _Task([])
+        theirs, self._asking = context.Pipe(duplex=False)
+        self.answers, answering = context.Pipe(duplex=False)
+        _widen(answering)
+        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, answering, os.getpid()), daemon=True)
+        self._process.start()
+        theirs.close()
+        answering.close()  # so that the pipe ends when the process does
+        self.tasks: deque[_Task] = deque()
 
     def give(self, task: _Task) -> bool:
         """Hand over a task; whether the process is there to take it."""
         try:
-            self.pipe.send(task.jobs)
+            self._asking.send(task.jobs)
         except OSError:
             return False
-        self.task = task
+        self.tasks.append(task)
         return True
 
     def finish(self) -> bool:
-        """Take in what became of the task; whether the process lives."""
+        """Take in what became of its first task, of all if it ended; whether the process lives."""
         try:
-            self.task.batches = self.pipe.recv()
+            self.tasks[0].batches = self.answers.recv()
+            self.tasks.popleft()
         except (EOFError, OSError):
-            self.task.batches = _read_all(self.task.jobs)
+            for task in self.tasks:
+                task.batches = _read_all(task.jobs)
+            self.tasks.clear()
             return False
         return True
 
     def end(self) -> None:
-        self.pipe.close()
-        self.process.terminate()
-        self.process.join(PATIENCE)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+        self._asking.close()
+        self.answers.close()
+        self._process.terminate()
+        self._process.join(PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
 
 
 def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[Result]:
     """What the processes read, in the order of the jobs."""
-    idle, busy = list(workers), list[_Worker]()
+    alive = list(workers)
     under_way: deque[_Task] = deque()
     while waiting or under_way:
-        while waiting and idle and len(under_way) < len(workers) * WAITING:
-            worker, task = idle.pop(), _Task(waiting.popleft())
-            if worker.give(task):
-                busy.append(worker)
+        while waiting and (free := _freest(alive)) is not None:
+            task = _Task(waiting.popleft())
+            if free.give(task):
                 under_way.append(task)
             else:
+                alive.remove(free)
                 waiting.appendleft(task.jobs)
+                free.finish()
         if not under_way:  # nobody is left
             under_way.append(_Task(waiting.popleft()))
             under_way[0].batches = _read_all(under_way[0].jobs)
         first = under_way[0]
-        for worker in _ready(busy, wait=first.batches is None):
-            busy.remove(worker)
-            if worker.finish():
-                idle.append(worker)
+        for worker in _ready(alive, wait=first.batches is None):
+            if not worker.finish():
+                alive.remove(worker)
         if first.batches is None:
             continue
         under_way.popleft()
@@ -149,13 +159,27 @@ def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[R
                 waiting.appendleft([job._replace(place=batch.place)])
 
 
-def _ready(busy: Sequence[_Worker], *, wait: bool) -> list[_Worker]:
-    """The processes that are done with their tasks, at least one of them if ``wait``."""
+def _freest(workers: Sequence[_Worker]) -> _Worker | None:
+    """The process with the least to do, if it may have more."""
+    free = min(workers, key=lambda worker: len(worker.tasks), default=None)
+    return free if free is not None and len(free.tasks) < WAITING else None
+
+
+def _ready(workers: Sequence[_Worker], *, wait: bool) -> list[_Worker]:
+    """The processes that are done with a task, at least one of them if ``wait``."""
     from multiprocessing.connection import wait as wait_for  # noqa: PLC0415, as above
 
-    by_pipe = {worker.pipe: worker for worker in busy}
+    by_pipe = {worker.answers: worker for worker in workers if worker.tasks}
     done = wait_for(list(by_pipe), None if wait else 0) if by_pipe else []
     return [worker for pipe, worker in by_pipe.items() if pipe in done]
+
+
+def _widen(pipe: Connection) -> None:
+    """Give a pipe room for a whole answer, so that whoever writes it can go on while we are busy."""
+    with contextlib.suppress(OSError, AttributeError, ImportError):  # Linux alone can; without, it only waits
+        import fcntl  # noqa: PLC0415 - not on every platform
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
 
 
 def _chunks(jobs: Sequence[Sized]) -> Iterator[list[Job]]:
@@ -189,7 +213,7 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection, parent: int) -> None:
+def _serve(asked: Connection, answers: Connection, parent: int) -> None:
     """The life of such a process: it leaves interruptions to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -197,7 +221,7 @@ def _serve(pipe: Connection, parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the parent has no more, or is gone
         while True:
-            pipe.send(_read_all(pipe.recv()))
+            answers.send(_read_all(asked.recv()))
 
 
 def _end_with(parent: int) -> None:

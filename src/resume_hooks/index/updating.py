@@ -20,11 +20,11 @@ from resume_hooks.index.reading import Batch, Job, Place
 from resume_hooks.index.writing import Writer
 from resume_hooks.metadata import read_parent
 
-COMMIT = 96 * 1024 * 1024
+COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last; each time makes one more list of words to be merged."""
 
-TIDIED = 64 * 1024 * 1024
-"""Bytes read in one go after which the word lists are merged into one."""
+LARGE = 64 * 1024 * 1024
+"""Bytes read in one go after which SQLite's log is folded into the index at once."""
 
 MOSTLY_GONE = 20_000
 """Rows from which on an index that is mostly of what is gone is built anew."""
@@ -84,10 +84,8 @@ def update(
         with contextlib.suppress(sqlite3.Error):  # on a full disk the log would keep the room that it took
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raise
-    if outcome.size >= TIDIED:
-        with contextlib.suppress(sqlite3.OperationalError):  # no room for a second list: the index works without
-            db.execute("INSERT INTO words(words) VALUES('optimize')")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if outcome.size >= LARGE:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else the log stays as large as what was written
     return outcome
 
 

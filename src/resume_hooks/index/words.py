@@ -33,14 +33,13 @@ _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in ra
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
 
-_ARROW = "\u2192".encode()
 _LINE_NUMBERS = re.compile(rb"(?:\A|\n) *\d+(?:\xe2\x86\x92|\t)")
 """What the client puts before each line of a file that it shows to the model."""
 
 _PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
 """Scripts that put no spaces between words (and Korean, whose words take endings) apart from all others."""
 
 _DOTLESS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
@@ -53,7 +52,8 @@ class _Forms(dict[bytes, bytes]):
     def __missing__(self, token: bytes) -> bytes:
         if len(self) >= REMEMBERED:
             self.clear()
-        found = b" ".join(_forms(token))
+        pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
+        found = b" ".join(form for piece in pieces for form in _forms(piece))
         if len(token) <= LONGEST_NAME:
             self[token] = found
         return found
@@ -69,9 +69,6 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     raw = text.encode("utf-8", "replace")
     if numbered and _LINE_NUMBERS.match(raw):
         raw = _LINE_NUMBERS.sub(b"\n", raw)
-    if len(raw) != len(text):
-        raw = raw.replace(_ARROW, b" ")  # most often there is no other, and then this is all
-        raw = raw if raw.isascii() else _SYMBOLS.sub(b" ", raw)
     tokens = raw.translate(_TO_WORDS).split()
     distinct = set(tokens)
     if len(distinct) > MOST_TOKENS:
@@ -120,7 +117,7 @@ def _foreign(token: str) -> list[str]:
     """The words in a token beyond ASCII; scripts without spaces by every two characters."""
     found: list[str] = []
     for word in _WORD.findall(folded(token)):
-        for run in _RUN.findall(word):
+        for run in re.findall(_RUNS, word):
             if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
                 found += (run[place : place + 2] for place in range(len(run) - 1))
             elif len(run.encode()) <= LONGEST:

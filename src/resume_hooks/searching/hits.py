@@ -25,7 +25,7 @@ from resume_hooks.searching.texts import Text, Texts, phrase_of
 WIDTH = 260
 """Characters of a snippet."""
 
-LOOKED_AT = 40
+LOOKED_AT = 20
 """Turns whose texts are read so that those with the words close together come first."""
 
 TRIED = 4
@@ -118,17 +118,20 @@ class Hits:
     def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
         texts: dict[str, _Text] = {}
+        uncertain = bool(self._phrases or self._without)
         seen = 0
         for turn in turns:
-            if len(texts) >= max(LOOKED_AT, limit) or self._left <= 0 or self._texts.size > MOST_BYTES:
+            enough = max(LOOKED_AT, limit)
+            if len(texts) >= enough or self._left <= 0 or self._texts.size > MOST_BYTES:
                 break
+            if seen >= 2 * enough and not uncertain:
+                break  # the same over and over
             seen += 1
             if (text := self._text(turn)) is not None:
                 known = texts.setdefault(text.snippet.text, text)
                 known.same += known is not text
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
-        uncertain = bool(self._phrases or self._without)
         total = len(texts) + (0 if uncertain else unread)
         beyond = any(found.term.exact and found.rows > PHRASED for found in self._lookups)
         return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))

@@ -17,10 +17,10 @@ from resume_hooks.searching.terms import Lookup
 WEIGHTS = (8.0, 4.0, 2.0, 1.0)
 """What a word is worth in a prompt or title, a reply, an input of a tool, an output."""
 
-CANDIDATES = 300
+CANDIDATES = 200
 """Records that are looked at closely."""
 
-AFFORDED = 40_000
+AFFORDED = 20_000
 """Records that the rarest words may be in before the commoner ones are left to the coverage."""
 
 PHRASED = 2_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import paths
-from resume_hooks.birth import home_folder
 from resume_hooks.glance import Glance
+from resume_hooks.home import home_folder
 from resume_hooks.index.writing import ROLES
 from resume_hooks.paths import MAX_KEY, canonical, project_key
 from resume_hooks.plain import encodable

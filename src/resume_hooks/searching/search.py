@@ -70,7 +70,7 @@ def find(
 def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
-    lookups = [terms.look_up(term) for term in query.terms]
+    lookups = [terms.look_up(term, part=len(query.terms) <= FEW) for term in query.terms]
     without = [terms.strictly(term) for term in query.excluded if not term.exact]
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})

@@ -1,0 +1,24 @@
+"""Where a session is at home: the folder that the client must be started in to find it."""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.glance import Glance
+from resume_hooks.paths import project_key
+from resume_hooks.records import string
+
+
+def home_folder(glance: Glance) -> str:
+    """The folder that the client must be started in to find a session: the one its project folder is named after."""
+    key = os.path.basename(os.path.dirname(glance.path))
+    seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
+    here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
+    return next((folder for folder in dict.fromkeys([*seen, here]) if _is_keyed(folder, key)), glance.cwd) or here
+
+
+def _is_keyed(folder: str, key: str) -> bool:
+    try:
+        return project_key(folder) == key
+    except ValueError:
+        return False  # a NUL or a lone surrogate: no folder is called so
