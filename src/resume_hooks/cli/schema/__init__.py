@@ -1,0 +1,43 @@
+"""The documented forms of ``--json``: one model a verb, exported to docs/schema/.
+
+A verb whose answer does not fit its model is a bug, found before a program reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from resume_hooks.cli.schema.finding import Index, Search
+from resume_hooks.cli.schema.lineages import Derived, Info, Lineage, LineageRow, Resolved
+from resume_hooks.cli.schema.reading import Read, SessionOutline
+from resume_hooks.cli.schema.upkeep import Config, Doctor, Fsck, Installation
+from resume_hooks.cli.schema.writes import Receipt, TrimReceipt, UntrimReceipt
+
+DATA: dict[str, type[BaseModel]] = {
+    "lineage": Lineage,
+    "find-original": LineageRow,
+    "find-derived": Derived,
+    "resolve": Resolved,
+    "info": Info,
+    "rollover": Receipt,
+    "handoff": Receipt,
+    "trim": TrimReceipt,
+    "untrim": UntrimReceipt,
+    "outline": SessionOutline,
+    "read": Read,
+    "fsck": Fsck,
+    "search": Search,
+    "index": Index,
+    "doctor": Doctor,
+    "config": Config,
+    "install": Installation,
+    "uninstall": Installation,
+}
+
+
+def checked(verb: str, data: dict[str, Any]) -> dict[str, Any]:
+    """``data`` as its verb's model has it."""
+    found: dict[str, Any] = DATA[verb].model_validate(data).model_dump(mode="json")
+    return found
