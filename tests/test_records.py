@@ -178,3 +178,13 @@ def test_instants(text: object, expected: str) -> None:
 def test_any_file_time_can_be_written(seconds: float) -> None:
     """A file's time far outside any calendar is shown as its end, not a crash."""
     assert clock.parse(clock.from_epoch(seconds)) is not None
+
+
+def test_the_strings_of_a_value_come_in_order() -> None:
+    """Keys and what is no text are left out; a value that nests deeply ends no process."""
+    value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
+    assert list(records.strings(value)) == ["one", "two", "three"]
+    deep: object = "end"
+    for _ in range(100_000):
+        deep = [deep]
+    assert list(records.strings(deep)) == ["end"]

@@ -5,7 +5,7 @@ Calls are named in a line each; what the client adds by itself is told of, not r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks import records
@@ -175,20 +175,9 @@ def _call(block: Record, own: Mapping[str, Call], reference: str) -> str:
     call = own.get(string(block, "id"))
     about = call.target if call else ""
     shown = one_line(plain_line(about or (fields_text(given) if isinstance(given, dict) else "")), TARGET)
-    left = sum(len(text) for text in _strings(given)) - len(shown)
+    left = sum(len(text) for text in records.strings(given)) - len(shown)
     rest = f" (… {left:,} more characters of input: read {reference})" if left > SLIGHT else ""
     return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
-
-
-def _strings(value: object) -> Iterator[str]:
-    """The texts of an input; no recursion, since a hostile file may nest without end."""
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, (dict, list)):
-            waiting += inner.values() if isinstance(inner, dict) else inner
 
 
 def without_reminders(text: str, reference: str = "") -> str:

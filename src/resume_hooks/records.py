@@ -7,6 +7,7 @@ format is internal to the client, differs between its versions, and files are ed
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -56,6 +57,19 @@ def string(record: Record, key: str) -> str:
     """A string field, or ``""``."""
     value = record.get(key)
     return value if isinstance(value, str) else ""
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every text in a JSON value, in order; no recursion, since a hostile file may nest without end."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            waiting += reversed(inner.values())
+        elif isinstance(inner, list):
+            waiting += reversed(inner)
 
 
 def kind(record: Record) -> str:

@@ -112,7 +112,7 @@ class Listener:
         own = name == "Bash" and _OWN_CALL.search(string(values, "command")) is not None
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
-            given += _strings(values)
+            given += records.strings(values)
             files += (path for key in FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
         return name
 
@@ -189,19 +189,6 @@ def _answer(content: object) -> Iterator[str]:
         text = string(part, "text") if isinstance(part, dict) else ""
         if text and not _OWN_TEXT.match(text):
             yield text
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Every text in a tool's input; no recursion, since a hostile file may nest without end."""
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, dict):
-            waiting += reversed(inner.values())
-        elif isinstance(inner, list):
-            waiting += reversed(inner)
 
 
 def _joined(texts: list[str]) -> str:
