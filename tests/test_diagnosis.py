@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.diagnosis import Finding, diagnose
+from resume_hooks.index.opening import opened_index
 from tests.builders import ConfigHome
 
 
@@ -175,3 +178,17 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
     assert found(cwd, "transcripts").detail.startswith("1 sessions, 0 of this folder")
     assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
+
+
+def test_the_index(cwd: Path, config: Path) -> None:
+    """None yet and a damaged one are notes, since a search makes it anew; a newer version's is a problem."""
+    assert found(cwd, "index").level == "note"
+    with opened_index(os.environ):
+        pass
+    assert found(cwd, "index").level == "ok"
+    path = config / "resume-hooks" / "index.db"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE about SET version=version+1")
+    assert (found(cwd, "index").level, bool(found(cwd, "index").remedy)) == ("problem", True)
+    path.write_bytes(b"nonsense" * 1_000)
+    assert found(cwd, "index").level == "note"

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from resume_hooks import client, clipboard, settings, store
+from resume_hooks.index.status import status_of
+from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import config_home, projects_home, read_object, state_home
 from resume_hooks.plugin_files import NAME
 
@@ -36,6 +38,7 @@ def diagnose(cwd: str) -> list[Finding]:
         _transcripts,
         _state,
         _settings,
+        _index,
         _clipboard,
     ]
     return [question(cwd) for question in questions]
@@ -139,6 +142,16 @@ def _settings(_: str) -> Finding:
         remedy = "Mend it with: resume-hooks config KEY VALUE"
         return Finding("settings", "problem", "; ".join(refused), remedy)
     return Finding("settings", "ok", "every value can be used")
+
+
+def _index(_: str) -> Finding:
+    status = status_of(os.environ)
+    if status.state == "newer":
+        return Finding("index", "problem", f"a newer resume-hooks wrote {status.file}", "Update this one.")
+    if status.state != "ready":
+        return Finding("index", "note", f"{status.state}; the next search makes it anew")
+    behind = f", {status.behind:,} files behind; the next search reads them" if status.behind else ""
+    return Finding("index", "ok", f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
 
 
 def _clipboard(_: str) -> Finding:

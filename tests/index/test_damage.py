@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.index.database import FILE_NAME, VERSION, IndexDamaged
+from resume_hooks.index.database import FILE_NAME, VERSION, IndexDamaged, IndexUnusable, telling
 from resume_hooks.index.opening import opened_index
 from tests.builders import SESSION, ConfigHome
 from tests.index.probe import cold, filled, finds, held, index_of, said, written
@@ -115,3 +115,10 @@ def test_a_log_of_another_index_is_not_played_into_this_one(config_home: ConfigH
     index_of(config_home).unlink()
     (tmp_path / f"{FILE_NAME}-wal").replace(f"{index_of(config_home)}-wal")
     assert held(config_home).finds == before
+
+
+def test_a_python_without_fts5_says_so_and_removes_nothing() -> None:
+    """The index of a better one is not taken for damaged."""
+    with pytest.raises(IndexUnusable, match="no FTS5") as told, telling():
+        raise sqlite3.OperationalError("no such module: fts5")
+    assert "RESUME_HOOKS_PYTHON" in told.value.remedy

@@ -13,7 +13,7 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLE
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Check client, plugin, hooks, engine, transcripts, permissions and clipboard.
+    """Check client, plugin, hooks, engine, transcripts, permissions, index and clipboard.
 
     Ends with 1 where something will not work.
 

@@ -60,6 +60,9 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
+NO_FTS5 = "Set RESUME_HOOKS_PYTHON to one that has it, such as uv's, Homebrew's or python.org's."
+
+
 class IndexDamaged(ResumeHooksError):
     """The index can't be read as one; it is to be built anew."""
 
@@ -107,6 +110,8 @@ def telling() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "no such module" in str(error):
+            raise IndexUnusable("The SQLite of this Python has no FTS5, so nothing can be searched", NO_FTS5) from error
         if any(words in str(error) for words in _WRONG):
             raise IndexDamaged(f"The index is not as it should be: {error}") from error
         raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
