@@ -19,7 +19,9 @@ MAX_OBJECT = 1024 * 1024
 """Bytes of a small JSON file; a larger one is something else."""
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
-_ENDING = ".jsonl"
+ENDING = ".jsonl"
+"""What the name of every transcript ends with."""
+
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -90,7 +92,7 @@ def is_session_id(text: object) -> bool:
 
 def session_id_of(path: str) -> Optional[str]:
     """The session id in a file name ``<uuid>.jsonl``, or None: any other name is no session."""
-    stem = os.path.basename(path)[: -len(_ENDING)] if path.endswith(_ENDING) else ""
+    stem = os.path.basename(path)[: -len(ENDING)] if path.endswith(ENDING) else ""
     return stem if is_session_id(stem) else None
 
 

@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.index import readers
+from resume_hooks.index.files import all_files
 from resume_hooks.index.opening import opened_index
+from resume_hooks.index.readers import readings
+from resume_hooks.index.reading import Job, Place, read
 from tests.builders import SESSION, ConfigHome
 from tests.index.probe import append, cold, filled, finds, held, index_of, said, written
 from tests.needs import REPO
@@ -26,7 +29,10 @@ NAME = f"{SESSION}.jsonl"
 BUILD = """
 import os, sys
 from resume_hooks.index import opening, readers, updating
+from resume_hooks.index.files import all_files
 from resume_hooks.index.opening import opened_index
+from resume_hooks.index.readers import readings
+from resume_hooks.index.reading import Job, Place, read
 opening.PATIENCE = 100.0  # a busy machine
 readers.PARALLEL, readers.CHUNK = 1, 200_000
 updating.COMMIT, updating.LARGE = 300_000, 1
@@ -194,3 +200,46 @@ def test_a_busy_index_is_searched_as_it_is(config_home: ConfigHome, monkeypatch:
     assert holding.words() == {"alpha"}
     assert "Another command" in holding.notes[0]
     assert held(config_home).words() == {"alpha", "beta"}
+
+
+def test_tasks_that_wait_with_a_dead_process_are_read_here(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process had more than it was at; nothing is lost and nobody waits for ever."""
+    filled(config_home)
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "CHUNK", 50_000)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    made: list[int] = []
+    start = readers._Worker.give
+
+    def noted(worker: readers._Worker, task: readers._Task) -> bool:
+        given = start(worker, task)
+        if worker._process.pid and worker._process.pid not in made:
+            made.append(worker._process.pid)
+        return given
+
+    monkeypatch.setattr(readers._Worker, "give", noted)
+    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.environ)]
+    results = []
+    for result in readings(jobs):
+        results.append(result)
+        while made:
+            os.kill(made.pop(), signal.SIGKILL)
+    assert [job for job, _ in results] == [job for job, _ in jobs]
+    assert [batch for _, batch in results] == [read(job) for job, _ in jobs]
+
+
+def test_thousands_of_tiny_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of more bytes than a pipe holds, and answers that wait as well: neither side waits for the other."""
+    long = tmp_path / ("n" * 200)
+    long.mkdir()
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr(readers, "CHUNK", 1_000)
+    jobs = []
+    for number in range(4_000):
+        path = long / f"{number}.jsonl"
+        path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
+        jobs.append((Job(str(path), Place(), subagent=False), 1))
+    assert sum(batch is not None and len(batch.rows) == 1 for _, batch in readings(jobs)) == 4_000

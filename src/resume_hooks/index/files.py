@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import subagents
-from resume_hooks.paths import all_folders, is_session_id, session_id_of
+from resume_hooks.paths import ENDING, all_folders, is_session_id
 from resume_hooks.plain import encodable
 
 
@@ -44,25 +44,25 @@ def _files_in(folder: str) -> Iterator[Found]:
             entries = list(listed)
     except OSError:
         return
-    for entry in entries:
-        if is_session_id(entry.name):
-            if entry.is_symlink():
-                continue  # it could lead anywhere
-            for agent in subagents.nested(entry.path, entry.name):
-                yield from _found(agent.path, name, agent.session_id, agent.name)
+    for entry in entries:  # thousands, at every search: each costs what it must
+        if not entry.name.endswith(ENDING):
+            if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
+                for agent in subagents.nested(entry.path, entry.name):
+                    yield from _found(agent.path, name, agent.session_id, agent.name)
             continue
-        session_id, agent_name = session_id_of(entry.name), subagents.name_of(entry.name)
-        if session_id is not None or agent_name is not None:
-            with contextlib.suppress(OSError):  # deleted since it was listed
-                if entry.is_file(follow_symlinks=False):
-                    yield from _of(entry.stat(follow_symlinks=False), entry.path, name, session_id, agent_name)
+        stem = entry.name[: -len(ENDING)]
+        if is_session_id(stem):
+            yield from _found(entry, name, stem, "")
+        elif subagents.name_of(entry.name):
+            yield from _found(entry, name, "", stem)
 
 
-def _found(path: str, folder: str, session_id: str, agent: str) -> Iterator[Found]:
-    with contextlib.suppress(OSError):
-        yield from _of(os.stat(path, follow_symlinks=False), path, folder, session_id, agent)
-
-
-def _of(status: os.stat_result, path: str, folder: str, session_id: str | None, agent: str | None) -> Iterator[Found]:
-    if status.st_size:
-        yield Found(path, folder, session_id or "", agent or "", status.st_ino, status.st_size, status.st_mtime_ns)
+def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str) -> Iterator[Found]:
+    """The file, if it is one with something in it; a link is none."""
+    try:
+        status = os.stat(file, follow_symlinks=False)
+    except OSError:
+        return  # deleted since it was listed
+    if status.st_size and stat.S_ISREG(status.st_mode):
+        path = os.fspath(file)
+        yield Found(path, folder, session_id, agent, status.st_ino, status.st_size, status.st_mtime_ns)

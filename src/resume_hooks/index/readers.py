@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -31,6 +32,9 @@ CHUNK = 4 * 1024 * 1024
 MOST_PROCESSES = 8
 WAITING = 3
 """Chunks that a process is given at once; with the size of its pipe, what bounds the memory."""
+
+ASKED = 32 * 1024
+"""Bytes of tasks that a process is given beyond the one that it is at; any pipe holds them."""
 
 PIPE = 1024 * 1024
 """Bytes that a pipe may hold: what a user may ask for, and more than the words of a chunk."""
@@ -79,6 +83,7 @@ class _Task:
 
     def __init__(self, jobs: list[Job]) -> None:
         self.jobs = jobs
+        self.asked = pickle.dumps(jobs)
         self.batches: list[Batch | None] | None = None
 
 
@@ -98,27 +103,43 @@ class _Worker:
         theirs.close()
         answering.close()  # so that the pipe ends when the process does
         self.tasks: deque[_Task] = deque()
+        self._asked = 0
+
+    def may_have(self, task: _Task) -> bool:
+        """Whether a task fits into its pipe: where it waits to answer, we must not wait for it to be asked."""
+        return not self.tasks or (len(self.tasks) < WAITING and self._asked + len(task.asked) <= ASKED)
 
     def give(self, task: _Task) -> bool:
         """Hand over a task; whether the process is there to take it."""
         try:
-            self._asking.send(task.jobs)
+            self._asking.send_bytes(task.asked)
         except OSError:
             return False
+        self._asked += len(task.asked)
         self.tasks.append(task)
         return True
 
     def finish(self) -> bool:
-        """Take in what became of its first task, of all if it ended; whether the process lives."""
+        """Take in what became of its first task; whether the process lives."""
         try:
-            self.tasks[0].batches = self.answers.recv()
-            self.tasks.popleft()
+            self._take(self.answers.recv())
         except (EOFError, OSError):
-            for task in self.tasks:
-                task.batches = _read_all(task.jobs)
-            self.tasks.clear()
+            self.mourn()
             return False
         return True
+
+    def mourn(self) -> None:
+        """Take in what it answered before it ended, and read the rest here."""
+        with contextlib.suppress(EOFError, OSError):
+            while self.tasks:
+                self._take(self.answers.recv())
+        while self.tasks:
+            self._take(_read_all(self.tasks[0].jobs))
+
+    def _take(self, batches: list[Batch | None]) -> None:
+        task = self.tasks.popleft()
+        task.batches = batches
+        self._asked -= len(task.asked)
 
     def end(self) -> None:
         self._asking.close()
@@ -135,14 +156,7 @@ def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[R
     alive = list(workers)
     under_way: deque[_Task] = deque()
     while waiting or under_way:
-        while waiting and (free := _freest(alive)) is not None:
-            task = _Task(waiting.popleft())
-            if free.give(task):
-                under_way.append(task)
-            else:
-                alive.remove(free)
-                waiting.appendleft(task.jobs)
-                free.finish()
+        under_way += _handed_out(alive, waiting)
         if not under_way:  # nobody is left
             under_way.append(_Task(waiting.popleft()))
             under_way[0].batches = _read_all(under_way[0].jobs)
@@ -159,10 +173,18 @@ def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[R
                 waiting.appendleft([job._replace(place=batch.place)])
 
 
-def _freest(workers: Sequence[_Worker]) -> _Worker | None:
-    """The process with the least to do, if it may have more."""
-    free = min(workers, key=lambda worker: len(worker.tasks), default=None)
-    return free if free is not None and len(free.tasks) < WAITING else None
+def _handed_out(alive: list[_Worker], waiting: deque[list[Job]]) -> Iterator[_Task]:
+    """Tasks as they are given to processes, for as long as one may have more."""
+    while waiting and alive:
+        free, task = min(alive, key=lambda worker: len(worker.tasks)), _Task(waiting[0])
+        if not free.may_have(task):
+            return
+        if free.give(task):
+            waiting.popleft()
+            yield task
+        else:
+            alive.remove(free)
+            free.mourn()
 
 
 def _ready(workers: Sequence[_Worker], *, wait: bool) -> list[_Worker]:
