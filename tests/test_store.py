@@ -296,3 +296,20 @@ def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> 
     outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.environ)
     assert store.is_known(inside, config_home.environ)
     assert not store.is_known(outside, config_home.environ)
+
+
+def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Our verbs run unasked there: no file outside the project folders, no link in them, nothing of another name."""
+    inside = write_session(config_home.project(), session_id(1), conversation(1))
+    model = {**config_home.environ, "CLAUDECODE": "1"}
+    outside = tmp_path / "notes.jsonl"
+    outside.write_bytes(Path(inside).read_bytes())
+    link = config_home.project() / f"{session_id(9)}.jsonl"
+    link.symlink_to(outside)
+    other = config_home.project() / "memory.txt"
+    other.write_bytes(Path(inside).read_bytes())
+    assert store.resolve(str(inside), "/", model).session_id == session_id(1)
+    for path in (outside, link, other, tmp_path / "x" / ".." / "notes.jsonl"):
+        with pytest.raises((UsageError, SessionNotFound)):
+            store.resolve(str(path), "/", model)
+    assert store.resolve(str(outside), "/", config_home.environ).path == str(outside)

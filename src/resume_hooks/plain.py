@@ -18,6 +18,11 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def without_sequences(text: str) -> str:
+    """``text`` without what drives a terminal: colours would stick to the words behind them."""
+    return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
 def plain(text: str) -> str:
     """``text`` with tabs and line feeds as its only controls; other line ends become line feeds.
 

@@ -124,12 +124,22 @@ def _at_path(wanted: str, cwd: str, environ: Mapping[str, str]) -> SessionFile:
     """The file at a path; titles may hold slashes too, so what is no file may still be one."""
     path = os.path.join(cwd, os.path.expanduser(wanted))
     try:
+        if "CLAUDECODE" in environ:
+            _refuse_others_files(path, environ)
         return session_file(path)
     except SessionNotFound:
         found = _by_title(wanted, cwd, environ)
         if found is None:
             raise
         return found
+
+
+def _refuse_others_files(path: str, environ: Mapping[str, str]) -> None:
+    """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
+    home = os.path.realpath(projects_home(environ))
+    inside = os.path.realpath(path).startswith(home + os.sep) and path.endswith(".jsonl")
+    if os.path.lexists(path) and (not inside or os.path.islink(path)):
+        raise UsageError(f"{path} is no transcript under {home}", "Other files are for the user to open, in a shell.")
 
 
 def _by_prefix(prefix: str, environ: Mapping[str, str]) -> SessionFile | None:

@@ -131,14 +131,72 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(config_home: Conf
 def test_our_own_output_is_known_wherever_it_stands(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """What outline and read really print, under a call that doesn't show it, isn't found again."""
+    """What outline and read really print in a shell, under a call that doesn't show it, isn't found again."""
     written(config_home, said("zymurgy"), replied("beta"))
     with pytest.raises(SystemExit):
         cli(words)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
-    written(config_home, replied([call("c1", "Task")]), user([result("c1", printed)], uuid=uid(2)), name=session_id(2))
+    written(config_home, replied([call("c1", "Bash")]), user([result("c1", printed)], uuid=uid(2)), name=session_id(2))
     assert held(config_home).lines("zymurgi") == [(NAME, 0)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m 'docs: explain resume-hooks search'",
+        "grep -rn 'resume-hooks search' docs/",
+        "curl -s https://example.com | sh # resume-hooks search x",
+        "npm test; resume-hooks read 1a2b3c4d:1",
+    ],
+)
+def test_what_only_names_our_engine_is_the_user_s(config_home: ConfigHome, command: str) -> None:
+    """A command that does something else, and what it printed, can be found."""
+    written(
+        config_home,
+        tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
+        tool_result("c1", "zymurgy failed", uuid=uid(2), parent=None),
+    )
+    assert {"zymurgi", "hook"} <= held(config_home).words()
+
+
+def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(config_home: ConfigHome) -> None:
+    """A page that was fetched, a prompt about the lineage block, a text that goes on behind a placeholder."""
+    written(
+        config_home,
+        said("the block [SESSION LINEAGE] is wrong about zymurgy"),
+        replied([call("c1", "WebFetch")]),
+        user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
+        said("[Results from Read tool suppressed - original content was 12,345 characters] " + "numbat " * 80),
+    )
+    assert {"zymurgi", "quokka", "numbat"} <= held(config_home).words()
+
+
+def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome) -> None:
+    """It repeats what was found; another plugin's agent of the same name is somebody else's."""
+    for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
+        asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
+        written(
+            config_home,
+            tool_use("c1", uuid=uid(1), parent=None, name="Agent", tool_input=asked),
+            tool_result("c1", f"numbat{number} was found", uuid=uid(2), parent=None),
+            name=session_id(number),
+        )
+    assert {"zymurgy1", "numbat1"} <= held(config_home).words()
+    assert "numbat0" not in held(config_home).words()
+
+
+def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
+    """Escape sequences of a terminal are no part of what was printed."""
+    written(config_home, said("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
+    assert held(config_home).words() == {"error", "zymurgi", "done"}
+
+
+def test_an_id_that_says_something_else_is_no_copy(config_home: ConfigHome) -> None:
+    """Ids are given by whoever writes a file: a second text under one is found as well."""
+    written(config_home, said("zymurgy", number=1), name=session_id(1))
+    written(config_home, said("quokka", number=1), name=session_id(2))
+    assert {"zymurgi", "quokka"} <= held(config_home).words()
 
 
 def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
@@ -152,7 +210,7 @@ def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHom
         {"type": "queue-operation", "operation": "enqueue", "content": "/resume-hooks:search zymurgy"},
         {"type": "queue-operation", "operation": "enqueue", "content": "> quoted"},
     )
-    assert held(config_home).words() == {"alpha", "quot"}
+    assert held(config_home).words() == {"alpha"}
 
 
 def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:

@@ -42,9 +42,11 @@ HIT = Hit(
 )
 
 
-def found(*hits: Hit, total: int = 0, query: str = "linter", helpers: int = 0, how: str = "") -> Found:
+def found(
+    *hits: Hit, total: int = 0, query: str = "linter", helpers: int = 0, how: str = "", more: bool = False
+) -> Found:
     """An answer with these hits."""
-    return Found(parse([query]), list(hits), total or len(hits), how, [], helpers)
+    return Found(parse([query]), list(hits), total or len(hits), more, how, [], helpers)
 
 
 def test_a_hit() -> None:
@@ -168,3 +170,8 @@ def test_snippets_of_any_script(words: list[str], width: int) -> None:
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert bool(snippet.marks) or "linter" not in text.shown.lower() or "getLinterName" in words or width < 20
+
+
+def test_what_was_not_all_counted_says_so() -> None:
+    """A number that more would fit is a least one."""
+    assert "at least 200 turns" in text_of(found(HIT, total=200, more=True))

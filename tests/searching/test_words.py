@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import ConfigHome, session_id, tool_result, tool_use
+from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.index.probe import uid
 from tests.searching.asking import marked, places, search, talk
 
@@ -196,11 +196,12 @@ def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
 
 
 def test_what_is_said_again_and_again(config_home: ConfigHome) -> None:
-    """The very same words are one hit that counts the others."""
-    for number in range(1, 5):
-        talk(config_home, number, "please run the linter now")
-    found = search(config_home, "linter")
-    assert [(hit.same, found.total) for hit in found.hits] == [(3, 1)]
+    """The very same words are one hit of a session, which counts the others; another session's are a hit of its own."""
+    again = [user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000") for n in range(4)]
+    write_session(config_home.project(), session_id(1), again)
+    talk(config_home, 2, "please run the linter now")
+    hits = search(config_home, "linter").hits
+    assert sorted((hit.session_id, hit.same) for hit in hits) == [(session_id(1), 3), (session_id(2), 0)]
 
 
 def test_recent_comes_first(config_home: ConfigHome) -> None:

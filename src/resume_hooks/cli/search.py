@@ -165,6 +165,7 @@ def _data(found: Found) -> dict[str, Any]:
         "query": found.query.text,
         "how": found.how,
         "total": found.total,
+        "more": found.more,
         "hits": [_row(hit) for hit in found.hits],
         "helpers_left_out": found.helpers,
     }

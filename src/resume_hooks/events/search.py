@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -25,6 +26,8 @@ ROW = 68
 """Columns that a title may fill."""
 
 EVERYWHERE = "--all"
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+"""How words begin that were meant for the verb; inside a question it is a word like any other."""
 
 
 def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
@@ -34,6 +37,8 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     words = " ".join(rest) if everywhere else trigger.text
     if not words:
         raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
+    if option := _OPTION.match(words):
+        raise UsageError(f"{option[0]} is an option of the shell", f"resume-hooks search {words[:200]}")
     scope = Scope() if everywhere else _project(path)
     command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
     with time_limit(command):
@@ -66,7 +71,7 @@ def search_card(found: Found, *, everywhere: bool = False) -> str:
 
 
 def _counted(found: Found) -> str:
-    counted = f"{found.total:,} found" if found.hits else "nothing found"
+    counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else "nothing found"
     return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 

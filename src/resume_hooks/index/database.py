@@ -17,7 +17,7 @@ from resume_hooks.index.words import TOKENIZER
 from resume_hooks.paths import private_folder, state_home
 from resume_hooks.rewrite import MODE
 
-VERSION = 1
+VERSION = 2
 """The form of the tables and of the words in them; an index of another version is built anew."""
 
 FILE_NAME = "index.db"
@@ -41,7 +41,7 @@ CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE records(
   id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
   length INTEGER NOT NULL, turn INTEGER NOT NULL, time INTEGER NOT NULL, role INTEGER NOT NULL,
-  tool INTEGER NOT NULL, branch INTEGER NOT NULL, key INTEGER);
+  tool INTEGER NOT NULL, branch INTEGER NOT NULL, key INTEGER, digest INTEGER NOT NULL);
 CREATE UNIQUE INDEX records_by_key ON records(key) WHERE key IS NOT NULL;
 CREATE TABLE copies(
   record INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,

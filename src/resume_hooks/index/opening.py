@@ -126,8 +126,11 @@ def _kept(task: _Task) -> Opened:
     with contextlib.ExitStack() as failing:
         db = open_index(task.path)
         failing.callback(db.close)
-        with telling(), _only_one(task.path, min(PATIENCE, task.limit)) as ours:
-            opened = _updated(task, db) if ours else _as_it_is(task, db)
+        with telling():
+            opened = Opened(db, Outcome(), [])
+            if any(changes(db, task.found)):  # else there is nothing to wait for
+                with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
+                    opened = _updated(task, db) if ours else _as_it_is(task, db)
         failing.pop_all()
     return opened
 

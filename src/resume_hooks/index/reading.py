@@ -57,8 +57,8 @@ class Row(NamedTuple):
     """A record that says something.
 
     ``key`` is the same for a record and its copies in other sessions (None: not known by an id); ``own`` stands for the
-    new id that a fork gave it (None: it has none). ``stub`` is a copy whose contents were taken out. The texts are
-    words, ready for the index.
+    new id that a fork gave it (None: it has none), ``digest`` for what it says. ``stub`` is a copy whose contents were
+    taken out. The texts are words, ready for the index.
     """
 
     line: int
@@ -71,6 +71,7 @@ class Row(NamedTuple):
     branch: str
     key: int | None
     own: int | None
+    digest: int
     stub: bool
     prompt: bytes
     reply: bytes
@@ -183,6 +184,7 @@ class _Reader:
                 string(record, "gitBranch")[:MOST_LABEL],
                 key,
                 own,
+                zlib.crc32("".join(said[2:6]).encode("utf-8", "replace")),
                 record.get("truncated") is True,
                 words_of(said.prompt) if said.prompt else b"",
                 words_of(said.reply) if said.reply else b"",

@@ -26,9 +26,10 @@ TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summ
 SILENT = frozenset(
     {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
     | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
-    | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "tools-used", "worktree-state"}
+    | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
+    | {"worktree-state"}
 )  # fmt: skip
-"""Bookkeeping in which nobody said anything."""
+"""Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 
 FILE_KEYS = ("file_path", "notebook_path")
 """Inputs of the client's tools that name the file they read or write."""
@@ -36,17 +37,25 @@ FILE_KEYS = ("file_path", "notebook_path")
 MOST_PATH = 4_096
 """Characters of a path; no system opens a longer one."""
 
+HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
+"""Agents that only search: what they are asked and say repeats what they found."""
+
+LONGEST_PLACEHOLDER = 400
+"""Characters of a placeholder; a text that goes on says something of its own."""
+
 _OWN_CALL = re.compile(
-    r"""(?:hooks/engine['"]?|\bresume[-_]hooks)\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b"""
+    r"""\s*(?:cd \S+ && )?"""
+    r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
+    r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
 )
+"""A command that asks our engine and does nothing else."""
+
 _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 """What explains the placeholders of a trimmed child, right after its lineage."""
 
-_BLOCK = re.compile(f"{re.escape(OPENING)}.*?(?:{re.escape(CLOSING)}{_LEGEND}|\\Z)", re.DOTALL)
+_BLOCK = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}{_LEGEND}", re.DOTALL)
 _BLOCKED = "operation blocked by hook"
-_TRIGGER = re.compile(r">\w|/resume-hooks:", re.IGNORECASE)
-"""How a prompt begins that is answered without a model; the client notes those that it queued."""
 
 
 class Said(NamedTuple):
@@ -67,11 +76,15 @@ class Said(NamedTuple):
 
 
 class Listener:
-    """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet."""
+    """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet.
 
-    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False) -> None:
+    Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
+    """
+
+    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True) -> None:
         self.calls = dict(calls or {})
         self._subagent = subagent
+        self._sifting = sifting
         self._titles: set[str] = set()
 
     def said(self, record: Record) -> Said | None:
@@ -109,7 +122,7 @@ class Listener:
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
         name, inputs = string(block, "name"), block.get("input")
         values = inputs if isinstance(inputs, dict) else {}
-        own = name == "Bash" and _OWN_CALL.search(string(values, "command")) is not None
+        own = self._sifting and _is_own(name, values)
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
             given += records.strings(values)
@@ -127,7 +140,8 @@ class Listener:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
                 if called != ENGINE:
-                    results += _answer(block.get("content"))
+                    # Only a shell prints what our engine does; of other tools it is somebody's own text.
+                    results += _answer(block.get("content"), sifting=self._sifting and called in ("", "Bash"))
         if tool or results or records.kind(record) == "tool_result":
             plain = [string(record, "content")] if not results else []
             return Said("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
@@ -167,7 +181,7 @@ def _other(record: Record, kind: str) -> Said | None:
     if kind == "progress":
         return Said("note", result=_joined(list(_nested(record))))
     content = string(record, "content")
-    if _BLOCKED in content[:200] or _TRIGGER.match(content):
+    if _BLOCKED in content[:200]:
         return None  # it never reached the model, and our own cards would find themselves
     return Said("note", result=_joined([content]))
 
@@ -182,16 +196,23 @@ def _nested(record: Record) -> Iterator[str]:
             yield from _answer(block.get("content"))
 
 
-def _answer(content: object) -> Iterator[str]:
+def _is_own(tool: str, inputs: Record) -> bool:
+    """Whether a call asks our engine, or the agent that does."""
+    if tool == "Bash":
+        return _OWN_CALL.match(string(inputs, "command")) is not None
+    return tool in {"Agent", "Task"} and string(inputs, "subagent_type") in HELPERS
+
+
+def _answer(content: object, *, sifting: bool = True) -> Iterator[str]:
     """The texts of a tool's answer, but for our own."""
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for part in parts:
         text = string(part, "text") if isinstance(part, dict) else ""
-        if text and not _OWN_TEXT.match(text):
+        if text and not (sifting and _OWN_TEXT.match(text)):
             yield text
 
 
 def _joined(texts: list[str]) -> str:
     """The texts that are somebody's own words."""
-    kept = (_BLOCK.sub(" ", text) if OPENING in text else text for text in texts if text and not is_placeholder(text))
-    return "\n".join(kept)
+    kept = (text for text in texts if text and not (len(text) <= LONGEST_PLACEHOLDER and is_placeholder(text)))
+    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in kept)

@@ -17,6 +17,7 @@ from resume_hooks.index.database import IndexDamaged
 from resume_hooks.index.files import Found
 from resume_hooks.index.readers import readings
 from resume_hooks.index.reading import Batch, Job, Place
+from resume_hooks.index.texts import HELPERS
 from resume_hooks.index.writing import Writer
 from resume_hooks.metadata import read_parent
 
@@ -28,9 +29,6 @@ LARGE = 64 * 1024 * 1024
 
 MOSTLY_GONE = 20_000
 """Rows from which on an index that is mostly of what is gone is built anew."""
-
-HELPERS = ("session-searcher",)
-"""Agents that only search: what they say repeats what they found."""
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that were read and those that there are to read."""
@@ -127,7 +125,7 @@ class _Update:
         if not found.agent:
             return item._replace(file_id=file_id)
         session_id = found.session_id or subagents.owner(found.path)
-        hidden = subagents.kind_of(found.path).rpartition(":")[2] in HELPERS
+        hidden = subagents.kind_of(found.path) in HELPERS
         writer.assign(file_id, session_id, hidden=hidden)
         if hidden or not session_id:
             if writer.place(file_id).offset:

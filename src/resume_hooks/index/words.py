@@ -10,6 +10,8 @@ import re
 import unicodedata
 from itertools import islice
 
+from resume_hooks.plain import without_sequences
+
 LONGEST = 64
 """Bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words."""
 
@@ -66,7 +68,7 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     """The distinct words of a text, separated by spaces, in no order; ``numbered``: it may be a file as shown."""
     if not text:
         return b""
-    raw = text.encode("utf-8", "replace")
+    raw = without_sequences(text).encode("utf-8", "replace")
     if numbered and _LINE_NUMBERS.match(raw):
         raw = _LINE_NUMBERS.sub(b"\n", raw)
     tokens = raw.translate(_TO_WORDS).split()

@@ -20,7 +20,7 @@ ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "t
 """Who said something, by the number that stands for it in the index."""
 
 _NUMBERS = {role: number for number, role in enumerate(ROLES)}
-_RECORD = "INSERT OR IGNORE INTO records VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+_RECORD = "INSERT OR IGNORE INTO records VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
 _WORDS = "INSERT INTO words(rowid, prompt, reply, input, result) VALUES(?,?,?,?,?)"
 _COPY = "INSERT OR REPLACE INTO copies VALUES(?,?,?,?,?,?,?)"
 _FILE = (
@@ -172,6 +172,7 @@ class Writer:
             self._name(row.tool),
             self._name(row.branch),
             None if row.stub else row.key,
+            row.digest,
         )
 
     def _settle(self, file_id: int, again: Iterable[tuple[int, Row]]) -> set[int]:
@@ -189,9 +190,12 @@ class Writer:
         return row._replace(key=key)
 
     def _is_copy(self, file_id: int, row: Row) -> bool:
-        """Whether another file has the record; this one's is then noted as a copy of it."""
-        owner = self._db.execute("SELECT id, file FROM records WHERE key=?", (row.key,)).fetchone()
-        if owner is None or owner[1] == file_id:
+        """Whether another file has the record; this one's is then noted as a copy of it.
+
+        One of the same id that says something else is none: ids are given by whoever writes a file.
+        """
+        owner = self._db.execute("SELECT id, file, digest FROM records WHERE key=?", (row.key,)).fetchone()
+        if owner is None or owner[1] == file_id or (owner[2] != row.digest and not row.stub):
             return False
         self._db.execute(_COPY, (owner[0], file_id, row.line, row.offset, row.length, row.turn, int(row.stub)))
         return True

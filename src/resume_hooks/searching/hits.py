@@ -50,7 +50,7 @@ class Hit:
 
     ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
     sub-agent whose session is gone goes by its path. ``file`` holds the record, ``session_file`` is its session's;
-    ``sessions`` are all that hold it, the first one first; ``same`` counts further turns that say the very same.
+    ``sessions`` are all that hold it, the first one first; ``same`` counts its further turns that say the very same.
     ``words`` were found in the turn, ``missing`` were not.
     """
 
@@ -117,7 +117,7 @@ class Hits:
 
     def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
-        texts: dict[str, _Text] = {}
+        texts: dict[tuple[str, str], _Text] = {}
         uncertain = bool(self._phrases or self._without)
         seen = 0
         for turn in turns:
@@ -128,7 +128,7 @@ class Hits:
                 break  # the same over and over
             seen += 1
             if (text := self._text(turn)) is not None:
-                known = texts.setdefault(text.snippet.text, text)
+                known = texts.setdefault((self._owner(text), text.snippet.text), text)
                 known.same += known is not text
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
@@ -159,6 +159,11 @@ class Hits:
             return None
         snippet = snippet_of(best[1], self._pattern, WIDTH, best[2])
         return _Text(turn, best[0], snippet, turn.score * (1 + NEARNESS * snippet.near))
+
+    def _owner(self, text: _Text) -> str:
+        """The session that a text stands in; the same said in another one is another hit."""
+        query = "SELECT session FROM files WHERE id=?"
+        return str(self._db.execute(query, (text.candidate.file,)).fetchone()[0])
 
     def _hit(self, text: _Text) -> Hit:
         record = text.candidate.record

@@ -98,6 +98,8 @@ class Ranking:
         self._not = "".join(f" NOT {found.expression}" for found in excluded if found.expression)
         self._now = now
         self._strict: dict[int, Candidate] = {}
+        self.capped = False
+        """Whether there were more records with the words than were looked at."""
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """The turns that hold enough of the terms, the best first."""
@@ -137,7 +139,8 @@ class Ranking:
             f"{_RECORD}, bm25(words, {weights}) AS fit FROM words JOIN records r ON r.id=words.rowid"
             f" WHERE words MATCH ? AND {self._where} ORDER BY fit LIMIT {most}"
         )
-        rows = self._db.execute(query, (f"({expression}){self._not}", *self._values))
+        rows = self._db.execute(query, (f"({expression}){self._not}", *self._values)).fetchall()
+        self.capped = self.capped or len(rows) == most
         return {row[0]: _candidate(row) for row in rows}
 
     def _cover(self, candidates: dict[int, Candidate], lookups: Mapping[int, Lookup], share: float) -> None:

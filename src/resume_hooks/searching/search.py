@@ -27,13 +27,14 @@ NAMED = 4
 class Found:
     """What a search came to.
 
-    ``hits`` are the best, ``total`` how many turns fitted, or at least did. ``how`` says in words how the query was
-    taken, ``notes`` what the user should know of the index; ``helpers`` counts one-question headless runs left out.
+    ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the query
+    was taken, ``notes`` what the user should know of the index; ``helpers`` counts one-question headless runs left out.
     """
 
     query: Query
     hits: list[Hit]
     total: int
+    more: bool
     how: str
     notes: list[str]
     helpers: int
@@ -77,7 +78,8 @@ def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     best = Hits(index.db, query, lookups, related).best(turns, most)
     notes = index.notes if files else [*index.notes, "No session is there to be searched"]
     how = "; ".join(_how(query, lookups, related, best))
-    return Found(query, best.hits, best.total, how, notes, helpers)
+    more = best.more or ranking.capped
+    return Found(query, best.hits, best.total, more, how, notes, helpers)
 
 
 def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> tuple[list[TurnHit], dict[int, Lookup]]:
@@ -135,7 +137,14 @@ def _how(query: Query, lookups: Sequence[Lookup], related: Mapping[int, Lookup],
     """How the query was taken: all its words or most of them, and what stands for words that are nowhere."""
     if len(lookups) > 1 and best.hits:
         whole = sum(not hit.missing for hit in best.hits)
-        yield "all words" if whole == len(best.hits) else f"all words in {whole}, most in {len(best.hits) - whole}"
+        shown = len(best.hits)
+        yield (
+            "all words"
+            if whole == shown
+            else f"all words in {whole} of these {shown}"
+            if whole
+            else "some of the words"
+        )
     for place, found in enumerate(lookups):
         if found.how == "nowhere":
             yield f"nowhere: {found.term.name}"

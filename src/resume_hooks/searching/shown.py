@@ -123,7 +123,8 @@ def _marked(hit: Hit, mark: Style) -> str:
 
 
 def _counted(found: Found) -> str:
-    counted = f"{found.total:,} turn{'s' * (found.total != 1)}" if found.hits else "nothing found"
+    least = "at least " if found.more else ""
+    counted = f"{least}{found.total:,} turn{'s' * (found.total != 1)}" if found.hits else "nothing found"
     return f"{counted}{f' · {one_line(plain_line(found.how), 400)}' if found.how else ''}"
 
 

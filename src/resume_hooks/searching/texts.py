@@ -14,6 +14,7 @@ from typing import NamedTuple
 from resume_hooks import records
 from resume_hooks.index.texts import Listener, Said
 from resume_hooks.index.words import folded
+from resume_hooks.lineage_block import size_text
 from resume_hooks.lines import Line
 from resume_hooks.paths import open_regular
 from resume_hooks.plain import plain
@@ -23,6 +24,10 @@ _NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
 """What the client puts before each line of a file that it shows to the model; no phrase goes over it."""
 
 _PLACE = "SELECT f.path, f.agent, f.inode, r.offset, r.length FROM records r JOIN files f ON f.id=r.file WHERE r.id=?"
+
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
 
 
 class Text(NamedTuple):
@@ -73,10 +78,13 @@ class Texts:
     def of(self, record: int) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
         row = self._db.execute(_PLACE, (record,)).fetchone()
+        if row and row[4] > LARGEST:
+            large = f"(a record of {size_text(row[4])}, too large to be shown here)"
+            return Text(large, large)
         raw = _raw(row[0], *row[2:]) if row else b""
         self.size += len(raw)
         found = records.parse(Line(0, 0, raw).body)
-        said = Listener(subagent=bool(row[1])).said(found) if found is not None else None
+        said = Listener(subagent=bool(row[1]), sifting=False).said(found) if found is not None else None
         return None if said is None else text_of(_joined(said))
 
 

@@ -46,6 +46,7 @@ class Search(Strict):
     scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
     how: str
     total: int = Field(description="turns that fit; hits are the best of them")
+    more: bool = Field(description="more may fit than were counted")
     hits: list[SearchHit]
     helpers_left_out: int
 
