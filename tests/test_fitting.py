@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.fitting import Piece, cut, fit, fit_ends, indented, shares
+from resume_hooks.fitting import CUT, CUT_HINT, Piece, counted, cut, cut_lines, fit, fit_ends, indented, shares
 
 PIECES = st.lists(
     st.builds(
@@ -87,6 +87,40 @@ def test_a_cut_text() -> None:
     assert cut(result, 300).endswith("line 499")
     assert cut(result, 10) == f"  … {len(body):,} characters: read r:1"
     assert cut(result, len(body)) == body
+
+
+@given(st.text("ab \n", max_size=300), st.integers(0, 400))
+def test_a_cut_line_says_so(text: str, limit: int) -> None:
+    """What does not fit ends with an ellipsis, and where there is room with the option that prints all."""
+    shown = cut_lines(text, limit)
+    assert len(shown) < max(1, limit) or not shown
+    if len(text) < limit:
+        assert shown == text
+    elif limit > 50:
+        assert shown.endswith(CUT_HINT)
+    elif limit > 1:
+        assert CUT in shown
+
+
+def test_a_budget_below_the_opening() -> None:
+    """The opening is cut with a sign, whatever would have followed it."""
+    opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
+    piece = Piece("h", indented("body"), "resume-hooks read r:1", voice=True)
+    assert fit(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
+    assert fit_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
+
+
+def test_a_long_command_of_a_gap() -> None:
+    """It has the room it takes, however long the path in it is."""
+    command = "resume-hooks outline " + "/long" * 100
+    text = fit_ends("opening", ["block"] * 400, 1_000, lambda first, last: f"… {last - first + 1} left out: {command}")
+    assert any(line.endswith(f"left out: {command}") for line in text.split("\n"))
+    assert text.endswith("\nblock")
+
+
+def test_one_of_a_kind() -> None:
+    """One takes no s, none and many do."""
+    assert [counted(count, "turn") for count in (0, 1, 1_000)] == ["0 turns", "1 turn", "1,000 turns"]
 
 
 def test_the_margin_is_ours() -> None:

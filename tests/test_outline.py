@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -238,13 +239,31 @@ def test_too_long_an_outline(tmp_path: Path) -> None:
     text = outline_text(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
     (gap,) = [line for line in lines if line.startswith("…")]
-    told = re.fullmatch(r"… (\d+) turns left out: outline 11111111 --turns (\d+)-(\d+)", gap)
+    told = re.fullmatch(r"… (\d+) turns left out: resume-hooks outline 11111111 --turns (\d+)-(\d+)", gap)
     assert told is not None
     count, first, last = map(int, told.groups())
     assert count == last - first + 1
     shown = [int(line.split(" ")[0]) for line in lines[2:] if line[0].isdigit()]
     assert shown == [*range(1, first), *range(last + 1, 203)]
     assert len(text) < 2_000
+
+
+def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
+    """The command that shows them chooses by the same file, ready for a shell; one turn is no span."""
+    found = many(tmp_path, 200)
+    text = outline_text(found, found.turns, NAMES, 2_000, "a dir/it's.py")
+    (gap,) = [line for line in text.split("\n") if line.startswith("…")]
+    *command, _, _, option, path = shlex.split(gap.partition(": ")[2])
+    assert command == ["resume-hooks", "outline", "11111111"]
+    assert (option, path) == ("--file", "a dir/it's.py")
+
+
+def test_one_of_each(tmp_path: Path) -> None:
+    """What there is one of takes no s."""
+    found = outlined(tmp_path, [user("go", uuid="u")])
+    numbers = outline_text(found, found.turns, NAMES, 0).split("\n")[1]
+    assert numbers.startswith("1 turn · ")
+    assert ", 1 record · " in numbers
 
 
 OUTLINES: list[Outline] = []

@@ -46,7 +46,7 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
     ),
     "a call with long inputs": (
         assistant([call("c", "Write", file_path="/x.py", content="y" * 1_000)], uuid="a"),
-        "assistant", "→ Write /x.py (… 1,000 more characters of input: read 11111111:3)", False,
+        "assistant", "→ Write /x.py (… 1,000 more characters of input: resume-hooks read 11111111:3)", False,
     ),
     "a result": (tool_result("c", "a.py", uuid="u", parent=None), "result of Bash ls", "a.py", False),
     "a result of an unknown call": (tool_result("x", "a.py", uuid="u", parent=None), "result", "a.py", False),
@@ -64,7 +64,7 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
     "a compaction": (boundary(uuid="b"), "system compact_boundary", "Conversation compacted", False),
     "a listing": (
         attachment("x" * 30_000, uuid="t", parent=None), "attachment hook_additional_context",
-        "[30,000 characters that the client added: read 11111111:3 --max-chars 0]", False,
+        "[30,000 characters that the client added: resume-hooks read 11111111:3 --max-chars 0]", False,
     ),
     "a queued prompt": (
         {"type": "attachment", "uuid": "t", "attachment": {"type": "queued_command", "prompt": "and this"}},
@@ -72,7 +72,7 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
     ),
     "a reminder in a result": (
         tool_result("c", f"a.py\n{REMINDER}", uuid="u", parent=None), "result of Bash ls",
-        "a.py\n[42 characters of a reminder by the client: read 11111111:3]", False,
+        "a.py\n[42 characters of a reminder by the client: resume-hooks read 11111111:3]", False,
     ),
     "a sub-agent's of old": (assistant("seen", uuid="a", isSidechain=True), "sub-agent's assistant", "seen", False),
 }  # fmt: skip
@@ -98,7 +98,7 @@ def test_as_it_is_printed() -> None:
     piece = shown(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
-    assert piece.command == "read 11111111:3"
+    assert piece.command == "resume-hooks read 11111111:3"
     assert "turn" not in shown(user("go", uuid="u")).piece(NAMES).head
 
 

@@ -153,12 +153,29 @@ def test_what_is_left_out_can_be_got() -> None:
     text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
     last = text.split("\n")[-1]
     assert last.startswith("… ")
-    assert "read 11111111" in last
+    assert ": resume-hooks read 11111111" in last
     turn = found.passages(found.chosen(parse("21")), NAMES)
     text = passages_text("one", turn, NAMES, 4_000, records_gap(turn, NAMES))
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
-    assert "more characters: read 11111111:122 --max-chars 0" in text
+    assert "more characters: resume-hooks read 11111111:122 --max-chars 0" in text
+
+
+def test_one_error_or_command_left_out() -> None:
+    """It is told of as one, by its turn alone."""
+    found = LONG[0]
+    failed = [one for one in found.passages(found.chosen(), NAMES) if one.failed]
+    assert errors_gap(failed, NAMES)(4, 4) == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
+    wide = [one._replace(command="x" * 90) for one in found.commands(parse("3"))[:1]]
+    last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
+    assert last == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
+
+
+def test_commands_without_a_limit(tmp_path: Path) -> None:
+    """They are as long as they ever are."""
+    lines: list[Record | bytes] = [user("go", uuid="p"), *command(1, "ok")]
+    long = [one._replace(command="x" * 300) for one in reading(tmp_path, lines).commands()]
+    assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
 
 
 @pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])

@@ -48,8 +48,22 @@ class Piece(NamedTuple):
         return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
 
 
+CUT, CUT_HINT = "…", "… --max-chars 0"
+"""How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
+
+HINTED = 3 * len(CUT_HINT)
+"""Characters from which on the words have room, so that the marker before them stays whole."""
+
+SPARE = 20
+"""Characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow."""
+
 Gap = Callable[[int, int], str]
 """The line that stands for the pieces from the first to the last of these places, both left out."""
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, which takes an s unless it is one."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def indented(text: str) -> str:
@@ -88,21 +102,23 @@ def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
     if not blocks or not limit or len(whole) < limit:
         return cut_lines(whole, limit) if limit else whole
     first, last = 0, len(blocks)
-    room = limit - len(opening) - GAP
+    room = limit - len(opening) - len(gap(0, len(blocks) - 1)) - SPARE
     while first < last:
         from_end = len(blocks) - last <= first
         room -= len(blocks[last - 1] if from_end else blocks[first]) + 1
         if room < 1:
             break
         first, last = (first, last - 1) if from_end else (first + 1, last)
-    if first == last:  # only the gap's own room was missing
-        first -= 1
     return cut_lines("\n".join([opening, *blocks[:first], gap(first, last - 1), *blocks[last:]]), limit)
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """The last resort for a budget of a few characters: what fits with the line feed that follows."""
-    return text[: max(0, limit - 1)]
+    """The last resort for a budget of a few characters: what fits with the line feed that follows, and a sign."""
+    if len(text) < limit:
+        return text
+    room = max(0, limit - 1)
+    sign = (CUT_HINT if room >= HINTED else CUT)[:room]
+    return text[: room - len(sign)].rstrip() + sign
 
 
 def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
@@ -126,12 +142,12 @@ def cut(piece: Piece, room: int) -> str:
     body = piece.body
     if len(body) <= room:
         return body
-    notice = f"{INDENT}… {len(body) + piece.missing:,} more characters: {piece.command}"
+    notice = f"{INDENT}… {counted(len(body) + piece.missing, 'more character')}: {piece.command}"
     left = room - len(notice) - 2
     if left < len(INDENT) + 20:
-        return f"{INDENT}… {len(body) + piece.missing:,} characters: {piece.command}"
+        return f"{INDENT}… {counted(len(body) + piece.missing, 'character')}: {piece.command}"
     tail = 0 if piece.voice else left // TAIL_SHARE
-    notice = f"{INDENT}… {len(body) - left + piece.missing:,} more characters: {piece.command}"
+    notice = f"{INDENT}… {counted(len(body) - left + piece.missing, 'more character')}: {piece.command}"
     last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 

@@ -5,11 +5,12 @@ Where it is too long the lines get shorter first; then turns from the middle are
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.fitting import fit_ends
+from resume_hooks.fitting import counted, fit_ends
 from resume_hooks.glance import one_line
 from resume_hooks.lineage_block import size_text
 from resume_hooks.outline import COMPACTED, LIVE, Outline, Started, Turn
@@ -41,8 +42,11 @@ def marker(verb: str, about: str) -> str:
     return f"resume-hooks {verb}: {one_line(plain_line(about), 400)} · {EVIDENCE}"
 
 
-def outline_text(found: Outline, turns: Sequence[Turn], names: Names, limit: int) -> str:
-    """The ``turns`` of an outline in at most ``limit`` characters with the last line feed; 0 sets no limit."""
+def outline_text(found: Outline, turns: Sequence[Turn], names: Names, limit: int, touched: str | None = None) -> str:
+    """The ``turns`` of an outline in at most ``limit`` characters with the last line feed; 0 sets no limit.
+
+    ``touched``: the file that they were chosen by, for the command that shows those left out.
+    """
     text = ""
     for width in WIDTHS:
         text = "\n".join(
@@ -50,29 +54,32 @@ def outline_text(found: Outline, turns: Sequence[Turn], names: Names, limit: int
         )
         if not limit or len(text) < limit:
             return text
+    by_file = f" --file {shlex.quote(plain_line(touched))}" if touched is not None else ""
     blocks = ["\n".join(block) for block in _blocks(found, turns, names, WIDTHS[-1])]
 
     def gap(first: int, last: int) -> str:
-        span = _span(turns[first].number, turns[last].number)
-        return f"… {last - first + 1:,} turns left out: outline {names.word} --turns {span}"
+        span = span_text(turns[first].number, turns[last].number)
+        command = f"resume-hooks outline {names.word} --turns {span}{by_file}"
+        return f"… {counted(last - first + 1, 'turn')} left out: {command}"
 
     return fit_ends("\n".join(_opening(found, names)), blocks, limit, gap)
 
 
-def _span(first: int, last: int) -> str:
+def span_text(first: int, last: int) -> str:
+    """Turns as ``--turns`` takes them."""
     return str(first) if first == last else f"{first}-{last}"
 
 
 def _opening(found: Outline, names: Names) -> list[str]:
     tokens = next((turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0)
-    damaged = f"{len(found.bad_lines):,} unreadable lines" if found.bad_lines else ""
+    damaged = counted(len(found.bad_lines), "unreadable line") if found.bad_lines else ""
     facts = (
-        f"{found.turn_count:,} turn{'s' * (found.turn_count != 1)}",
+        counted(found.turn_count, "turn"),
         f"{minute(found.created)} .. {minute(found.ended)}",
-        f"{size_text(found.size)}, {found.lines:,} records",
-        f"{tokens:,} tokens in use" if tokens else "",
+        f"{size_text(found.size)}, {counted(found.lines, 'record')}",
+        f"{counted(tokens, 'token')} in use" if tokens else "",
         damaged,
-        f"read {names.word} --turns N reads a turn",
+        f"a turn: resume-hooks read {names.word} --turns N",
     )
     return [marker("outline", f"{found.title} · {names.short}"), " · ".join(fact for fact in facts if fact)]
 
@@ -129,7 +136,7 @@ def _tokens(turn: Turn) -> str:
     if not turn.tokens:
         return ""
     grown = f" (+{turn.growth:,})" if turn.growth else ""
-    return f"{turn.tokens:,} tokens{grown}"
+    return f"{counted(turn.tokens, 'token')}{grown}"
 
 
 def _some(words: Sequence[str], room: int) -> str:
@@ -144,8 +151,8 @@ def _agents(agents: Sequence[Started], names: Names, width: Width) -> list[str]:
             for part in (
                 f"   sub-agent {agent.kind}".rstrip(),
                 f'"{one_line(agent.task, width.words // 2)}"' if agent.task else "",
-                f"{agent.records:,} records",
-                "outline " + Names("", f"{names.short}/{agent.name}").word,
+                counted(agent.records, "record"),
+                "resume-hooks outline " + Names("", f"{names.short}/{agent.name}").word,
             )
             if part
         )
@@ -153,7 +160,8 @@ def _agents(agents: Sequence[Started], names: Names, width: Width) -> list[str]:
     ]
     left = len(agents) - len(shown)
     turn = f" --turns {agents[0].turn}" if agents and agents[0].turn is not None else ""
-    rest = f"   … {left:,} {'more ' if shown else ''}sub-agents: outline {names.word}{turn} --max-chars 0"
+    said = counted(left, "more sub-agent" if shown else "sub-agent")
+    rest = f"   … {said}: resume-hooks outline {names.word}{turn} --max-chars 0"
     return [*shown, rest] if left else shown
 
 
@@ -161,7 +169,7 @@ def _compaction(compaction: Compaction, names: Names) -> str:
     facts = (
         f"-- compacted{f' ({plain_line(one_line(compaction.trigger, 20))})' if compaction.trigger else ''}",
         minute(compaction.time)[5:],
-        f"{compaction.tokens_before:,} tokens before" if compaction.tokens_before else "",
+        f"{counted(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
         f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
     )
     return " · ".join(fact for fact in facts if fact)

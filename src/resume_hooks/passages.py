@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks import records
 from resume_hooks.attachments import kind_of
 from resume_hooks.clock import minute
-from resume_hooks.fitting import Piece, bounded, indented
+from resume_hooks.fitting import Piece, bounded, counted, indented
 from resume_hooks.glance import one_line
 from resume_hooks.plain import plain, plain_line
 from resume_hooks.records import Record, string
@@ -75,9 +75,9 @@ class Passage(NamedTuple):
         return Piece(head, indented(plain(text)), command, self.voice, missing)
 
 
-def whole_command(reference: str, characters: int) -> str:
-    """The words that print a record whole."""
-    return f"read {reference}" + (" --max-chars 0" if characters > WHOLE else "")
+def whole_command(reference: str, characters: int = 0) -> str:
+    """The command that prints a record, whole where it is known to have that many characters."""
+    return f"resume-hooks read {reference}" + (" --max-chars 0" if characters > WHOLE else "")
 
 
 def says(record: Record) -> bool:
@@ -159,7 +159,7 @@ def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters
     """What a record says, with its calls in a line each, and without what the client added by itself."""
     kind = records.kind(record)
     if is_added(record):
-        return f"[{characters:,} characters that the client added: {whole_command(reference, characters)}]"
+        return f"[{counted(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
     if kind == "assistant":
         own = calls_in(record)
         blocks = (_call(block, own, reference) if block.get("type") == "tool_use" else block_text(block)
@@ -176,7 +176,7 @@ def _call(block: Record, own: Mapping[str, Call], reference: str) -> str:
     about = call.target if call else ""
     shown = one_line(plain_line(about or (fields_text(given) if isinstance(given, dict) else "")), TARGET)
     left = sum(len(text) for text in records.strings(given)) - len(shown)
-    rest = f" (… {left:,} more characters of input: read {reference})" if left > SLIGHT else ""
+    rest = f" (… {left:,} more characters of input: {whole_command(reference)})" if left > SLIGHT else ""
     return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
 
 
@@ -194,6 +194,6 @@ def without_reminders(text: str, reference: str = "") -> str:
         end += len(_REMINDER_END)
         parts.append(text[place:start])
         if reference:
-            parts.append(f"[{end - start:,} characters of a reminder by the client: read {reference}]")
+            parts.append(f"[{end - start:,} characters of a reminder by the client: {whole_command(reference)}]")
         place = end
     return "".join([*parts, text[place:]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -91,7 +93,7 @@ def test_a_budget(cli: Cli, session: Path) -> None:
         "11111111:8 · 01-31 09:31 · assistant",
     ]
     (notice,) = [line for line in lines if "more characters" in line]
-    assert notice.endswith(": read 11111111:7 --max-chars 0")
+    assert notice.endswith(": resume-hooks read 11111111:7 --max-chars 0")
     assert len(cli("read", SESSION, "--turns", "1-2").stdout.decode()) <= 20_000
     assert len(cli("read", SESSION, "--turns", "1-2", "--max-chars", "0").stdout) > 144_000
 
@@ -128,6 +130,20 @@ def test_around_a_placeholder(cli: Cli, document: Document, session: Path) -> No
     lines = text(cli, f"{child.stem}:{number}", "--before", "1", "--max-chars", "2000")
     assert f"{child.stem[:8]}:{number} · 01-31 09:31 · result, original {SESSION[:8]}:7" in lines
     assert "  line of the log" in lines
+
+
+def test_what_is_printed_can_be_typed(cli: Cli, session: Path) -> None:
+    """Every command in a notice runs as it stands; a budget of a few characters says what prints all."""
+    shown = cli("read", SESSION, "--turns", "1-2", "--max-chars", "600").stdout
+    shown += b"\n" + cli("read", SESSION, "--turns", "1-2", "--max-chars", "190").stdout
+    shown += b"\n" + cli("outline", SESSION).stdout
+    shown += b"\n" + cli("read", SESSION, "--page", "--limit", "1").stdout
+    commands = re.findall(r"(?:: |· )resume-hooks ([^·\n]+?)(?= ·|\n)", shown.decode())
+    runnable = [shlex.split(command) for command in commands if not command.endswith("N")]
+    assert len(runnable) >= 4
+    assert [cli(*words).returncode for words in runnable] == [0] * len(runnable)
+    for verb in (("outline", SESSION), ("read", SESSION, "--turns", "1")):
+        assert cli(*verb, "--max-chars", "60").stdout.decode().endswith("… --max-chars 0\n")
 
 
 def test_errors(cli: Cli, document: Document, session: Path) -> None:
@@ -183,7 +199,7 @@ def test_pages(document: Document, session: Path) -> None:
 def test_a_page_as_text(cli: Cli, session: Path) -> None:
     """With the words that show the one before it."""
     lines = text(cli, SESSION, "--page", "--limit", "1")
-    earlier = "1 record, earlier: read 11111111 --page --before 11111111:8"
+    earlier = "1 record, earlier: resume-hooks read 11111111 --page --before 11111111:8"
     assert lines == [
         f"resume-hooks read: Run the tests · 11111111 · {earlier} · {MARK}",
         "11111111:8 · 01-31 09:31 · assistant",

@@ -48,7 +48,7 @@ def command(locator: str | None, turns: str | None, touched: str | None, max_cha
     chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, touched)]
     names = names_of(session, os.environ)
     emit(
-        "outline", _data(session, found, chosen, names), lambda: outline_text(found, chosen, names, max_chars),
+        "outline", _data(session, found, chosen, names), lambda: outline_text(found, chosen, names, max_chars, touched),
         as_json=as_json,
     )  # fmt: skip
 

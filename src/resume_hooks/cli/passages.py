@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.clock import minute
-from resume_hooks.fitting import Gap, Piece, fit, fit_ends, shares
+from resume_hooks.fitting import Gap, Piece, counted, fit, fit_ends, shares
 from resume_hooks.glance import one_line
-from resume_hooks.outline_text import marker
+from resume_hooks.outline_text import marker, span_text
 from resume_hooks.passages import Passage, whole_command
 from resume_hooks.plain import plain_line
 from resume_hooks.reading import Command, Reading
@@ -56,7 +56,7 @@ def _added(run: Sequence[Passage], names: Names) -> Piece:
     last = f" to {run[-1].entry.number}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
-    return Piece(f"{reference}{last} · {words} · {size:,} characters: {command}", "", command, voice=False)
+    return Piece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
 
 
 def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
@@ -68,11 +68,11 @@ def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
             span = f"{passages[first].turn}-{passages[last].turn}"
-            return f"… {count:,} records left out, turns {span}: read {names.word} --turns {span}"
+            return f"… {count:,} records left out, turns {span}: resume-hooks read {names.word} --turns {span}"
         reference = names.reference(passages[first].entry.number)
-        counted = sum(not one.added for one in passages[first + 1 : last + 1])
-        after = f" --after {counted}" if counted else ""
-        return f"… {count:,} record{'s' * (count > 1)} left out: read {reference}{after}"
+        more = sum(not one.added for one in passages[first + 1 : last + 1])
+        after = f" --after {more}" if more else ""
+        return f"… {counted(count, 'record')} left out: resume-hooks read {reference}{after}"
 
     return gap
 
@@ -81,8 +81,9 @@ def errors_gap(passages: Sequence[Passage], names: Names) -> Gap:
     """What a gap among errors says."""
 
     def gap(first: int, last: int) -> str:
-        span = f"{passages[first].turn}-{passages[last].turn}"
-        return f"… {last - first + 1:,} errors left out: read {names.word} --errors --turns {span}"
+        span = span_text(passages[first].turn, passages[last].turn)
+        command = f"resume-hooks read {names.word} --errors --turns {span}"
+        return f"… {counted(last - first + 1, 'error')} left out: {command}"
 
     return gap
 
@@ -139,12 +140,13 @@ def commands_text(about: str, commands: Sequence[Command], names: Names, limit: 
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
         lines = [_command(one, names, width) for one in commands]
-        if sum(len(line) + 1 for line in lines) < limit - 300:
+        if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
             break
 
     def gap(first: int, last: int) -> str:
-        span = f"{commands[first].turn}-{commands[last].turn}"
-        return f"… {last - first + 1:,} commands left out: read {names.word} --commands --turns {span} --max-chars 0"
+        span = span_text(commands[first].turn, commands[last].turn)
+        command = f"resume-hooks read {names.word} --commands --turns {span} --max-chars 0"
+        return f"… {counted(last - first + 1, 'command')} left out: {command}"
 
     return fit_ends(marker("read", about), lines, limit, gap)
 

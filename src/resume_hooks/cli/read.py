@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any, NamedTuple
 
 import click
@@ -11,6 +12,7 @@ from resume_hooks.cli import passages as several
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.errors import UsageError
+from resume_hooks.fitting import counted
 from resume_hooks.glance import one_line
 from resume_hooks.originals import Found, look_up
 from resume_hooks.pages import around, page
@@ -125,10 +127,11 @@ def _session_of(target: str | None, session: str | None) -> SessionFile:
 def _look_up(target: str | None, session: str | None) -> Found:
     """The record that was asked for. Those of sub-agents are never trimmed, so that they are their own originals."""
     if target is None:
-        raise UsageError("No record is named", f"{EXAMPLE} Whole turns: read LOCATOR --turns 1-3")
+        raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read LOCATOR --turns 1-3")
     if ":" not in target and session is None:
         named = one_line(plain_line(target), 80)
-        raise UsageError(f"'{named}' names no record", f"{EXAMPLE} Of a session: outline {named}, or --turns 1-3.")
+        outlined = f"resume-hooks outline {shlex.quote(named)}"
+        raise UsageError(f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3.")
     reference = parse(target, session)
     here = current_folder()
     if names_subagent(reference.session) or name_of(reference.session):
@@ -150,7 +153,7 @@ def _turns(session: SessionFile, turns: Turns | None, options: Options, *, faile
     for row, lines in zip(shown, calls, strict=True):
         row["calls"] = [f"{names.full}:{number}" for number in lines]
     gap = several.errors_gap if failed else several.records_gap
-    what = _what(turns, reading.turns, "errors" if failed else "", len(passages))
+    what = _what(turns, reading.turns, "error" if failed else "", len(passages))
     emit(
         "read",
         several.passages_data(session, shown, reading.turns),
@@ -165,7 +168,7 @@ def _commands(session: SessionFile, turns: Turns | None, options: Options) -> No
     reading = Reading(session)
     names = names_of(session, os.environ)
     found = reading.commands(turns)
-    about = _about(session, names, _what(turns, reading.turns, "commands", len(found)))
+    about = _about(session, names, _what(turns, reading.turns, "command", len(found)))
     data = several.commands_data(reading, found, names)
     emit("read", data, lambda: several.commands_text(about, found, names, options.limit), as_json=options.as_json)
 
@@ -183,8 +186,10 @@ def _page(session: SessionFile, before: str | None, limit: int, options: Options
         "size": entries.size,
     }
     first = names.reference(found.passages[0].entry.number) if rows else ""
-    earlier = f"earlier: read {names.word} --page --before {first}" if found.more else "from the first record on"
-    about = _about(session, names, f"{len(rows)} record{'s' * (len(rows) != 1)}, {earlier}")
+    earlier = (
+        f"earlier: resume-hooks read {names.word} --page --before {first}" if found.more else "from the first record on"
+    )
+    about = _about(session, names, f"{counted(len(rows), 'record')}, {earlier}")
     gap = several.records_gap(found.passages, names)
     emit(
         "read", data, lambda: several.passages_text(about, found.passages, names, options.limit, gap),
@@ -226,7 +231,7 @@ def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
     """Which part of a session is shown."""
     within = turns.within(count) if turns else range(1, count + 1)
     span = f"{within[0]}-{within[-1]}" if len(within) > 1 else f"{within[0]}" if within else "0"
-    shown = f"{found:,} {kind} in " if kind else ""
+    shown = f"{counted(found, kind)} in " if kind else ""
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from resume_hooks.cli.output import emit
 from resume_hooks.clock import minute
 from resume_hooks.errors import OutputFailed, ResumeHooksError
+from resume_hooks.fitting import counted
 from resume_hooks.glance import TITLE_LENGTH, one_line
 from resume_hooks.originals import Found, is_marked
 from resume_hooks.outline_text import marker
@@ -93,4 +94,4 @@ def _left_out(whole: int, skip: int, kept: int) -> list[str]:
     if kept == whole:
         return []
     on = f"--skip {skip + kept} goes on, " if skip + kept < whole else ""
-    return [f"{whole - kept:,} of {whole:,} characters left out; {on}--max-chars 0 prints all"]
+    return [f"{whole - kept:,} of {counted(whole, 'character')} left out; {on}--max-chars 0 prints all"]
