@@ -26,8 +26,8 @@ AFFORDED = 20_000
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
 
-LISTED = 4_000
-"""Records of a term up to which all are fetched at once; beyond, each candidate is asked about."""
+LISTING, ASKING = 0.4, 10.0
+"""Microseconds that it takes to list a record with a word, and to ask whether a candidate has one."""
 
 MOST_MARKS = 30_000
 """Values of a query; SQLite takes 32,766."""
@@ -106,9 +106,9 @@ class Ranking:
         known = [found for found in lookups if found.expression]
         if not known:
             return []
-        self._strict = self._fetch(" OR ".join(found.expression for found in _afforded(known)))
-        if len(known) > 1:
-            self._strict |= self._fetch(" AND ".join(found.expression for found in known))
+        self._strict = self._fetch(" AND ".join(found.expression for found in known))
+        if len(known) > 1 and len(self._strict) < CANDIDATES:  # else what has some words only would come after these
+            self._strict |= self._fetch(" OR ".join(found.expression for found in _afforded(known)))
         for found in known:
             if found.term.exact:
                 self._strict = self._fetch(found.expression, PHRASED) | self._strict
@@ -153,7 +153,8 @@ class Ranking:
             if not found.expression:
                 continue
             query, values = "SELECT rowid FROM words WHERE words MATCH ?", [found.expression, *ids]
-            if found.rows > LISTED and len(ids) <= MOST_MARKS:
+            asking = ASKING * len(ids) * max(1, len(found.stems))
+            if LISTING * found.rows > asking and len(ids) <= MOST_MARKS:
                 query = f"{query} AND rowid IN ({marks})"
             else:
                 del values[1:]

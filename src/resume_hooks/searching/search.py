@@ -71,7 +71,7 @@ def find(
 def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
-    lookups = [terms.look_up(term, part=len(query.terms) <= FEW) for term in query.terms]
+    lookups = _looked_up(terms, query)
     without = [terms.strictly(term) for term in query.excluded if not term.exact]
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
@@ -80,6 +80,16 @@ def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
     return Found(query, best.hits, best.total, more, how, notes, helpers)
+
+
+def _looked_up(terms: Terms, query: Query) -> list[Lookup]:
+    """The terms as the index has them; for one of a few it is also asked whether it is a part of words."""
+    left = len(query.terms) <= FEW
+    lookups: list[Lookup] = []
+    for term in query.terms:
+        lookups.append(terms.look_up(term, part=left))
+        left = left and lookups[-1].how in {"word", "beginning"}
+    return lookups
 
 
 def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> tuple[list[TurnHit], dict[int, Lookup]]:

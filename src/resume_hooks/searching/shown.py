@@ -44,7 +44,8 @@ def text_of(
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. A ``model`` is not told
     what only a user can do.
     """
-    head = f"resume-hooks search: {one_line(plain_line(found.query.text), 120) or 'no words'} · {_counted(found)} · {EVIDENCE}"
+    words = one_line(plain_line(found.query.text), 120) or "no words"
+    head = f"resume-hooks search: {words} · {_counted(found)} · {EVIDENCE}"
     if not found.hits:
         return _cut("\n".join([head, "", *_empty(found)]), budget)
     pieces = [(hit, hit is session[0]) for session in _sessions(found.hits) for hit in session]
