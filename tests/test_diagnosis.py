@@ -183,6 +183,9 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
 def test_the_index(cwd: Path, config: Path) -> None:
     """None yet and a damaged one are notes, since a search makes it anew; a newer version's is a problem."""
     assert found(cwd, "index").level == "note"
+    folder = config / "projects" / "-elsewhere"
+    folder.mkdir(parents=True)
+    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
     with opened_index(os.environ):
         pass
     assert found(cwd, "index").level == "ok"

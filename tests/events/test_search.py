@@ -96,7 +96,7 @@ def test_more_than_a_card_holds(home: ConfigHome, card: Card) -> None:
         talk(home, number, f"tune the linter {number}")
     lines = card(">search linter")
     assert sum(line.startswith("  /resume ") for line in lines) == 5
-    assert "  5 more, in a shell: resume-hooks search ..." in lines
+    assert "  5 more, in a shell: resume-hooks search linter" in lines
 
 
 def test_hostile_texts(home: ConfigHome, card: Card) -> None:
@@ -182,7 +182,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
     found = search(home, "redis", most=1)
-    assert "  2 more, in a shell: resume-hooks search ..." in search_card(found).split("\n")
+    assert "  2 more, in a shell: resume-hooks search redis" in search_card(found).split("\n")
     assert answer(Trigger("search", "redis", slash=False, pasted=False), None, "", 0).to_copy == ""
     with pytest.raises(UsageError):
         answer(Trigger("search", "", slash=False, pasted=False), None, "", 0)

@@ -122,3 +122,11 @@ def test_a_python_without_fts5_says_so_and_removes_nothing() -> None:
     with pytest.raises(IndexUnusable, match="no FTS5") as told, telling():
         raise sqlite3.OperationalError("no such module: fts5")
     assert "RESUME_HOOKS_PYTHON" in told.value.remedy
+
+
+def test_where_nothing_is_there_nothing_is_made(config_home: ConfigHome) -> None:
+    """A search in a home without transcripts leaves no folder behind."""
+    with opened_index(config_home.environ) as index:
+        assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
+        assert index.notes == []
+    assert not index_of(config_home).exists()

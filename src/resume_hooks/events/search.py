@@ -22,6 +22,9 @@ HITS = 5
 PATIENCE = 1.5
 """Seconds that the index is brought up to date for; what is left then is said."""
 
+LONGEST = 200
+"""Characters of a query that a command is worth printing with."""
+
 ROW = 68
 """Columns that a title may fill."""
 
@@ -64,7 +67,9 @@ def search_card(found: Found, *, everywhere: bool = False) -> str:
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
     lines += [f"\n  note: {note}" for note in found.notes]
     if found.total > len(found.hits):
-        lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: resume-hooks search ...")
+        text = one_line(plain_line(found.query.text), LONGEST)
+        command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), text])
+        lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
     if not found.hits:
         return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
     return "\n".join([*lines, "", "/resume <id> opens a session."])

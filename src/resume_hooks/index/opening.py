@@ -108,6 +108,8 @@ class _Task:
 
 
 def _ready(task: _Task, *, rebuild: bool) -> Opened:
+    if not task.found and not os.path.lexists(task.path):
+        return Opened(open_temporary(), Outcome(), [])  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
         if rebuild:
