@@ -227,3 +227,14 @@ def test_other_commands_are_asked_for_as_ever(
     done = run_print(client, home, api, "go", plugin_dir=plugin, extra_env=ENGINE)
     assert len(denials(done.events)) == 2
     assert not (home.root / "made").exists()
+
+
+def test_a_user_s_deny_rule_stands_above_the_hook(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
+) -> None:
+    """Whoever wants no model to read old sessions says so in the settings, and no call of the engine runs."""
+    home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
+    api.script = [*reading(plugin, child.stem), "done"]
+    done = run_print(client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0, done.stderr
+    assert not [text for text in results(api.main_requests()) if text.startswith("resume-hooks")]
