@@ -12,7 +12,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
 from resume_hooks.receipt import Receipt
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import Scope, worktrees
+from resume_hooks.searching.scope import Scope, project_at
 from resume_hooks.searching.search import find
 from resume_hooks.subagents import locate
 from resume_hooks.trimming import plan as trimming
@@ -153,7 +153,7 @@ def _scope(project: str | Path | None, lineage: str | Path | None, session: str 
     if session is not None:
         session_id, _, agent = locate(os.fspath(session), here, os.environ).session_id.partition("/")
         return Scope(sessions=frozenset({session_id}), agent=agent)
-    return Scope(folders=worktrees(os.path.join(here, project or ".")))
+    return project_at(os.path.join(here, project or "."))
 
 
 def _hit(hit: Hit) -> SearchHit:

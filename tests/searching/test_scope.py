@@ -11,7 +11,8 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import project_key
-from resume_hooks.searching.scope import worktrees
+from resume_hooks.searching.scope import needed_folders, project_at, worktrees
+from resume_hooks.searching.search import find
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.index.probe import uid
 from tests.needs import need
@@ -49,6 +50,24 @@ def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
     assert set(worktrees(str(main))) == both
     assert set(worktrees(str(linked))) == both
     assert set(worktrees(str(main / "src"))) == both | {str(main / "src")}
+
+
+def test_what_was_started_below_a_repository(
+    config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of that project, also where the folder is gone; a neighbour of like name, and a home folder's, are not."""
+    root = tmp_path / "repo"
+    git(root, "init", "-q")
+    for number, folder in enumerate(("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1):
+        talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
+    scope = project_at(str(root))
+    found = {hit.session_id for hit in find(["linter"], scope, config_home.environ).hits}
+    assert found == {session_id(1), session_id(2), session_id(3)}
+    assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
+        needed_folders(scope, config_home.environ) or ()
+    )
+    monkeypatch.setenv("HOME", str(root))
+    assert project_at(str(root)).within == ()
 
 
 def test_a_bare_repository(git: Any, tmp_path: Path) -> None:

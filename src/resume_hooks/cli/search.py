@@ -21,7 +21,7 @@ from resume_hooks.lineage import Family
 from resume_hooks.paths import canonical, find_session
 from resume_hooks.receipt import resume_command
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import ALIASES, Scope, project_of, worktrees
+from resume_hooks.searching.scope import ALIASES, Scope, project_at, project_of
 from resume_hooks.searching.search import Found, find
 from resume_hooks.searching.shown import MOST_LIMIT, text_of
 from resume_hooks.subagents import locate
@@ -119,7 +119,7 @@ def _project(asked: Mapping[str, Any], current: str | None) -> Scope:
     """The project that is meant: of a folder that was named, of the session that we run in, of the current folder."""
     if asked["project"] is None and current is not None:
         return project_of(current)  # a model's shell may stand anywhere
-    return Scope(folders=worktrees(_folder(asked)))
+    return project_at(_folder(asked))
 
 
 def _folder(asked: Mapping[str, Any]) -> str:

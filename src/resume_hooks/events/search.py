@@ -14,7 +14,7 @@ from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import one_line
 from resume_hooks.plain import plain_line
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import Scope, project_of, worktrees
+from resume_hooks.searching.scope import Scope, project_at, project_of
 from resume_hooks.searching.search import Found, find
 from resume_hooks.searching.shown import reading
 
@@ -51,7 +51,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
 def _project(path: str | None) -> Scope:
     """The project of a session that has a file, else that of the current folder."""
-    return project_of(path) if path else Scope(folders=worktrees(_current_folder()))
+    return project_of(path) if path else project_at(_current_folder())
 
 
 def _current_folder() -> str:

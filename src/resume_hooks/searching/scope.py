@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks import paths
@@ -32,13 +32,14 @@ class Scope:
     """What a search is limited to; None and empty: to nothing.
 
     ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
-    ``projects`` adds names of project folders; ``since`` and ``until`` are seconds since the epoch. ``asking`` is a
-    session whose last turn is left out: it holds the question.
+    ``within`` adds what was started below a folder and ``projects`` names of project folders; ``since`` and ``until``
+    are seconds since the epoch. ``asking`` is a session whose last turn is left out: it holds the question.
     """
 
     sessions: frozenset[str] | None = None
     agent: str = ""
     folders: tuple[str, ...] | None = None
+    within: tuple[str, ...] = ()
     projects: frozenset[str] = frozenset()
     since: int | None = None
     until: int | None = None
@@ -57,10 +58,18 @@ class Scope:
 
 def project_of(path: str) -> Scope:
     """The project of the session at ``path``, the folder that its file lies in included."""
-    folders = worktrees(home_folder(Glance(path)))
+    scope = project_at(home_folder(Glance(path)))
     # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
-    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in folders}
-    return Scope(folders=folders, projects=frozenset(beside))
+    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
+    return replace(scope, projects=frozenset(beside))
+
+
+def project_at(cwd: str) -> Scope:
+    """The project of a folder: its repository with all that was started below it, and the other worktrees."""
+    folders = worktrees(cwd)
+    home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
+    roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
+    return Scope(folders=folders, within=tuple(roots))
 
 
 def worktrees(cwd: str) -> tuple[str, ...]:
@@ -89,6 +98,7 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
     db.execute("CREATE TABLE IF NOT EXISTS temp.scope(id INTEGER PRIMARY KEY)")
     db.execute("DELETE FROM temp.scope")
     keys = {project_key(folder)[:MAX_KEY] for folder in scope.folders or ()}
+    below = tuple(folder + os.sep for folder in scope.within)
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
     wanted: list[tuple[int]] = []
     left_out: set[str] = set()
@@ -96,7 +106,7 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
     for file_id, session, agent, folder, cwd in rows:
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue
-        near = folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders or ())
+        near = cwd.startswith(below) or (folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders or ()))
         if scope.folders is not None and folder not in scope.projects and not near:
             continue
         if session in helpers:
@@ -147,7 +157,9 @@ def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None
     if scope.folders is None:
         return None
     keyed = (os.path.basename(path) for folder in scope.folders for path in paths.project_folders(folder, environ))
-    return [*keyed, *scope.projects]
+    starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in scope.within)
+    below = (name for path in paths.all_folders(environ) if (name := os.path.basename(path)).startswith(starts))
+    return [*keyed, *below, *scope.projects]
 
 
 def _is_of(cwd: str, folder: str, wanted: Sequence[str]) -> bool:
