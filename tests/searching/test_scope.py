@@ -240,3 +240,11 @@ def test_nothing_to_search(home: ConfigHome) -> None:
     """A place without a session is said to be one, so that nobody takes it for an answer."""
     found = search(home, "linter", folders=("/nowhere",))
     assert (found.hits, found.notes) == ([], ["No session is there to be searched"])
+
+
+def test_what_nothing_has_is_named(config_home: ConfigHome) -> None:
+    """A branch, a tool or a file that was mistyped is told from words that were never said."""
+    talk(config_home, 1, "tune the linter")
+    notes = search(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
+    assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]
+    assert search(config_home, "linter", branch="main").notes == []

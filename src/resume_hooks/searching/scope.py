@@ -152,6 +152,18 @@ def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
     return " AND ".join(clauses), values
 
 
+def unknown(db: sqlite3.Connection, scope: Scope) -> list[str]:
+    """What a scope names that nothing in the index has, a sentence each."""
+    said = []
+    if scope.branch and not _named(db, scope.branch):
+        said.append(f"Nothing was said on a branch '{scope.branch}'")
+    if scope.tool and not _tools(db, scope.tool):
+        said.append(f"No tool '{scope.tool}' was ever called")
+    if scope.file and not _touched(db, scope.file):
+        said.append(f"No tool read or wrote a file '{scope.file}'")
+    return said
+
+
 def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None:
     """The names of the project folders that a scope may lead to; None for all."""
     if scope.folders is None:

@@ -13,7 +13,7 @@ from resume_hooks.index.updating import Progress
 from resume_hooks.searching.hits import Best, Hit, Hits
 from resume_hooks.searching.query import Query, parse
 from resume_hooks.searching.ranking import FAIR, GOOD, NOISE, PERHAPS, SURE, Ranking, TurnHit
-from resume_hooks.searching.scope import Scope, enter, needed_folders
+from resume_hooks.searching.scope import Scope, enter, needed_folders, unknown
 from resume_hooks.searching.terms import Lookup, Terms
 
 FEW = 3
@@ -76,7 +76,7 @@ def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
     best = Hits(index.db, query, lookups, related).best(turns, most)
-    notes = index.notes if files else [*index.notes, "No session is there to be searched"]
+    notes = [*index.notes, *unknown(index.db, scope), *([] if files else ["No session is there to be searched"])]
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
     return Found(query, best.hits, best.total, more, how, notes, helpers)
