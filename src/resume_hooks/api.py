@@ -12,9 +12,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
 from resume_hooks.receipt import Receipt
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import Scope, project_at
+from resume_hooks.searching.scope import Scope, lineage_scope, project_at, session_scope
 from resume_hooks.searching.search import find
-from resume_hooks.subagents import locate
 from resume_hooks.trimming import plan as trimming
 from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.words import options_of
@@ -148,11 +147,9 @@ def search(
 def _scope(project: str | Path | None, lineage: str | Path | None, session: str | Path | None) -> Scope:
     here = os.getcwd()
     if lineage is not None:
-        path = store.resolve(os.fspath(lineage), here, os.environ).path
-        return Scope(sessions=frozenset(row.session_id for row in Family(os.environ).lineage(path)))
+        return lineage_scope(os.fspath(lineage), here, os.environ)
     if session is not None:
-        session_id, _, agent = locate(os.fspath(session), here, os.environ).session_id.partition("/")
-        return Scope(sessions=frozenset({session_id}), agent=agent)
+        return session_scope(os.fspath(session), here, os.environ)
     return project_at(os.path.join(here, project or "."))
 
 

@@ -14,17 +14,15 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.output import current_folder, emit, json_option, located
+from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.lineage import Family
 from resume_hooks.paths import canonical, find_session
 from resume_hooks.receipt import resume_command
 from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import ALIASES, Scope, project_at, project_of
+from resume_hooks.searching.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.searching.search import Found, find
 from resume_hooks.searching.shown import MOST_LIMIT, text_of
-from resume_hooks.subagents import locate
 
 MAX_CHARACTERS = 8_000
 """Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""
@@ -97,14 +95,9 @@ def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
 
 
 def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
-    sessions, agent = _sessions(asked, environ)
-    asking = environ.get("CLAUDE_CODE_SESSION_ID", "")
-    base = Scope() if sessions is not None or asked["everywhere"] else _project(asked, find_session(asking, environ))
     return replace(
-        base,
-        asking=asking,
-        sessions=sessions,
-        agent=agent,
+        _place(asked, environ),
+        asking=environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds(asked["since"]),
         until=_seconds(asked["until"]),
         branch=asked["branch"],
@@ -115,8 +108,14 @@ def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
     )
 
 
-def _project(asked: Mapping[str, Any], current: str | None) -> Scope:
-    """The project that is meant: of a folder that was named, of the session that we run in, of the current folder."""
+def _place(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
+    """The sessions that are meant: one or its lineage, all, a folder's, those around the one that we run in."""
+    for name, scoped in (("session", session_scope), ("lineage", lineage_scope)):
+        if asked[name] is not None:
+            return scoped(None if asked[name] == _HERE else asked[name], current_folder(), environ)
+    if asked["everywhere"]:
+        return Scope()
+    current = find_session(environ.get("CLAUDE_CODE_SESSION_ID", ""), environ)
     if asked["project"] is None and current is not None:
         return project_of(current)  # a model's shell may stand anywhere
     return project_at(_folder(asked))
@@ -125,18 +124,6 @@ def _project(asked: Mapping[str, Any], current: str | None) -> Scope:
 def _folder(asked: Mapping[str, Any]) -> str:
     """The folder whose project is meant."""
     return os.path.join(current_folder(), os.path.expanduser(asked["project"] or "."))
-
-
-def _sessions(asked: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[frozenset[str] | None, str]:
-    """The ids of the sessions that are meant, None for those of a folder; and which sub-agent alone, if one is."""
-    if asked["session"] is not None:
-        named = locate(None if asked["session"] == _HERE else asked["session"], current_folder(), environ)
-        session_id, _, agent = named.session_id.partition("/")
-        return frozenset({session_id}), agent
-    if asked["lineage"] is not None:
-        session = located(None if asked["lineage"] == _HERE else asked["lineage"])
-        return frozenset(row.session_id for row in Family(environ).lineage(session.path)), ""
-    return None, ""
 
 
 def _where(asked: Mapping[str, Any]) -> str:

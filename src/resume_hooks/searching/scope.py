@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from resume_hooks import paths
+from resume_hooks import paths, store
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.index.writing import ROLES
+from resume_hooks.lineage import Family
 from resume_hooks.paths import MAX_KEY, canonical, project_key
 from resume_hooks.plain import encodable
+from resume_hooks.subagents import locate
 
 ALIASES = {
     "user": ("prompt",),
@@ -54,6 +56,18 @@ class Scope:
     def narrow(self) -> bool:
         """Whether it says what kind of record is wanted, so that words are not needed."""
         return bool(self.branch or self.tool or self.file or self.role or self.since or self.until)
+
+
+def session_scope(locator: str | None, cwd: str, environ: Mapping[str, str]) -> Scope:
+    """One session and its sub-agents, or one of these. Raises as ``store.resolve``."""
+    session_id, _, agent = locate(locator, cwd, environ).session_id.partition("/")
+    return Scope(sessions=frozenset({session_id}), agent=agent)
+
+
+def lineage_scope(locator: str | None, cwd: str, environ: Mapping[str, str]) -> Scope:
+    """A session and its ancestors. Raises as ``store.resolve``."""
+    rows = Family(environ).lineage(store.resolve(locator, cwd, environ).path)
+    return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
 def project_of(path: str) -> Scope:
