@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks import records
 from resume_hooks.passages import Passage, is_added, passage, says
-from resume_hooks.records import Record, string
+from resume_hooks.records import Record
 from resume_hooks.reference import Entries, Entry, Names
 from resume_hooks.rendering import calls_in
 from resume_hooks.subagents import name_of
@@ -70,7 +70,7 @@ def _calls(rows: Iterable[tuple[Entry, Record]], entries: Entries) -> Mapping[st
     answered: list[str] = []
     for _, record in rows:
         made |= calls_in(record)
-        answered += [string(b, "tool_use_id") for b in records.blocks(record) if b.get("type") == "tool_result"]
+        answered += records.answered(record)
     for entry in entries.calling([call for call in answered if call not in made]):
         made |= calls_in(entry.record() or {})
     return made

@@ -120,14 +120,13 @@ class Reading:
 
     def calls_of(self, record: Record) -> dict[str, Call]:
         """The calls that a record answers, by their ids, looked up where they were made."""
-        answered = [string(b, "tool_use_id") for b in records.blocks(record) if b.get("type") == "tool_result"]
-        rows = dict.fromkeys(self._calling[call] for call in answered if call in self._calling)
+        rows = dict.fromkeys(self._calling[call] for call in records.answered(record) if call in self._calling)
         return {call: found for row in rows for call, found in calls_in(self.entry(row).record() or {}).items()}
 
     def calling(self, record: Record) -> list[int]:
         """The lines of the calls that a record answers."""
-        answered = [string(b, "tool_use_id") for b in records.blocks(record) if b.get("type") == "tool_result"]
-        return list(dict.fromkeys(self._calling[call].number for call in answered if call in self._calling))
+        found = (self._calling[call].number for call in records.answered(record) if call in self._calling)
+        return list(dict.fromkeys(found))
 
 
 def _outcome(record: Record, block: Record) -> tuple[str, int | None]:

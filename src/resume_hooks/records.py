@@ -17,6 +17,9 @@ Record = dict[str, Any]
 CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"})
 """Kinds that are linked by uuid and parentUuid; every other kind is bookkeeping."""
 
+FILE_KEYS = ("file_path", "notebook_path")
+"""Inputs of the client's tools that name the file they read or write."""
+
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
@@ -89,6 +92,11 @@ def blocks(record: Record) -> list[Record]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def answered(record: Record) -> list[str]:
+    """The ids of the tool calls that a message answers, in its order."""
+    return [string(block, "tool_use_id") for block in blocks(record) if block.get("type") == "tool_result"]
 
 
 def text(record: Record) -> str:

@@ -37,16 +37,14 @@ class Rendering(NamedTuple):
 
 def render(record: Record, entries: Entries) -> Rendering:
     """A record of the file ``entries``, where the calls that it answers are looked up."""
-    answered = [string(block, "tool_use_id") for block in records.blocks(record) if block.get("type") == "tool_result"]
-    asking = (entry.record() for entry in entries.calling(answered))
+    asking = (entry.record() for entry in entries.calling(records.answered(record)))
     calls = {call: found for asked in (record, *asking) if asked for call, found in calls_in(asked).items()}
     return rendered(record, calls)
 
 
 def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
     """A record as text, where the ``calls`` that it may answer are known."""
-    answered = [string(block, "tool_use_id") for block in records.blocks(record) if block.get("type") == "tool_result"]
-    named = [calls[call] for call in answered if call in calls] or list(calls_in(record).values())
+    named = [calls[call] for call in records.answered(record) if call in calls] or list(calls_in(record).values())
     tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
     return Rendering(
         kind=records.kind(record),

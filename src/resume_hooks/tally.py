@@ -20,7 +20,6 @@ READ_OF_PROMPT = 4_000
 """Characters of a prompt that are looked at for its first words."""
 
 WRITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
-_FILE_KEYS = ("file_path", "notebook_path")
 
 
 class Compaction(NamedTuple):
@@ -120,7 +119,7 @@ class Tally:
         turn.tools[tool] = turn.tools.get(tool, 0) + 1
         if not isinstance(given, dict):
             return
-        path = next((found for key in _FILE_KEYS if (found := string(given, key))), "")
+        path = next((found for key in records.FILE_KEYS if (found := string(given, key))), "")
         if path:
             turn.files[path] = turn.files.get(path, False) or tool in WRITING
         if "subagent_type" in given or tool in {"Agent", "Task"}:

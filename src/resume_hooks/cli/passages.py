@@ -67,7 +67,7 @@ def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
         starts = first == 0 or passages[first - 1].turn != passages[first].turn
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
-            span = f"{passages[first].turn}-{passages[last].turn}"
+            span = span_text(passages[first].turn, passages[last].turn)
             return f"… {count:,} records left out, turns {span}: resume-hooks read {names.word} --turns {span}"
         reference = names.reference(passages[first].entry.number)
         more = sum(not one.added for one in passages[first + 1 : last + 1])

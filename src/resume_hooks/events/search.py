@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.events.answers import Answer, time_limit
+from resume_hooks.events.cards import ROW
 from resume_hooks.events.triggers import Trigger
 from resume_hooks.glance import one_line
 from resume_hooks.plain import plain_line
@@ -24,9 +25,6 @@ PATIENCE = 1.5
 
 LONGEST = 200
 """Characters of a query that a command is worth printing with."""
-
-ROW = 68
-"""Columns that a title may fill."""
 
 EVERYWHERE = "--all"
 _OPTION = re.compile(r"--[a-z][a-z-]*")

@@ -31,9 +31,6 @@ SILENT = frozenset(
 )  # fmt: skip
 """Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 
-FILE_KEYS = ("file_path", "notebook_path")
-"""Inputs of the client's tools that name the file they read or write."""
-
 MOST_PATH = 4_096
 """Characters of a path; no system opens a longer one."""
 
@@ -126,7 +123,7 @@ class Listener:
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
             given += records.strings(values)
-            files += (path for key in FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
+            files += (path for key in records.FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
         return name
 
     def _user(self, record: Record) -> Said:

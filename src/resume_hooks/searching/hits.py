@@ -16,6 +16,7 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
 from resume_hooks.index.writing import ROLES
+from resume_hooks.reference import SHORT
 from resume_hooks.searching.query import Query
 from resume_hooks.searching.ranking import PHRASED, Candidate, TurnHit
 from resume_hooks.searching.snippets import Snippet, pattern_of, snippet_of
@@ -36,9 +37,6 @@ MOST_READ = 2_000
 
 MOST_BYTES = 128 * 1024 * 1024
 """Bytes of them."""
-
-SHORT = 8
-"""Characters of a session's id that stand for it where no other begins so."""
 
 NEARNESS = 0.5
 """What standing close together adds to a turn's score, at most."""

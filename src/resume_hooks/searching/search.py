@@ -76,7 +76,8 @@ def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
     best = Hits(index.db, query, lookups, related).best(turns, most)
-    notes = [*index.notes, *unknown(index.db, scope), *([] if files else ["No session is there to be searched"])]
+    missing = [] if best.hits else unknown(index.db, scope)
+    notes = [*index.notes, *missing, *([] if files else ["No session is there to be searched"])]
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
     return Found(query, best.hits, best.total, more, how, notes, helpers)
