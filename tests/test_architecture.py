@@ -23,7 +23,8 @@ LAYERS: dict[str, set[str]] = {
         "transcript", "turns",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checks", "companions", "fitting", "fsck", "fsck.*", "index", "index.*",
+        "api", "birth", "books", "carried", "checks", "companions", "digest", "digest.*",
+        "fitting", "fsck", "fsck.*", "index", "index.*",
         "lineage", "lineage_block", "links", "metadata", "opening", "originals", "outline", "outline_text", "pages",
         "passages", "quick_rollover", "reading", "receipt", "rendering", "searching", "searching.*", "standing",
         "succession", "tally", "titles", "trimming", "trimming.*", "untrim",

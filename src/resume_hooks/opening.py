@@ -31,9 +31,13 @@ class Setting(NamedTuple):
     at: str
 
 
-def opening_text(block: str, next_step: str) -> str:
-    """What the model reads first: the lineage block, and the next step where one was given."""
-    return f"{block}\n\n{NEXT_STEP}\n{next_step}" if next_step else block
+def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
+    """What the model reads first: the lineage block, a model's summary, the digest, the next step; what is given.
+
+    Neither summary nor digest holds a blank line, so that the next step can be told apart from them.
+    """
+    step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
+    return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
 
 def next_step_of(text: object) -> str | None:

@@ -1,4 +1,4 @@
-"""Quick rollover: a fresh child that holds its lineage and, for a handoff, the next step; no model is asked.
+"""A fresh child: its lineage and, where they are given, a digest, a model's summary and the next step.
 
 Deciding and acting are apart: ``plan`` touches nothing, ``write`` applies a plan once and reads it back.
 The parent is only ever read.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resume_hooks import checks, tokens
 from resume_hooks.birth import Birth, Born, bear, expect, receipt_of
 from resume_hooks.carried import carried_lines
+from resume_hooks.digest import kept, shown
+from resume_hooks.digest.entries import Digest
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.glance import Glance, one_line
 from resume_hooks.lineage import Ancestor
@@ -25,6 +28,20 @@ from resume_hooks.store import SessionFile
 
 MAX_STEP = 20_000
 """Characters of a next step; more is a document, which belongs into a file that the step names."""
+
+
+DIGEST_LINE = 3
+"""The line of a child that holds its digest whole: after the metadata and the two records of the opening."""
+
+
+class Contents(NamedTuple):
+    """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines."""
+
+    digest: Digest | None = None
+    summary: str = ""
+
+
+NOTHING = Contents()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +62,30 @@ def plan(
     kind: str = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
+    contents: Contents = NOTHING,
+    expected: Birth | None = None,
 ) -> RolloverPlan:
-    """Decide on a child of ``parent``; ``kind`` is rollover or handoff.
+    """Decide on a child of ``parent``; ``kind`` is rollover or handoff, ``expected`` a birth decided on before.
 
     NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
     glance = Glance(parent.path)
     _refuse(glance, next_step)
     next_step = encodable(next_step.strip())
-    child = expect(parent, glance, kind, environ, output_dir)
-    text, card = opening_text(child.block, next_step), _card(child.ancestors, kind, next_step)
+    child = expected or expect(parent, glance, kind, environ, output_dir)
+    digest = shown.opening(contents.digest, child.session_id, DIGEST_LINE) if contents.digest else ""
+    text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
+    card = _card(child.ancestors, kind, next_step, contents)
     lines = (
         continue_line(
-            parent_id=parent.session_id, parent_file=parent.path, kind=kind, at=child.setting.at, summary=False
+            parent_id=parent.session_id,
+            parent_file=parent.path,
+            kind=kind,
+            at=child.setting.at,
+            summary=bool(contents.summary),
         ),
         *opening_lines(child.setting, text, card),
+        *([kept.line(contents.digest)] if contents.digest else []),
         title_line(child.session_id, child.title),
         *carried_lines(glance, child.session_id),
     )
@@ -94,14 +120,20 @@ def _refuse(glance: Glance, next_step: str) -> None:
         )
 
 
-def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str) -> str:
+def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str, contents: Contents) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent = ancestors[-1]
     verb = "Handed off from" if kind == "handoff" else "Rolled over from"
     lines = [f"**{verb}** {plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(len(ancestors))}."]
     if next_step:
         lines.append(f"**Next step:** {one_line(plain(next_step), 300)}")
-    lines.append("Nothing of the earlier conversation is loaded; it can be searched and read on demand.")
+    loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
+    only = (
+        f"Of the earlier conversation {' and '.join(loaded)} {'are' if len(loaded) > 1 else 'is'} loaded"
+        if loaded
+        else ""
+    )
+    lines.append(f"{only or 'Nothing of the earlier conversation is loaded'}; it can be searched and read on demand.")
     return "\n\n".join(lines)
 
 

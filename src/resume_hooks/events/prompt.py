@@ -6,15 +6,28 @@ a way out. Imports inside functions keep each lane to what it needs: ``>session`
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.events import reply
 from resume_hooks.events.triggers import Trigger, recognise
 from resume_hooks.paths import find_session, is_session_id, named_session
+
+if TYPE_CHECKING:
+    from resume_hooks.events.answers import Answer
+
+LANES = {
+    "resume": "answers",
+    "handoff": "answers",
+    "lineage": "answers",
+    "trim": "trim",
+    "search": "search",
+}
+"""The module of each trigger that reads a transcript; its ``answer`` gives what to copy and the card."""
 
 MAX_INPUT = 32 * 1024 * 1024
 """Bytes of hook input that are read; a trigger is never that long."""
@@ -67,16 +80,10 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         from resume_hooks.events.plain_cards import session_card  # noqa: PLC0415
 
         return session_card(session_id, copy(session_id, way=way))
-    if trigger.verb == "trim":
-        from resume_hooks.events.trim import answer as from_transcript  # noqa: PLC0415
-    elif trigger.verb == "search":
-        from resume_hooks.events.search import answer as from_transcript  # noqa: PLC0415
-    else:
-        from resume_hooks.events.answers import answer as from_transcript  # noqa: PLC0415
-
+    lane = importlib.import_module(f"resume_hooks.events.{LANES[trigger.verb]}")
     window = chosen["context_window"].value
     path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)
-    found = from_transcript(trigger, path, session_id, window if isinstance(window, int) else 0)
+    found: Answer = lane.answer(trigger, path, session_id, window if isinstance(window, int) else 0)
     return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
 
 

@@ -11,13 +11,15 @@ from typing import NamedTuple, Optional
 PLUGIN = "resume-hooks"
 
 _ALIASES = {"continue": "resume", "session-id": "session"}
-_ALONE = frozenset({"session", "lineage", "help"})
-_VERBS = frozenset({"resume", "handoff", "trim", "search", *_ALONE})
+_ALONE = frozenset({"session", "lineage", "help", "recover-context"})
+_VERBS = frozenset({"resume", "handoff", "rollover", "trim", "checkpoint", "rewind", "search", *_ALONE})
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
-_PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help)\s*{_TAIL}", re.IGNORECASE)
+_PASTED_ALONE = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help|recover-context)\s*{_TAIL}", re.IGNORECASE
+)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 _TRIM = re.compile(rf"(?:>|/{PLUGIN}:)trim(?=\s|\Z)", re.IGNORECASE)
 
@@ -25,8 +27,8 @@ _TRIM = re.compile(rf"(?:>|/{PLUGIN}:)trim(?=\s|\Z)", re.IGNORECASE)
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is resume, handoff, trim, search, session, lineage or help; ``text`` what followed it; ``slash`` whether
-    the slash form was used; ``pasted`` whether the prompt ends in a command that was pasted over left-over text.
+    ``verb`` is one of ``_VERBS``; ``text`` what followed it; ``slash`` whether the slash form was used;
+    ``pasted`` whether the prompt ends in a command that was pasted over left-over text.
     """
 
     verb: str
