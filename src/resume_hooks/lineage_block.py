@@ -16,6 +16,8 @@ FIRST, LAST = 2, 10
 """Ancestors that a long lineage names, from its two ends."""
 
 _MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
+_ROW = re.compile(r"\d+\. ")
+_FILE = "   "
 _ADVICE = (
     "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
@@ -32,10 +34,27 @@ def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: 
             continue
         lines.append(f"{number}. {_describe(ancestor)}")
         if ancestor.session_file:
-            lines.append(f"   {_escape(ancestor.session_file)}")
+            lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
     current = f"{_title(title)} · {session_id} · {minute(created)} · current"
-    lines += [f"{len(ancestors) + 1}. {current}", f"   {_escape(file)}"]
+    lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
     return "\n".join([*lines, _ADVICE, CLOSING])
+
+
+def shortened(block: str, most: int) -> str:
+    """A rendered block in at most ``most`` (1,000 or more) characters, by leaving out ancestors from its middle.
+
+    The first one, the parent and the session itself stay; where that is not enough, without their files.
+    """
+    lines = block.split("\n")
+    rows = [at for at, line in enumerate(lines) if _ROW.match(line)]
+    for again in rows[2:-1]:
+        if len(block) <= most:
+            break
+        more = int(lines[again].partition(".")[0]) - 2
+        block = "\n".join([*lines[: rows[1]], f"... and {more} more", *lines[again:]])
+    if len(block) > most:  # a session is found by its id, too
+        block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE))
+    return block
 
 
 def size_text(size: int) -> str:
@@ -59,6 +78,10 @@ def _title(text: str) -> str:
     return _escape(one_line(plain(text), TITLE_LENGTH))
 
 
+def unmarked(text: str) -> str:
+    """``text`` without the block's own markers: foreign words must not end the block, or begin one."""
+    return _MARKER.sub(r"(\1)", text)
+
+
 def _escape(text: str) -> str:
-    """``text`` on one line and without the block's own markers: a title must not end the block."""
-    return _MARKER.sub(r"(\1)", plain_line(text))
+    return unmarked(plain_line(text))

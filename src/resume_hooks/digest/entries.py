@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from resume_hooks.digest.prose import LONGEST, cut
+from resume_hooks.plain import plain_line
+
 SECTIONS = (
-    "goal", "constraints", "plan", "todos", "decisions", "changed", "commands", "failures", "errors", "last",
+    "goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "plan", "last",
     "questions", "artefacts", "read",
 )  # fmt: skip
 """Every section by name, the most useful first."""
 
 
 class Entry(NamedTuple):
-    """One line: what was said or done, what is known of it, and where: ``<session id>:<record>``, ``""`` unknown."""
+    """One line: what was said or done, where (``<session id>:<record>``, ``""`` unknown), and a note on it."""
 
     text: str
     ref: str = ""
@@ -27,12 +30,22 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Entries by section; ``git`` is one line on the folder's repository, ``unread`` ancestors left out for time."""
+    """Entries by section.
+
+    ``omitted`` counts those of a section that found no room, ``git`` is one line on the folder's repository, ``unread``
+    counts ancestors that were left out for their size.
+    """
 
     sections: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    omitted: Mapping[str, int] = field(default_factory=dict)
     git: str = ""
     unread: int = 0
 
     def of(self, section: str) -> tuple[Entry, ...]:
         """The entries of a section, the most telling first."""
         return self.sections.get(section, ())
+
+
+def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Entry:
+    """An entry of foreign text: on one line, without what could drive a terminal, at most so many characters."""
+    return Entry(cut(plain_line(text[: most * 8]), most), str(place), plain_line(note))

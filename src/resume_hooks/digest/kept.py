@@ -17,8 +17,8 @@ VERSION = 1
 def line(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
-    row = {"type": KIND, "version": VERSION, "git": digest.git, "unread": digest.unread, "sections": sections}
-    return orjson.dumps(row)
+    rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
+    return orjson.dumps({"type": KIND, "version": VERSION, **rest, "sections": sections})
 
 
 def digest_in(record: Record) -> Digest | None:
@@ -28,8 +28,17 @@ def digest_in(record: Record) -> Digest | None:
     found = record.get("sections")
     rows = found if isinstance(found, dict) else {}
     sections = {name: _entries(rows.get(name)) for name in SECTIONS if rows.get(name)}
-    unread = record.get("unread")
-    return Digest(sections, string(record, "git"), unread if isinstance(unread, int) else 0)
+    unread, omitted = record.get("unread"), record.get("omitted")
+    return Digest(
+        sections,
+        {name: _count(omitted.get(name)) for name in SECTIONS} if isinstance(omitted, dict) else {},
+        string(record, "git"),
+        _count(unread),
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _entries(rows: object) -> tuple[Entry, ...]:

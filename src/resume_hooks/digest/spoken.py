@@ -1,0 +1,136 @@
+"""What was said, as entries: the goal, the user's constraints, decisions, what was told of failures, what is open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.digest import prose
+from resume_hooks.digest.entries import Entry, entry
+from resume_hooks.digest.prose import cut
+from resume_hooks.digest.story import Place, Said, Story
+
+PROMPT = 400
+"""Characters of a prompt that a digest quotes."""
+
+LAST = 1_200
+"""Characters of the assistant's last words."""
+
+TYPED = 4_000
+"""Characters of a prompt up to which it counts as typed; of a longer one, a pasted document, the two ends do."""
+
+PROSE = 100_000
+"""Characters of what the assistant said in which decisions and failures are looked for, the latest first: 50 ms.
+As many of what the user said are searched for constraints."""
+
+MOST = 300
+"""Entries of a kind that are made at all; no digest has room for more."""
+
+AGE = 200
+"""Messages after which a sentence weighs one word less."""
+
+CLOSES = 2
+"""Words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why."""
+
+
+class Sentence(NamedTuple):
+    """A sentence of the assistant's: the record it was ``said`` in, how many messages ago, which one there."""
+
+    text: str
+    said: Place
+    age: int
+    place: int
+
+
+_STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
+
+
+def goal(story: Story) -> Iterator[Entry]:
+    """The first prompt, then the others from the latest on."""
+    prompts = [*story.prompts[:1], *story.prompts[1:][-MOST:]]
+    for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
+        yield entry(said.text, said.place, note, PROMPT)
+    for said in prompts[-2:0:-1]:
+        yield entry(said.text, said.place, most=PROMPT)
+
+
+def constraints(story: Story) -> Iterator[Entry]:
+    """What the user said of how the work is to be done, the latest first; corrections whole."""
+    for said in _latest([said._replace(text=_ends(said.text)) for said in story.prompts]):
+        for sentence in prose.sentences(said.text):
+            if said.correcting or prose.is_constraint(sentence):
+                yield entry(sentence, said.place)
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= TYPED else f"{text[: TYPED // 2]}\n{text[-TYPED // 2 :]}"
+
+
+def plan(story: Story) -> Iterator[Entry]:
+    """The latest plan that was approved: its title and its steps."""
+    for said in story.plans[-1:]:
+        yield entry(next(prose.sentences(said.text), ""), said.place, "approved")
+        rows = (row.strip() for row in said.text.split("\n"))
+        yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
+
+
+def todos(story: Story) -> Iterator[Entry]:
+    """What was still to be done."""
+    yield from (entry(text, place, status) for text, status, place in story.open_todos)
+
+
+def latest_sentences(story: Story) -> list[Sentence]:
+    """The sentences of what the assistant said last, as far as they are looked at."""
+    return [
+        Sentence(text, said.place, age, place)
+        for age, said in enumerate(_latest(story.said))
+        for place, text in enumerate(prose.sentences(said.text))
+    ]
+
+
+def decisions(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
+    """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
+    yield from (entry(said.text, said.place, "answered by the user") for said in reversed(story.answers))
+    closing = {said.place for said in (*story.closing, *([story.last_said] if story.last_said else []))}
+    yield from _ranked(sentences, lambda one: prose.decides(one.text) + CLOSES * (one.said in closing), 1)
+
+
+def told_failures(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
+    """What the user refused, then what the assistant said did not work."""
+    for call, said in reversed(story.refusals):
+        named = (call.given.get(key) for key in ("command", "file_path", "plan"))
+        what = next((value for value in named if isinstance(value, str)), "")
+        yield entry(f"refused by the user: {call.tool} {cut(what, 120)}: {said.text}".rstrip(": "), said.place)
+    yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
+
+
+def last(story: Story) -> Iterator[Entry]:
+    """The assistant's last words."""
+    if said := story.last_said:
+        yield entry(said.text, said.place, most=LAST)
+
+
+def questions(story: Story) -> Iterator[Entry]:
+    """What the assistant asked and nobody answered."""
+    yield from (entry(said.text, said.place) for said in story.questions)
+    if said := story.unanswered:
+        asked = (s for s in prose.sentences(said.text) if s.rstrip("*_)\"'").endswith(("?", "\uff1f")))
+        yield from (entry(sentence, said.place) for sentence in asked)
+
+
+def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], least: int) -> Iterator[Entry]:
+    """Sentences that weigh at least so much, the weightiest first, of these the latest."""
+    rows = [(one.age / AGE - weight, one) for one in sentences if (weight := weigh(one)) >= least]
+    rows.sort(key=lambda row: (row[0], row[1].age, row[1].place))
+    yield from (entry(one.text, one.said) for _, one in rows[:MOST])
+
+
+def _latest(said: list[Said]) -> Iterator[Said]:
+    """What was said, the latest first, as much of it as is looked at."""
+    room = PROSE
+    for one in reversed(said):
+        if room <= 0:
+            return
+        room -= len(one.text)
+        yield one

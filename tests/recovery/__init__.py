@@ -1,0 +1,1 @@
+"""How much of a session a digest keeps, measured against what readers labelled."""
