@@ -19,7 +19,7 @@ from resume_hooks.rendering import calls_in, text_of
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import name_of
 from resume_hooks.transcript import scan
-from resume_hooks.trimming.pieces import REJECTION, Call
+from resume_hooks.trimming.pieces import Call
 from resume_hooks.turns import Turns, opens_turn
 
 SHELLS = frozenset({"Bash", "PowerShell"})
@@ -138,7 +138,7 @@ def _outcome(record: Record, block: Record) -> tuple[str, int | None]:
             return "background", None
         return ("interrupted" if told.get("interrupted") is True else "ok"), None
     text = text_of({"type": "user", "message": {"content": [{**block, "is_error": False}]}}).lstrip()
-    if text.startswith(REJECTION):
+    if text.startswith(records.REJECTION):
         return "rejected", None
     code = _EXIT.match(text)
     return "failed", int(code.group(1)) if code else None

@@ -23,6 +23,9 @@ FILE_KEYS = ("file_path", "notebook_path")
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
+REJECTION = "The user doesn't want to"
+"""How the answer to a call begins that the user refused; what follows are the user's own words."""
+
 _NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
 

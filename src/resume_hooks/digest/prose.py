@@ -49,6 +49,14 @@ _FAILURE = _any_of(
 )
 
 
+_ANNOUNCEMENT = re.compile(
+    r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
+    r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
+    r"|[^.!?`]{0,60}:[*_]*\Z",
+    re.IGNORECASE,
+)
+
+
 def typed(text: str) -> str:
     """What a person typed of a prompt: without what the client put into it."""
     return _INSERTED.sub("", text).strip() if "<" in text else text.strip()
@@ -71,6 +79,11 @@ def cut(text: str, most: int = LONGEST) -> str:
 def is_constraint(sentence: str) -> bool:
     """Whether a sentence of the user's says how the work is to be done."""
     return _CONSTRAINT.search(sentence) is not None
+
+
+def is_announcement(sentence: str) -> bool:
+    """Whether a sentence only says that the assistant goes to look at something, or what comes next."""
+    return _ANNOUNCEMENT.match(sentence) is not None
 
 
 def decides(sentence: str) -> int:

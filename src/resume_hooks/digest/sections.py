@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
-from resume_hooks.digest import done, spoken
+from resume_hooks.digest import commands, files, spoken
 from resume_hooks.digest.entries import SECTIONS, Entry
 from resume_hooks.digest.repository import State
 from resume_hooks.digest.story import Story
@@ -30,14 +30,14 @@ def sections_of(story: Story, folder: str, git: State) -> dict[str, tuple[Entry,
         "plan": lambda: spoken.plan(story),
         "todos": lambda: spoken.todos(story),
         "decisions": lambda: spoken.decisions(story, sentences),
-        "changed": lambda: done.changed(story, folder, git),
-        "commands": lambda: done.commands(story),
-        "failures": lambda: chain(spoken.told_failures(story, sentences), done.replaced(story)),
-        "errors": lambda: done.errors(story),
+        "changed": lambda: files.changed(story, folder, git),
+        "commands": lambda: commands.worked(story),
+        "failures": lambda: chain(spoken.told_failures(story, sentences), commands.replaced(story)),
+        "errors": lambda: commands.errors(story),
         "last": lambda: spoken.last(story),
         "questions": lambda: spoken.questions(story),
-        "artefacts": lambda: done.artefacts(story),
-        "read": lambda: done.read(story, folder),
+        "artefacts": lambda: files.artefacts(story),
+        "read": lambda: files.read(story, folder),
     }
     return {
         name: tuple({entry.text: entry for entry in reversed([*make()])}.values())[::-1]

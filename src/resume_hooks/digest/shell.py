@@ -246,7 +246,7 @@ def _simple(command: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
             found.append((tuple(words), tuple(targets)))
             words, targets, redirected = [], [], False
         elif ">" in token and token.strip("0123456789>&") == "":
-            redirected = True
+            redirected = not token.endswith("&")  # 2>&1 leads to no file
         elif token.strip("<"):
             text = token[1:-1] if token[0] in "'\"" else token.replace("\\", "")
             (targets if redirected else words).append(text)

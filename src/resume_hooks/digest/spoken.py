@@ -92,6 +92,7 @@ def latest_sentences(story: Story) -> list[Sentence]:
 def decisions(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
     """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
     yield from (entry(said.text, said.place, "answered by the user") for said in reversed(story.answers))
+    sentences = [one for one in sentences if not prose.is_announcement(one.text)]
     closing = {said.place for said in (*story.closing, *([story.last_said] if story.last_said else []))}
     yield from _ranked(sentences, lambda one: prose.decides(one.text) + CLOSES * (one.said in closing), 1)
 

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from resume_hooks import records
+from resume_hooks import lineage_block, records
 from resume_hooks.digest.prose import typed
 from resume_hooks.digest.skim import Answer
 from resume_hooks.records import FILE_KEYS, Record, string
-from resume_hooks.trimming.pieces import REJECTION
 
 TELLING = 4_000
 """Characters at each end of a tool's output that are looked at."""
@@ -31,6 +30,7 @@ _INSERTED = (
     "<bash-",
     "<command-name>",
     "This session is being continued",
+    "Another Claude session sent",
 )
 _PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=\s*"((?:[^"\\]|\\.)*)"')
 _WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "Update"})
@@ -197,7 +197,8 @@ class Story:
 
     def _user(self, record: Record, place: Place) -> None:
         if record.get("isCompactSummary") is True:
-            self.summaries.append(place)
+            if not records.text(record).startswith(lineage_block.OPENING):  # else it is the opening of a child of ours
+                self.summaries.append(place)
             return
         content = records.message(record).get("content")
         if isinstance(content, list):
@@ -234,7 +235,7 @@ class Story:
             return
         text = _text(block.get("content"))
         failed = block.get("is_error") is True
-        if failed and text.startswith(REJECTION):
+        if failed and text.startswith(records.REJECTION):
             self._refused(call, text, place)
         elif call.tool == "Bash":
             self._ran(call, record, text, failed=failed)

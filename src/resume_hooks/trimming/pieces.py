@@ -37,9 +37,6 @@ INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Inputs that can be long, by tool."""
 
-REJECTION = "The user doesn't want to"
-"""How the answer to a call begins that the user refused; what follows are the user's own words."""
-
 SIGNATURE = 232
 """Characters of a thought's signature that are no thought. The rest is its encryption, in base64: of most thoughts
 recent clients keep nothing else (median over 139 of the corpus)."""
@@ -174,7 +171,7 @@ class Pieces:
         if block.get("is_error") is True:
             self.failed.add(call)
         if isinstance(content, str):
-            if len(content) > SHORTEST and not content.startswith(REJECTION) and not is_placeholder(content):
+            if len(content) > SHORTEST and not content.startswith(records.REJECTION) and not is_placeholder(content):
                 yield Piece(node.number, (*at, "content"), RESULT, len(content), call=call, digest=hash(content))
             return
         for index, inner in enumerate(content if isinstance(content, list) else ()):

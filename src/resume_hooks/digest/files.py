@@ -1,4 +1,4 @@
-"""What was done, as entries: files changed and read, commands that worked, what failed, what was made."""
+"""Files as entries: which were changed, which were read, and what else was made."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ from collections.abc import Iterator
 
 from resume_hooks.digest import shell
 from resume_hooks.digest.entries import Entry, entry
-from resume_hooks.digest.prose import cut
 from resume_hooks.digest.repository import State
 from resume_hooks.digest.story import Place, Run, Story
 from resume_hooks.plain import plain_line
-
-COMMAND = 600
-"""Characters of a command; a longer one carries a document and is cut."""
-
-OFTEN = 5
-"""Runs from which on a command counts as run often."""
-
-SOON = 12
-"""Commands after a failed one among which the one that replaced it is looked for."""
 
 _NAMES_CHANGED = re.compile(r"git\b[^|;&\n]*\b(?:status|commit|add|mv|rm|merge|pull|stash|checkout|restore)\b")
 _NAMES_COUNTED = re.compile(r"git\b[^|;&\n]*\b(?:diff|show|commit|merge|pull)\b")
@@ -37,9 +27,6 @@ _COUNTED_ROWS = (
 _COMMIT = re.compile(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _LINK = re.compile(r"https://[^\s\"'<>)\]]+/(?:pull|merge_requests|issues|releases/tag|runs)/[\w.-]+")
 _MAKES = re.compile(r"\b(?:create|push|release|publish|deploy)\b")
-_TELLING = re.compile(
-    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
-)
 
 
 def changed(story: Story, folder: str, git: State) -> Iterator[Entry]:
@@ -61,58 +48,6 @@ def read(story: Story, folder: str) -> Iterator[Entry]:
     for path, place in reversed(story.looked_at.items()):
         if path not in story.changed:
             yield Entry(plain_line(_told(path, folder)), str(place))
-
-
-def commands(story: Story) -> Iterator[Entry]:
-    """Commands that worked, in the form that did last: by how often and how lately they ran."""
-    groups: dict[str, list[Run]] = {}
-    for run in story.runs:
-        if shell.is_work(run.command):
-            groups.setdefault(shell.core(run.command), []).append(run)
-    end = story.runs[-1].place.order or 1 if story.runs else 1
-    rows = []
-    for found in groups.values():
-        worked = [run for run in found if not run.failed]
-        if worked:
-            weight = min(len(found), OFTEN) + OFTEN * found[-1].place.order / end
-            rows.append(
-                (-weight, -worked[-1].place.order, entry(worked[-1].command, worked[-1].place, _runs(found), COMMAND))
-            )
-    yield from (row[-1] for row in sorted(rows))
-
-
-def _runs(found: list[Run]) -> str:
-    """How often a command ran, and how it ended."""
-    notes = [f"{len(found)} runs"] if len(found) > 1 else []
-    if found[-1].waiting:
-        notes.append("in the background")
-    if found[-1].failed:
-        notes.append(f"its last run failed, exit {found[-1].status}")
-    elif any(run.failed for run in found):
-        notes.append("failed before it worked")
-    return ", ".join(notes)
-
-
-def replaced(story: Story) -> Iterator[Entry]:
-    """Commands that never worked, and the next one of the same program that did; the latest first."""
-    worked = {shell.core(run.command) for run in story.runs if not run.failed}
-    for index, run in reversed(list(enumerate(story.runs))):
-        if not run.failed or shell.core(run.command) in worked:
-            continue
-        later = (other for other in story.runs[index + 1 : index + SOON] if not other.failed)
-        name = shell.program(run.command)
-        instead = next((other for other in later if shell.program(other.command) == name), None)
-        said = f"`{cut(run.command, 160)}` exit {run.status}: {_telling_line(run.output)}"
-        yield entry(f"{said}; then `{cut(instead.command, 120)}` worked" if instead else said, run.place)
-
-
-def errors(story: Story) -> Iterator[Entry]:
-    """Errors that stand at the end: commands whose last run failed, and no other one of their program worked since."""
-    last = {shell.core(run.command): run for run in story.runs if shell.is_work(run.command)}
-    worked = {shell.program(run.command): run.place.order for run in story.runs if not run.failed}
-    for run in reversed(last.values()):
-        if run.failed and worked.get(shell.program(run.command), -1) < run.place.order:
-            yield entry(f"`{cut(run.command, 200)}` exit {run.status}: {_telling_line(run.output)}", run.place)
 
 
 def artefacts(story: Story) -> Iterator[Entry]:
@@ -142,9 +77,3 @@ def _told(path: str, folder: str) -> str:
     """A path as told from ``folder`` where it lies in it."""
     path = os.path.normpath(path)
     return path[len(folder) + 1 :] if folder and path.startswith(f"{folder}/") else path
-
-
-def _telling_line(output: str) -> str:
-    """The line of an output that says most of what went wrong."""
-    rows = [row.strip() for row in output.split("\n") if row.strip() and not row.startswith("Exit code")]
-    return cut(next((row for row in rows if _TELLING.search(row)), rows[-1] if rows else "no output"), 160)
