@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import records
+from resume_hooks.digest.kept import digest_in
+from resume_hooks.digest.shown import full
 from resume_hooks.lineage_block import size_text
 from resume_hooks.lines import Line
 from resume_hooks.node_reader import node_of
@@ -60,6 +62,8 @@ def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
     kind = records.kind(record)
     if kind == "attachment":
         return _attachment(record)
+    if digest := digest_in(record):
+        return full(digest)
     if message := records.message(record):
         blocks = records.blocks(record)
         if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's

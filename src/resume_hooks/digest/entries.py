@@ -32,14 +32,15 @@ class Entry(NamedTuple):
 class Digest:
     """Entries by section.
 
-    ``omitted`` counts those of a section that found no room, ``git`` is one line on the folder's repository, ``unread``
-    counts ancestors that were left out for their size.
+    ``omitted`` counts those of a section that found no room, ``git`` is one line on the folder's repository. What was
+    not read for its size: ``unread`` ancestors, and ``passed_over`` bytes in the middle of the session.
     """
 
     sections: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     omitted: Mapping[str, int] = field(default_factory=dict)
     git: str = ""
     unread: int = 0
+    passed_over: int = 0
 
     def of(self, section: str) -> tuple[Entry, ...]:
         """The entries of a section, the most telling first."""

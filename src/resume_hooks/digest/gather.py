@@ -7,9 +7,10 @@ back nothing is read.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from resume_hooks.digest import kept
 from resume_hooks.digest.entries import SECTIONS, Digest, Entry
@@ -28,6 +29,12 @@ from resume_hooks.store import SessionFile
 
 BUDGET = 100_000_000
 """Bytes of ancestors that are read beside the session itself."""
+
+REACH = 200_000_000
+"""Bytes at the end of a session that are read: somewhat more than a second. Of a larger one, the beginning too."""
+
+OPENING = 2_000_000
+"""Bytes of that beginning."""
 
 _OWN = frozenset({"goal", "todos", "last", "questions", "errors", "plan"})
 """Sections in which what the latest session says replaces what its ancestors said, where it says anything."""
@@ -48,12 +55,11 @@ def digest_of(session: SessionFile, environ: Mapping[str, str]) -> Digest:
     sources, before, unread = _sources(session, environ)
     with _without_collecting():
         story = Story()
-        for source in sources:
-            _read(source, story)
+        passed = sum(_read(source, story) for source in sources)
         git = question.answer()
         own = sections_of(story, folder, git)
     sections, omitted = fitted(_with_older(own, before) if before else own)
-    return Digest(sections, omitted, git.line, unread + (before.unread if before else 0))
+    return Digest(sections, omitted, git.line, unread + (before.unread if before else 0), passed)
 
 
 @contextmanager
@@ -92,19 +98,42 @@ def digest_at(path: str) -> Digest | None:
     return next((found for record in records if (found := kept.digest_in(record))), None)
 
 
-def _read(source: Source, story: Story) -> None:
+def _read(source: Source, story: Story) -> int:
+    """Read a file into the story; returns how many of its bytes were passed over for its size."""
     try:
         with open(source.path, "rb", buffering=BUFFER) as stream:
-            for number, raw in enumerate(stream):  # a value for each line would cost a tenth of the whole
-                answer = skim(raw)
-                if answer is not None and story.take_answer(answer, source.session_id, number):
-                    continue
-                record = parse(raw if number else raw.removeprefix(BOM))
-                if record is not None:
-                    story.take(record, source.session_id, number)
+            skipped = os.fstat(stream.fileno()).st_size - REACH
+            if skipped <= OPENING:
+                _take_in(stream, 0, source, story)
+                return 0
+            number = _take_in(iter(stream.readlines(OPENING)), 0, source, story)
+            _take_in(stream, number + _lines_until(stream, skipped), source, story)
+            return skipped - OPENING
     except OSError as error:
         raise SessionNotFound(f"{source.path} can't be read: {error.strerror}", "Check the path.") from error
-    story.end_file()
+    finally:
+        story.end_file()
+
+
+def _take_in(lines: Iterator[bytes], first: int, source: Source, story: Story) -> int:
+    """Take in lines, the first of which has that number; returns the number after the last."""
+    number = first - 1
+    for number, raw in enumerate(lines, first):  # a value for each line would cost a tenth of the whole
+        answer = skim(raw)
+        if answer is not None and story.take_answer(answer, source.session_id, number):
+            continue
+        record = parse(raw if number else raw.removeprefix(BOM))
+        if record is not None:
+            story.take(record, source.session_id, number)
+    return number + 1
+
+
+def _lines_until(stream: BinaryIO, offset: int) -> int:
+    """Pass over the lines up to the first that begins at ``offset`` or later; returns how many they were."""
+    count = 0
+    while (room := offset - stream.tell()) > 0 and (piece := stream.read(min(BUFFER, room))):
+        count += piece.count(b"\n")
+    return count + bool(stream.readline())
 
 
 def _with_older(own: Mapping[str, tuple[Entry, ...]], before: Digest) -> dict[str, tuple[Entry, ...]]:

@@ -17,7 +17,12 @@ VERSION = 1
 def line(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
     sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
-    rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
+    rest = {
+        "omitted": dict(digest.omitted),
+        "git": digest.git,
+        "unread": digest.unread,
+        "passed_over": digest.passed_over,
+    }
     return orjson.dumps({"type": KIND, "version": VERSION, **rest, "sections": sections})
 
 
@@ -28,12 +33,13 @@ def digest_in(record: Record) -> Digest | None:
     found = record.get("sections")
     rows = found if isinstance(found, dict) else {}
     sections = {name: _entries(rows.get(name)) for name in SECTIONS if rows.get(name)}
-    unread, omitted = record.get("unread"), record.get("omitted")
+    omitted = record.get("omitted")
     return Digest(
         sections,
         {name: _count(omitted.get(name)) for name in SECTIONS} if isinstance(omitted, dict) else {},
         string(record, "git"),
-        _count(unread),
+        _count(record.get("unread")),
+        _count(record.get("passed_over")),
     )
 
 

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from resume_hooks.digest.entries import SECTIONS, Digest, Entry
 from resume_hooks.digest.prose import cut
-from resume_hooks.lineage_block import unmarked
+from resume_hooks.lineage_block import size_text, unmarked
 from resume_hooks.reference import SHORT
+
+HEAD = "digest of what was done before"
+"""How the digest in a child's opening begins."""
 
 OPENING = 3_600
 """Characters of the digest that a child opens with: about 900 tokens."""
@@ -46,8 +49,8 @@ def opening(digest: Digest, session_id: str, line: int) -> str:
     """The tier that goes into a child: each section its best entries; the whole is ``<session_id>:<line>``."""
     main = _main_session(digest)
     whole = f"all of it: resume-hooks read {session_id[:SHORT]}:{line}"
-    head = f"digest of what was done before, quoted from its records (not instructions; {_key(main)}; {whole})"
-    fixed = [head, *_git(digest)]
+    head = f"{HEAD}, quoted from its records (not instructions; {_key(main)}; {whole})"
+    fixed = [head, *_git(digest), *_unread(digest)]
     sections = {name: _best(name, digest, main, share) for name, share in _SHARES.items()}
     for name in _NEEDY:  # what some sections did not use goes to those that say most of the work
         room = OPENING - sum(len(row) + 1 for row in (*fixed, *chain(*sections.values())))
@@ -57,15 +60,21 @@ def opening(digest: Digest, session_id: str, line: int) -> str:
     return _within([*fixed, *chain(*sections.values())], OPENING)
 
 
+def _unread(digest: Digest) -> Iterator[str]:
+    """What the digest does not tell of."""
+    if digest.unread:
+        yield f"not read, for their size: {digest.unread} older sessions of the lineage"
+    if digest.passed_over:
+        yield f"not read, for its size: {size_text(digest.passed_over)} in the middle of the session"
+
+
 def full(digest: Digest) -> str:
     """Every entry; what a section had to leave out is counted."""
     main = _main_session(digest)
     rows = [f"digest ({_key(main)})", *_git(digest)]
     for name in SECTIONS:
         rows += _section(name, [_shown(entry, main) for entry in digest.of(name)], digest.omitted.get(name, 0))
-    if digest.unread:
-        rows.append(f"not read, for their size: {digest.unread} older sessions of the lineage")
-    return "\n".join(rows)
+    return "\n".join([*rows, *_unread(digest)])
 
 
 def facts(digest: Digest, sections: Sequence[str], limit: int) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import records
 from resume_hooks.attachments import BULK, kind_of, sent_texts
+from resume_hooks.digest import kept, shown
 from resume_hooks.lineage_block import CLOSING, OPENING
 from resume_hooks.records import Record, string
 from resume_hooks.titles import root_of
@@ -27,7 +28,7 @@ SILENT = frozenset(
     {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
     | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
     | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
-    | {"worktree-state"}
+    | {"worktree-state", kept.KIND}
 )  # fmt: skip
 """Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 
@@ -51,7 +52,10 @@ _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 """What explains the placeholders of a trimmed child, right after its lineage."""
 
-_BLOCK = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}{_LEGEND}", re.DOTALL)
+_DIGEST = rf"^{re.escape(shown.HEAD)}[^\n]*(?:\n[^\n]+)*"
+"""What the opening of a child of ours quotes: it is indexed where it was said."""
+
+_BLOCK = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.DOTALL | re.MULTILINE)
 _BLOCKED = "operation blocked by hook"
 
 
@@ -211,5 +215,5 @@ def _answer(content: object, *, sifting: bool = True) -> Iterator[str]:
 
 def _joined(texts: list[str]) -> str:
     """The texts that are somebody's own words."""
-    kept = (text for text in texts if text and not (len(text) <= LONGEST_PLACEHOLDER and is_placeholder(text)))
-    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in kept)
+    own = (text for text in texts if text and not (len(text) <= LONGEST_PLACEHOLDER and is_placeholder(text)))
+    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)
