@@ -26,6 +26,9 @@ SOON = 12
 LINE = 160
 """Characters of the line that is quoted of an output."""
 
+ENDS = 800
+"""Characters at each end of an output in which a complaint is looked for."""
+
 _TELLING = re.compile(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
 )
@@ -100,7 +103,9 @@ def errors(story: Story) -> Iterator[Entry]:
 @lru_cache(maxsize=8192)
 def _complaint(run: Run) -> str:
     """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
-    found = _COMPLAINT.search(run.output) if not run.failed and shell.is_work(run.command) else None
+    if run.failed or not shell.is_work(run.command):
+        return ""
+    found = _COMPLAINT.search(run.output[:ENDS]) or _COMPLAINT.search(run.output[-ENDS:])
     return found.group() if found else ""
 
 

@@ -42,12 +42,12 @@ class Question:
         self._asked = time.monotonic()
         self._runs: list[subprocess.Popen[bytes]] = []
         env = {**{key: environ[key] for key in _PASSED if key in environ}, "GIT_TERMINAL_PROMPT": "0"}
+        self._root = _root_of(folder)
         for words in (
-            ("rev-parse", "--show-toplevel"),
             ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z"),
             ("rev-list", "--count", f"--since={since}", "HEAD", "--"),
         ):
-            if not os.path.isdir(folder):
+            if not self._root:
                 break
             try:
                 run = subprocess.Popen(  # noqa: S603 - a fixed program, no shell, the folder by its own option
@@ -65,10 +65,8 @@ class Question:
     def answer(self) -> State:
         """What git said within its time; whoever is not done by then is ended."""
         outputs = [self._output(run) for run in self._runs]
-        root, status, count = [*outputs, b"", b"", b""][:3]
-        if not status or not root:
-            return State(NOT_ASKED)
-        return _state(os.fsdecode(root.strip()), status, count.strip())
+        status, count = [*outputs, b"", b""][:2]
+        return _state(self._root, status, count.strip()) if status else State(NOT_ASKED if self._runs else "")
 
     def _output(self, run: subprocess.Popen[bytes]) -> bytes:
         try:
@@ -78,6 +76,17 @@ class Question:
             run.communicate()
             return b""
         return found if run.returncode == 0 else b""
+
+
+def _root_of(folder: str) -> str:
+    """The folder that holds the repository which ``folder`` lies in, ``""`` for none."""
+    at = os.path.abspath(folder)
+    while not os.path.lexists(os.path.join(at, ".git")):
+        above = os.path.dirname(at)
+        if above == at:
+            return ""
+        at = above
+    return at if os.path.isdir(folder) else ""
 
 
 def _state(root: str, status: bytes, count: bytes) -> State:

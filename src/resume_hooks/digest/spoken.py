@@ -20,8 +20,8 @@ LAST = 1_200
 TYPED = 4_000
 """Characters of a prompt up to which it counts as typed; of a longer one, a pasted document, the two ends do."""
 
-PROSE = 100_000
-"""Characters of what the assistant said in which decisions and failures are looked for, the latest first: 50 ms.
+PROSE = 60_000
+"""Characters of what the assistant said in which decisions and failures are looked for, the latest first: 25 ms.
 As many of what the user said are searched for constraints."""
 
 MOST = 300

@@ -15,8 +15,11 @@ from resume_hooks.digest.prose import typed
 from resume_hooks.digest.skim import Answer
 from resume_hooks.records import FILE_KEYS, Record, string
 
-TELLING = 4_000
-"""Characters at each end of a tool's output that are looked at."""
+TELLING = 2_000
+"""Characters at each end of a command's output that are looked at."""
+
+ANSWERS = 8_000
+"""Characters of a user's answers to questions."""
 
 _EXIT = re.compile(r"\A\s*(?:Error: )?Exit code (\d+)")
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
@@ -257,7 +260,7 @@ class Story:
             self.looked_at.update(dict.fromkeys(call.paths(), call.place))
         elif text.startswith(_ANSWERED):
             self.questions.clear()
-            pairs = _PAIR.findall(text[:TELLING])
+            pairs = _PAIR.findall(text[:ANSWERS])
             self.answers += [Said(f"{asked} -> {answered}", place) for asked, answered in pairs]
             self._typed("\n".join(answered for _, answered in pairs), place)
         elif call.tool == "ExitPlanMode":
