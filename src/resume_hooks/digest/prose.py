@@ -26,9 +26,9 @@ def _any_of(words: str, *others: str) -> re.Pattern[str]:
 
 _CONSTRAINT = _any_of(
     """never always must(?:n't)? don'?t do~not doesn'?t~need only make~sure ensure avoid without prefer(?:ably)? instead
-    rather should(?:n't)? no~need not keep remember from~now~on no~longer as~\\w+~as~possible please~use
-    use~(?:the|a|your|my|our) stick~to at~(?:most|least) exactly required? forbidden allowed nunca siempre jamais
-    toujours nie(?:mals)? immer nicht kein\\w* muss sempre mai""",
+    rather should(?:n't)? no~need not keep remember from~now~on no~longer as~\\w+~as~possible use before
+    after~(?:each|every|that) follow stick~to at~(?:most|least) exactly required? forbidden allowed nunca siempre
+    jamais toujours nie(?:mals)? immer nicht kein\\w* muss sempre mai""",
     *("반드시", r"하지\s?마", "말고", "항상", "절대", r"만\s", "해야", "주세요", "보죠"),
     *("不要", "必须", "总是", "只能", "務必", "必ず", "しないで", "ください"),
 )

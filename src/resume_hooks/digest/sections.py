@@ -14,7 +14,7 @@ ROOM = 40_000
 """Characters of a whole digest: 10,000 tokens. Its record stays within the part of a file that is glanced at."""
 
 SHARES = {
-    "goal": 5_000, "constraints": 4_000, "plan": 1_500, "todos": 2_500, "decisions": 5_000, "changed": 7_000,
+    "goal": 9_000, "constraints": 4_000, "plan": 1_500, "todos": 2_500, "decisions": 5_000, "changed": 7_000,
     "commands": 6_000, "failures": 3_000, "errors": 1_200, "last": 1_300, "questions": 1_000, "artefacts": 1_500,
     "read": 1_000,
 }  # fmt: skip

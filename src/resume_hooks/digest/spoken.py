@@ -11,8 +11,8 @@ from resume_hooks.digest.entries import Entry, entry
 from resume_hooks.digest.prose import cut
 from resume_hooks.digest.story import Place, Said, Story
 
-PROMPT = 400
-"""Characters of a prompt that a digest quotes."""
+PROMPT = 1_500
+"""Characters of a prompt that a digest quotes: of what people type by hand nearly all."""
 
 LAST = 1_200
 """Characters of the assistant's last words."""
