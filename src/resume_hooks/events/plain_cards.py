@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from resume_hooks.clipboard import Copied
 
-HELP = """resume-hooks: type these at the very start of a prompt; they cost no tokens
+HELP = """resume-hooks: type these at the very start of a prompt; all but rollover cost no tokens
 
   /resume-hooks:handoff [next step]   or  >handoff [next step]
       go on in a fresh session that knows its ancestors
+  /resume-hooks:rollover [focus]      or  >rollover [focus]
+      the same with a summary by a model: costs tokens, takes a minute
   /resume-hooks:trim [options]        or  >trim [options]
       show what a copy without the bulk would save; then: trim yes
   /resume-hooks:resume                or  >resume, >continue
       copy this session's id; how full it is, and what to do
+  /resume-hooks:checkpoint [goal]     or  >checkpoint [goal]
+      mark this place before you try something
+  /resume-hooks:rewind report         or  >rewind report
+      go back to the mark in a session that keeps only the report
   /resume-hooks:search words          or  >search words
       what was said in this project's sessions; --all first: everywhere
   /resume-hooks:session               or  >session, >session-id
       copy this session's id
   /resume-hooks:lineage               or  >lineage
       this session's ancestors
+  /resume-hooks:recover-context       or  >recover-context
+      what was done here, to paste where the model lost it
   /resume-hooks:help                  or  >help
 
 In a shell: resume-hooks --help

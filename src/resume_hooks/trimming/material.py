@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ class Material:
     From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
     the chain, by id; ``failed`` those that came back as errors, ``restored`` those whose inputs have to stay.
     ``answers_gone`` are answers that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
+    ``prompts`` are the places at which turns begin.
     """
 
     pieces: tuple[Piece, ...]
@@ -32,6 +34,11 @@ class Material:
     restored: frozenset[str] = frozenset()
     answers_gone: int = 0
     silent: frozenset[int] = frozenset()
+    prompts: tuple[int, ...] = ()
+
+    def turn(self, place: int) -> int:
+        """The number of the turn that a place stands in, within the live conversation; 0 before its first prompt."""
+        return bisect_right(self.prompts, place)
 
     def tool(self, piece: Piece) -> str:
         """The tool that a piece belongs to, ``""`` for none."""
@@ -79,6 +86,7 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
             if places.keys().isdisjoint(pieces.voiced.get(answer, ()))
         ),
         answers_gone=sum(number in places for number in pieces.answers),
+        prompts=tuple(place for place, node in enumerate(chain) if node.prompt),
     )
 
 

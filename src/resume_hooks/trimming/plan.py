@@ -5,7 +5,7 @@ Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -51,6 +51,10 @@ class Reading:
     glance: Glance
     context: Context
     scale: Scale
+
+    def material(self, options: Options) -> Material:
+        """What can be trimmed of it."""
+        return material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, environ: Mapping[str, str]) -> Origins:
         """Where the originals of its records are: where a mark leads nowhere any more, what is left is the original."""
@@ -137,9 +141,16 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Readi
 
 def decide(reading: Reading, options: Options, environ: Mapping[str, str]) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
-    origins, before = reading.origins(environ), reading.context
-    found = material(reading.transcript, reading.pieces, options, reading.glance.folders)
-    choices = choose(found, options, origins, reading.scale, before.tokens)
+    origins, found = reading.origins(environ), reading.material(options)
+    choices = choose(found, options, origins, reading.scale, reading.context.tokens)
+    return decision_of(reading, options, found, choices, origins)
+
+
+def decision_of(
+    reading: Reading, options: Options, found: Material, choices: Sequence[Choice], origins: Origins
+) -> Decision:
+    """Count what these ``choices`` among the material come to, whoever made them."""
+    before = reading.context
     savings = savings_of(choices, origins, reading.scale, before.tokens)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
@@ -161,9 +172,14 @@ def plan(
     *,
     kind: str = "trim",
     output_dir: str | None = None,
+    decision: Decision | None = None,
+    method: str = "rules",
 ) -> TrimPlan:
-    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
-    decision = decide(reading, options, environ)
+    """Decide on a trimmed child, or take a ``decision`` that was made by another ``method``.
+
+    UsageError for options that can't be meant, or what can't be a parent.
+    """
+    decision = decision or decide(reading, options, environ)
     child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
     head = continue_line(
         parent_id=reading.session.session_id,
@@ -171,7 +187,7 @@ def plan(
         kind=kind,
         at=child.setting.at,
         size=Size(decision.after.tokens, decision.savings.ratio),
-        trim=Trim(_parameters(options), _stats(decision)),
+        trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
     )
     row = succession(
         reading.transcript,
@@ -223,7 +239,6 @@ def _parameters(options: Options) -> dict[str, object]:
         "trim_assistant_messages": options.assistant or False,
         "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
         "rules": rules_of(options),
-        "method": "rules",
     }
 
 

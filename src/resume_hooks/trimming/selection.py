@@ -104,15 +104,15 @@ def _choices(material: Material, options: Options, origins: Origins, scale: Scal
         for pick in RULES[name].choose(material, options):
             piece = pick.piece
             key = piece.number, piece.address
-            if key in taken or not _is_free(material, options, piece, name):
+            if key in taken or not is_free(material, options, piece, name):
                 continue
-            choice = _choice(material, pick, name, origins)
+            choice = choice_of(material, pick, name, origins)
             if choice is not None and choice.tokens_saved(scale) >= 0:  # zero: a thought that is not sent any more
                 taken.add(key)
                 yield choice
 
 
-def _is_free(material: Material, options: Options, piece: Piece, rule: str) -> bool:
+def is_free(material: Material, options: Options, piece: Piece, rule: str) -> bool:
     """Whether a piece may go: not recent, not a tool's that was not asked for."""
     if material.places[piece.number] >= material.protected:
         return False
@@ -123,7 +123,7 @@ def _is_free(material: Material, options: Options, piece: Piece, rule: str) -> b
     return options.allows(material.tool(piece))
 
 
-def _choice(material: Material, pick: Pick, rule: str, origins: Origins) -> Choice | None:
+def choice_of(material: Material, pick: Pick, rule: str, origins: Origins) -> Choice | None:
     """The choice of a piece; None where its placeholder would be no shorter than itself."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _placeholder(piece, tool, origins, pick.why)

@@ -1,0 +1,188 @@
+"""``resume-hooks smart-trim``: the plan first, nothing without a yes, one sentence where the model gave no answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.builders import SESSION, ConfigHome
+from tests.cli.conftest import Cli, Document
+from tests.needs import REPO
+from tests.trimming.sessions import LONG, Chain, written
+
+STAND_IN = r"""#!{python}
+import json, re, sys
+text = sys.stdin.read()
+numbers = [int(n) for n in re.findall(r"^#(\d+) · ", text, re.M)]
+rows = [dict(number=n, description="a listing", rationale="nothing refers to it") for n in numbers]
+{body}
+print(json.dumps(dict(type="result", structured_output=dict(choices=rows), total_cost_usd=0.01,
+                      usage=dict(input_tokens=900, output_tokens=80), modelUsage={{"small-1": dict(outputTokens=80)}})))
+"""
+
+Client = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session with a read that was superseded and three outputs that were not."""
+    chain = Chain().ask("go").tool("t1", "Read", LONG * 3, file_path="/a").tool("t2", "Read", LONG, file_path="/a")
+    chain.tool("t3", "Bash", LONG * 3, command="ls").tool("t4", "Bash", LONG * 2, command="pwd").answer("ok").turns(2)
+    return written(config_home, chain)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    """Make a stand-in for the client that chooses everything, with a ``body`` before it answers; its environment."""
+
+    def make(body: str = "") -> dict[str, str]:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        file = folder / "claude"
+        file.write_text(STAND_IN.format(python=sys.executable, body=body), encoding="utf-8")
+        file.chmod(0o755)
+        return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+    return make
+
+
+def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, client: Client) -> None:
+    """Nothing is written, and the two ways to write it are named."""
+    before = sorted(os.listdir(parent.parent))
+    done = cli("smart-trim", SESSION, environ=client())
+    said = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    for words in ("tokens now", "superseded (1)", "chosen by the model (3)", "a listing", "why: nothing refers to it"):
+        assert words in said
+    assert "small-1: 1 call, 900 tokens read, 80 written" in said
+    assert said.endswith("Nothing was written.\n")
+    assert b"--yes" in done.stderr
+    assert sorted(os.listdir(parent.parent)) == before
+
+
+def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
+    """The plan, then the receipt with the commands."""
+    before = parent.read_bytes()
+    said = cli("smart-trim", SESSION, "--yes", environ=client()).stdout.decode()
+    assert said.index("chosen by the model (3)") < said.index("wrote") < said.index("/resume ")
+    assert "checks passed" in said
+    assert "· smart-trim 1" in said
+    assert parent.read_bytes() == before
+    assert len(os.listdir(parent.parent)) == 2
+
+
+def test_a_dry_run_can_be_given_back(document: Document, parent: Path, client: Client, tmp_path: Path) -> None:
+    """``--json`` keeps the answer of the model; ``--plan`` writes that very plan and asks nobody."""
+    shown = document("smart-trim", SESSION, "--dry-run", environ=client())
+    assert not shown["data"]["written"]
+    assert [row["by"] for row in shown["data"]["choices"]] == ["superseded", "smart", "smart", "smart"]
+    assert shown["data"]["spent"] == {
+        "model": "small-1", "calls": 1, "tokens_in": 900, "tokens_out": 80, "cost_usd": 0.01,
+        "seconds": shown["data"]["spent"]["seconds"],
+    }  # fmt: skip
+    kept = tmp_path / "plan.json"
+    kept.write_text(json.dumps(shown), encoding="utf-8")
+    made = document("smart-trim", "--plan", str(kept), "--yes")  # no client is on PATH
+    assert made["data"]["written"]
+    assert made["data"]["spent"]["calls"] == 0
+    assert made["data"]["choices"] == shown["data"]["choices"]
+    assert made["data"]["tokens_after"] == shown["data"]["tokens_after"]
+    assert "a listing" in Path(made["data"]["file"]).read_text(encoding="utf-8")
+    assert made["data"]["parent_session_id"] == SESSION
+
+
+def test_json_without_yes_writes_nothing(document: Document, parent: Path, client: Client) -> None:
+    """A program is never asked."""
+    found = document("smart-trim", SESSION, environ=client())
+    assert not found["data"]["written"]
+    assert "--yes" in found["warnings"][-1]
+    assert len(os.listdir(parent.parent)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("sys.exit('no credits')", "claude ended with status 1: no credits"),
+        ("print('Sure! [1, 2]'); sys.exit(0)", "claude answered no JSON"),
+        ("rows = [1, 2]", "does not fit"),
+        ("import time; time.sleep(60)", "did not answer within 1 s"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by signal 9"),
+    ],
+    ids=["died", "prose", "wrong form", "hangs", "killed"],
+)
+def test_no_answer(document: Document, parent: Path, client: Client, body: str, message: str) -> None:
+    """What failed, that nothing was written, and the way without a model; exit code 1."""
+    error = document(
+        "smart-trim", SESSION, "--yes", "--timeout", "1" if "sleep" in body else "30", code=1, environ=client(body)
+    )["error"]
+    assert error["code"] == "headless-failed"
+    assert message in error["message"]
+    assert "Nothing was written. Without a model: resume-hooks trim." in error["remedy"]
+    assert os.listdir(parent.parent) == [parent.name]
+
+
+def test_no_client(document: Document, parent: Path) -> None:
+    """Not installed is a sentence too."""
+    error = document("smart-trim", SESSION, "--yes", code=1)["error"]
+    assert "claude is not installed" in error["message"]
+    assert "resume-hooks trim" in error["remedy"]
+    assert os.listdir(parent.parent) == [parent.name]
+
+
+def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHome) -> None:
+    """A short session: no model, no child, no failure."""
+    written(config_home, Chain().ask("hello").answer("hi"))
+    found = document("smart-trim", SESSION, "--yes")
+    assert (found["data"]["written"], found["data"]["spent"]["calls"], found["data"]["file"]) == (False, 0, "")
+
+
+def test_plans_that_are_none(document: Document, parent: Path, client: Client, tmp_path: Path) -> None:
+    """Missing, no JSON, another verb's, edited, of another session: one sentence each, nothing written."""
+    shown = document("smart-trim", SESSION, "--dry-run", environ=client())
+    shown["data"]["choices"][0]["digest"] = "0" * 64
+    other = {**shown, "data": {**shown["data"], "parent_session_id": "22222222-2222-4222-8222-222222222222"}}
+    file = tmp_path / "plan.json"
+    for content, code, name in (
+        (b"\xff\xfe", 2, "usage"),
+        (b"[]", 2, "usage"),
+        (json.dumps({**shown, "verb": "trim"}).encode(), 2, "usage"),
+        (json.dumps({**shown, "data": {}}).encode(), 2, "usage"),
+        (json.dumps(other).encode(), 2, "usage"),
+        (json.dumps(shown).encode(), 1, "plan-outdated"),
+    ):
+        file.write_bytes(content)
+        assert document("smart-trim", "--plan", str(file), "--yes", code=code)["error"]["code"] == name
+    assert document("smart-trim", "--plan", str(tmp_path), code=2)["error"]["code"] == "usage"
+    assert document("smart-trim", "--plan", str(file), "-p", "more", code=2)["error"]["code"] == "usage"
+    assert os.listdir(parent.parent) == [parent.name]
+
+
+def test_a_model_that_is_an_option(document: Document, parent: Path, client: Client) -> None:
+    """It can't be smuggled into the client's words."""
+    error = document("smart-trim", SESSION, "--model=--dangerously-skip-permissions", code=2, environ=client())["error"]
+    assert "--model must be the name of a model" in error["message"]
+
+
+@pytest.mark.parametrize("reply", ["y", "n"])
+def test_on_a_terminal_it_asks(config_home: ConfigHome, parent: Path, client: Client, reply: str) -> None:
+    """With the plan in sight and progress told; a no leaves nothing."""
+    environ = {**config_home.environ, **client(), "PYTHONPATH": str(REPO / "src"), "TERM": "xterm"}
+    terminal = pexpect.spawn(
+        sys.executable, ["-m", "resume_hooks", "smart-trim", SESSION], env=environ, encoding="utf-8",
+        cwd=str(config_home.root), dimensions=(200, 120), timeout=60,
+    )  # fmt: skip
+    terminal.expect("Asking haiku, 1 of 1")
+    terminal.expect("chosen by the model")
+    terminal.expect("Write this child")
+    terminal.sendline(reply)
+    terminal.expect("checks passed" if reply == "y" else "Nothing was written")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert len(os.listdir(parent.parent)) == (2 if reply == "y" else 1)

@@ -1,0 +1,131 @@
+"""A smart trim with the real client at both ends: as the headless model, and to resume the child that comes of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness.asked import Request, last_user_text
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import children, spoken
+from tests.e2e.test_trim_corpus import sent
+from tests.needs import REPO, corpus
+from tests.trimming.smart.models import SHOWN
+
+SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+"""A real session of 500 KB: 40 contents to judge, 21 that rules take."""
+
+WISH = "keep what has an even number"
+
+
+def smart_trim(
+    client: ClientVersion | None, home: ClientHome, api: MockApi, *words: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the verb in the home's project, with this client on PATH."""
+    folder = home.root / "bin"
+    folder.mkdir(exist_ok=True)
+    if client is not None:
+        command = " ".join(f"'{word}'" for word in client.command)
+        (folder / "claude").write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        (folder / "claude").chmod(0o755)
+    ours = {"PATH": f"{folder}:/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
+    return subprocess.run(
+        [sys.executable, "-m", "resume_hooks", "smart-trim", *words],
+        env=home.env(api.client_env() | ours),
+        cwd=home.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def choosing(request: Request) -> Any:
+    """The API as the model: every odd number that it is shown, through the tool that the client asks answers by."""
+    numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
+    if not numbers:
+        return None  # old clients ask once more, with the answer of their tool
+    rows = [{"number": n, "description": f"piece [{n}]\n", "rationale": "done with"} for n in numbers if n % 2]
+    return {"name": "StructuredOutput", "input": {"choices": [*rows, {**rows[0], "number": 9_999}]}}
+
+
+def tools(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
+    """What a request says in each block of a kind, by the id of the call."""
+    rows = [block for m in request["messages"] if isinstance(m["content"], list) for block in m["content"]]
+    return {block[key]: json.dumps(block.get(content)) for block in rows if block["type"] == kind}
+
+
+def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """What was chosen is described, all else is sent as the parent sends it; nothing of the helper's run is left."""
+    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    before = parent.read_bytes()
+    api.script = choosing
+    done = smart_trim(client, home, api, parent.stem, "-p", WISH, "--yes", "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    data = json.loads(done.stdout)["data"]
+    asked = api.main_requests()
+    assert {tool["name"] for request in asked for tool in request["tools"]} == {"StructuredOutput"}
+    assert WISH in spoken(asked[0])
+    (child,) = children(home, parent)
+    assert child.stem == data["session_id"] != parent.stem
+    assert parent.read_bytes() == before
+    assert [path for path in home.config.glob("projects/*/*") if path not in {parent, child}] == []
+    assert list(home.tmp.glob("resume-hooks-*")) == []
+    assert data["spent"]["calls"] == 1
+    assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
+
+    twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    # The newest client is the measure: 2.1.42 drops parallel results of the parent, which a child has in one line.
+    whole, cut = sent(find_client(NEWEST), home, api, twin.stem), sent(client, home, api, child.stem)
+    outputs = ("tool_result", "tool_use_id", "content")
+    assert len(changed(whole, cut, *outputs)) == data["tools_trimmed"] > 5
+    assert changed(whole, cut, "tool_use", "id", "input")
+    for row in data["choices"]:
+        assert row["by"] == "thinking" or f'"{row["description"]}"' in spoken(cut)
+
+
+def changed(whole: Request, cut: Request, *which: str) -> set[str]:
+    """The calls whose blocks differ, every one of them by a placeholder; no block is missing or new."""
+    before, after = tools(whole, *which), tools(cut, *which)
+    assert before.keys() == after.keys()
+    differing = {call for call in before if before[call] != after[call]}
+    assert all("tool suppressed - original content was" in after[call] for call in differing)
+    return differing
+
+
+def test_chosen_contents_are_placeholders(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """On the newest client."""
+    trims_smartly(client, home, api)
+
+
+@pytest.mark.all_versions
+def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Each as the model and as the one that resumes."""
+    trims_smartly(every_client, home, api)
+
+
+def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A refusal in words, a choice out of form, an API that hangs: one sentence, exit code 1, no child."""
+    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}
+    for reply, seconds in (("I can't help with [1, 2, 3].", "30"), (wrong, "30"), (60, "4")):
+        api.script = lambda _request, reply=reply: reply
+        done = smart_trim(client, home, api, parent.stem, "--yes", "--timeout", seconds)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"The model chose nothing: " in done.stderr
+        assert b"Without a model: resume-hooks trim." in done.stderr
+        assert home.sessions() == [parent]
+
+
+def test_no_client_leaves_nothing(home: ClientHome, api: MockApi) -> None:
+    """Said before anything is made."""
+    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    done = smart_trim(None, home, api, parent.stem, "--yes")
+    assert (done.returncode, home.sessions()) == (1, [parent])
+    assert b"claude is not installed" in done.stderr
