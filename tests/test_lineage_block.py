@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.lineage import Ancestor
-from resume_hooks.lineage_block import CLOSING, OPENING, render, size_text
+from resume_hooks.lineage_block import CLOSING, OPENING, render, shortened, size_text
 from tests.builders import session_id
 
 ADVICE = (
@@ -152,3 +152,26 @@ def test_spaces_in_a_path_are_kept() -> None:
 def test_sizes_for_people(size: int, text: str) -> None:
     """Decimal units, one digit."""
     assert size_text(size) == text
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 13, 40])
+@pytest.mark.parametrize("most", [1_000, 1_900, 3_000])
+def test_a_shortened_block_is_a_block(count: int, most: int) -> None:
+    """Within its room: the first, the parent and the session itself are there, and what is left out is counted."""
+    text = shortened(block([ancestor(n, title="t" * 80) for n in range(1, count + 1)]), most)
+    assert len(text) <= most
+    assert (text.startswith(OPENING), text.endswith(f"{ADVICE}\n{CLOSING}")) == (True, True)
+    found = ids(text)
+    assert [found[0], found[-1]] == [session_id(1), session_id(255)]
+    assert count == 1 or found[-2] == session_id(count)
+    more = re.findall(r"^\.\.\. and (\d+) more$", text, re.MULTILINE)
+    assert len(found) + sum(map(int, more)) == count + 1
+
+
+def test_a_block_that_fits_stays() -> None:
+    """To the letter; so does one whose files alone are too long, without them."""
+    whole = block([ancestor(1), ancestor(2)])
+    assert shortened(whole, len(whole)) == whole
+    deep = block([ancestor(1, session_file=f"/{'d' * 4_000}/{session_id(1)}.jsonl")])
+    assert len(shortened(deep, 1_000)) <= 1_000
+    assert ids(shortened(deep, 1_000)) == [session_id(1), session_id(255)]

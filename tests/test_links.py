@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from resume_hooks.links import MAX_BYTES, Link, links_file, read_links, record_link
+from resume_hooks.links import MAX_BYTES, Link, links_file, read_links, read_superseded, record_link, record_superseded
 from tests.builders import ConfigHome, line, session_id
 
 ONE = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 4711)
@@ -102,3 +102,14 @@ def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) ->
         record_link(ONE)
         os.truncate(links_file(), MAX_BYTES + 1)
     assert read_links() == []
+
+
+def test_what_gave_way_is_no_link(config_home: ConfigHome) -> None:
+    """Rows of their own: readers of links pass over them, and the last word on a child counts."""
+    record_link(ONE)
+    for by in (4, 5):
+        record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z")
+    record_superseded(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z")
+    record_superseded("../x", session_id(4), "2026-01-31T09:32:00.000Z")
+    assert read_links() == [ONE]
+    assert read_superseded(config_home.environ) == {ONE.child_id: session_id(5)}

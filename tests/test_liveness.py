@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import liveness
+from resume_hooks import liveness, processes
 from resume_hooks.liveness import FRESH, why_live
 from resume_hooks.sessions import SessionFile, session_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -72,7 +72,7 @@ def test_an_entry_that_was_left_behind(config_home: ConfigHome, session: Session
     listed(config_home, ended)
     listed(config_home, os.getpid(), procStart="1")
     assert why_live(session, config_home.environ) == ""
-    started = liveness._started(os.getpid())
+    started = processes.started(os.getpid())
     if started:  # where there is /proc
         listed(config_home, os.getpid(), procStart=started)
         assert "has it open" in why_live(session, config_home.environ)

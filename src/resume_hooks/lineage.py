@@ -11,12 +11,13 @@ import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks import store
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import TITLE_LENGTH, Glance, one_line
-from resume_hooks.links import read_links
+from resume_hooks.links import read_links, read_superseded
 from resume_hooks.metadata import Parent, read_parent
 from resume_hooks.paths import find_session, is_session_file, projects_home, session_id_of
 from resume_hooks.plain import plain
@@ -112,6 +113,18 @@ class Family:
         if parent is not None and parent.session_id in seen:
             parent = None
         return _row(path, parent), parent
+
+    @cached_property
+    def _superseded(self) -> dict[str, str]:
+        return read_superseded(self._environ)
+
+    def is_superseded(self, path: str) -> bool:
+        """Whether a child gave way to another session that is there, and nobody went on in it all the same.
+
+        SessionNotFound where it can't be read.
+        """
+        by = self._superseded.get(session_id_of(path) or "", "")
+        return find_session(by, self._environ) is not None and not Glance(path).touched
 
     def descendants(self, session_id: str) -> list[Descendant]:
         """Every session that came from ``session_id``, directly or not, parents before children, oldest first."""

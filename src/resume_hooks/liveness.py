@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from resume_hooks import processes
 from resume_hooks.glance import Glance
 from resume_hooks.paths import config_home, is_session_id, project_key, read_object
 from resume_hooks.rewrite import process_runs
@@ -76,7 +77,7 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
         return True
     if not process_runs(pid):
         return False
-    now = _started(pid) if isinstance(started, str) else ""
+    now = processes.started(pid) if isinstance(started, str) else ""
     return not now or now == started  # else the number went to another process since
 
 
@@ -119,12 +120,3 @@ def _is_here(domain: str) -> bool:
     except (OSError, ValueError):
         return not domain.startswith("linux:") or not os.path.isdir(f"{PROC}/self")
     return machine in domain and namespace in domain
-
-
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks as clients note it; ``""`` where that can't be told."""
-    try:
-        with open(f"{PROC}/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""

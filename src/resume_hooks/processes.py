@@ -49,6 +49,15 @@ def client_pid() -> Optional[int]:
     return next(found, None)
 
 
+def started(pid: int) -> str:
+    """When a process started, in the kernel's ticks as clients note it; ``""`` where that can't be told."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
 def _lookup(pid: int) -> Optional[Process]:
     if os.path.isdir("/proc/self"):
         return _from_proc(pid)

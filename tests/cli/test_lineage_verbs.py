@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from resume_hooks.links import Link, record_link
+from resume_hooks.links import Link, record_link, record_superseded
 from tests.builders import ConfigHome, conversation, custom_title, session_id, tool_use, write_session
 from tests.cli.conftest import Cli, Document
 
@@ -77,6 +77,27 @@ def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
     assert TWO in lines[2]
     assert lines[3].endswith("└── title 3 · clear")
     assert lines[3].index("└") > lines[1].index("└")
+
+
+def test_a_handoff_that_gave_way_is_left_out(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Once /clear stood in for it and nobody opened it; with --all, or gone on with after all, it is there."""
+    folder, made = config_home.project(), "2026-01-31T09:30:30.000Z"
+    line = {"continue_metadata": {"parent_session_id": ONE, "continued_at": made, "continuation_type": "handoff"}}
+    write_session(folder, ONE, conversation(1))
+    write_session(folder, TWO, [line, *conversation(1)])
+    record_link(Link(THREE, ONE, "handoff", made, 7), config_home.environ)
+    record_superseded(TWO, THREE, made, config_home.environ)
+
+    def shown(*options: str) -> list[str]:
+        return [row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]]
+
+    assert shown() == [TWO], "nobody spoke in the session of /clear yet: it has no file"
+    write_session(folder, THREE, conversation(1))
+    assert (shown(), sorted(shown("--all"))) == ([THREE], [TWO, THREE])
+    assert cli("find-derived", ONE, "--tree").returncode == 0
+    assert document("resolve", TWO)["data"]["session_id"] == TWO
+    write_session(folder, TWO, [line, *conversation(2, start=3_600)])
+    assert sorted(shown()) == [TWO, THREE]
 
 
 def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resume_hooks import clock
 from resume_hooks.clipboard import Copied
 from resume_hooks.events import plain_cards, reply, trim_cards
-from resume_hooks.events.cards import Leaves, handoff_card, lineage_card, resume_card
+from resume_hooks.events.cards import handoff_card, lineage_card
 from resume_hooks.events.pending import Question
-from resume_hooks.glance import Glance
+from resume_hooks.events.resume_card import resume_card
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.receipt import Receipt
-from resume_hooks.tokens import Context
+from resume_hooks.ways import compare
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
 WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
@@ -53,79 +54,6 @@ def receipt(**more: Any) -> Receipt:
         "tokens_after": 321,
     }
     return Receipt(**{**fields, **more})
-
-
-def glance(home: ConfigHome, title: str = "Fix the parser") -> Glance:
-    """A glance at a titled session."""
-    records = [*conversation(2), custom_title(title)]
-    return Glance(write_session(home.project(), SESSION, records))
-
-
-def card(
-    home: ConfigHome,
-    copied: Copied = WAYS[0],
-    text: str = "",
-    context: Context | None = None,
-    trim: Context | None = None,
-) -> str:
-    """The card of ``>resume``."""
-    context = context or Context(150_000, 200_000, measured=True)
-    return resume_card(glance(home), SESSION, "/home/user/proj", context, Leaves(trim, 300), copied, text)
-
-
-@pytest.mark.parametrize("copied", WAYS)
-def test_resume_names_the_session_and_every_way_on(config_home: ConfigHome, copied: Copied) -> None:
-    """Title, id, tokens and share of the window, both forms of handoff, both ways to resume, how it was copied."""
-    text = shown(card(config_home, copied))
-    for part in (
-        copied.sentence("session id"),
-        "Fix the parser",
-        f"  {SESSION}\n",
-        "context 150,000 tokens, 75 % of 200,000",
-        "/resume-hooks:handoff [next step]",
-        ">handoff [next step]",
-        f"/resume {SESSION}",
-        f"cd /home/user/proj && claude --resume {SESSION}",
-        "/resume-hooks:trim",
-        "/resume-hooks:lineage",
-    ):
-        assert part in text
-    assert text.index("/resume-hooks:handoff") < text.index(">handoff")
-    assert len(text.split("\n")[-1]) <= LAST_LINE
-
-
-@pytest.mark.parametrize(
-    ("context", "words"),
-    [
-        (Context(100_000, 200_000, measured=True), None),
-        (Context(160_000, 200_000, measured=True), "Nearly full"),
-        (Context(190_000, 200_000, measured=True), "compact at once"),
-        (Context(10, 200_000, measured=False), "context about 10 tokens"),
-    ],
-)
-def test_resume_recommends_when_it_is_late(config_home: ConfigHome, context: Context, words: str | None) -> None:
-    """From 80 per cent on the card says what to do, and when resuming would compact at once."""
-    text = card(config_home, context=context)
-    assert words in text if words else "Nearly full" not in text and "compact at once" not in text
-
-
-def test_resume_tells_what_each_way_on_leaves(config_home: ConfigHome) -> None:
-    """A trim's size is told where it was looked at, and recommended where it leaves room; a handoff's always."""
-    full = Context(180_000, 200_000, measured=True)
-    assert "the same without its bulk\n" in card(config_home, context=full)
-    small = card(config_home, context=full, trim=Context(60_000, 200_000, measured=True))
-    assert "about 300 tokens" in small
-    assert "the same without its bulk, about 60,000 tokens" in small
-    assert "a trim leaves 30 %" in small
-    large = card(config_home, context=full, trim=Context(150_000, 200_000, measured=True))
-    assert "a handoff leaves the most room" in large
-
-
-def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
-    """No word is thrown away."""
-    text = shown(card(config_home, text='two\nlines "quoted"'))
-    assert '\n  >handoff two\nlines "quoted"\n' in text
-    assert "not sent" in text
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -269,10 +197,9 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
-    context = Context(10, 200_000, measured=True)
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
-        resume_card(Glance(str(path)), SESSION, HOSTILE, context, Leaves(None, 1), WAYS[0], HOSTILE),
+        resume_card(compare(SESSION, str(path), config_home.environ, 0, clock.now()), WAYS[0], HOSTILE),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),

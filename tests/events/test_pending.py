@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.events import pending
+from resume_hooks.events import notes, pending
 from resume_hooks.events.pending import Question
 from tests.builders import SESSION, ConfigHome, session_id
 
 OTHER = session_id(2)
-OLD = time.time() - 2 * pending.KEPT
+OLD = time.time() - 2 * notes.KEPT
 
 
 def place(home: ConfigHome, session: str = SESSION) -> Path:
@@ -93,7 +93,7 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     assert [pending.begin(question), pending.begin(question)] == [True, False]
     assert pending.find(SESSION) is None
     assert pending.is_begun(SESSION)
-    os.utime(f"{place(config_home)}.begun", (time.time() - pending.MAKING - 1,) * 2)
+    os.utime(f"{place(config_home)}.begun", (time.time() - notes.MAKING - 1,) * 2)
     assert not pending.is_begun(SESSION)
     pending.keep(question)
     assert pending.begin(question), "whoever began was ended"

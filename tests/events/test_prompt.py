@@ -94,7 +94,8 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     text = reason(run_hook("prompt", event(prompt)))
     assert ANSWERS[prompt] in text
     assert session.read_bytes() == raw
-    made = files(config_home) - before
+    # Where some process above the tests may be a client, the handoff waits for its ``/clear``.
+    made = {path for path in files(config_home) - before if "/pending/handoff-" not in path}
     if "Fix the parser · handoff" not in text:
         assert made == set()
         return

@@ -1,4 +1,4 @@
-"""SessionEnd and SessionStart: one link for one /clear, on any Python that a hook may meet."""
+"""SessionEnd and SessionStart: one link for one /clear, and what is due then, on any Python that a hook may meet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.links import Link, read_links
-from tests.builders import ConfigHome, session_id
+from resume_hooks.events.handed_off import Handoff, leave
+from resume_hooks.links import Link, links_file, read_links, read_superseded
+from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.events.conftest import Run
 from tests.needs import REPO
 
-OLD, NEW = session_id(1), session_id(2)
+OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
 
 
@@ -120,8 +121,7 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
     """A mark of a client that died long ago, or from a clock that was wrong, is thrown away."""
     send(end())
     (mark,) = marks(config_home)
-    moment = time.time() + seconds
-    os.utime(mark, (moment, moment))
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
     send(start())
     assert pairs(config_home) == []
     assert marks(config_home) == []
@@ -243,3 +243,113 @@ def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: st
     done = run_hook("session", start(session_id(2)), environ={"CLAUDE_PID": "4711"})
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert pairs(config_home) == []
+
+
+@pytest.fixture
+def child(config_home: ConfigHome) -> Path:
+    """An untouched child, which client 4711 made out of OLD and which waits for its ``/clear``."""
+    path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
+    rows = f"1. old · {OLD}\n2. new · {CHILD} · current\n   {path}"
+    opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
+    leave(Handoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
+    return Path(path)
+
+
+Say = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def say(run_hook: Run, any_python: str) -> Say:
+    """Send an event of the client with this pid to the hook; the one object that it prints, ``{}`` for nothing."""
+
+    def one(event: object, pid: int = 4711, **environ: str) -> dict[str, Any]:
+        done = run_hook("session", event, environ={"CLAUDE_PID": str(pid), **environ}, python=any_python)
+        assert (done.returncode, done.stderr) == (0, b"")
+        found = json.loads(done.stdout) if done.stdout else {}
+        assert isinstance(found, dict)
+        return found
+
+    return one
+
+
+def beside(path: Path, number: str, source: str) -> dict[str, Any]:
+    """The start of a session in the folder of ``path``."""
+    return {**start(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
+
+
+def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Path, say: Say) -> None:
+    """As facts, naming the new session in the child's place; linked as a handoff; the child gave way. Once."""
+    raw = child.read_bytes()
+    say(end())
+    said = say(beside(child, NEW, "clear"))
+    context = said["hookSpecificOutput"]["additionalContext"]
+    assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert context.startswith("This session was started by /clear, after a handoff (")
+    assert f"2. new · {NEW} · current\n   {child.parent / NEW}.jsonl" in context
+    assert CHILD not in context
+    assert "\x1b" not in context
+    assert said["systemMessage"] == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
+    (link,) = read_links(config_home.environ)
+    assert link == Link(NEW, OLD, "handoff", link.at, 4711)
+    assert read_superseded(config_home.environ) == {CHILD: NEW}
+    assert marks(config_home) == []
+    assert child.read_bytes() == raw
+    say(end(NEW))
+    assert say(beside(child, session_id(7), "clear")) == {}
+    assert pairs(config_home)[-1] == (NEW, session_id(7))
+
+
+@pytest.mark.parametrize("case", ["other client", "other session", "other folder", "opened", "no path"])
+def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
+    config_home: ConfigHome, child: Path, say: Say, case: str
+) -> None:
+    """Nothing is said, and the link is that of a clear."""
+    pid, cleared, place = 4711, OLD, child
+    if case == "other client":
+        pid = 4712
+    elif case == "other session":
+        cleared = session_id(9)
+    elif case == "other folder":
+        place = config_home.project("/elsewhere") / "x"
+    elif case == "opened":
+        child.write_bytes(child.read_bytes() + b"\n")
+    say(end(cleared), pid)
+    assert say(start() if case == "no path" else beside(place, NEW, "clear"), pid) == {}
+    (link,) = read_links(config_home.environ)
+    assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
+
+
+def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say: Say) -> None:
+    """In any client; nothing is said, and a later clear of the parent is a plain one."""
+    assert say(beside(child, session_id(8), "resume")) == {}
+    assert say(beside(child, CHILD, "resume"), 99) == {}
+    say(end())
+    assert say(beside(child, NEW, "clear")) == {}
+    assert [link.kind for link in read_links(config_home.environ)] == ["clear"]
+
+
+def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
+    """One line with the command, nothing for the model; a headless run leaves it for a user."""
+    assert say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+    told = say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="cli")
+    assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
+    assert say(beside(child, session_id(7), "startup"), 6) == {}
+
+
+@pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
+def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
+    """Nothing is said, and it goes on waiting."""
+    assert say(beside(child, session_id(6), source), 5) == {}
+    assert len(marks(config_home)) == 1
+
+
+def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: ConfigHome) -> None:
+    """On an old Python, and of a session that has no file."""
+    assert say(start(session_id(6), "compact")) == {}
+
+
+def test_a_lost_link_takes_nothing_from_the_opening(child: Path, config_home: ConfigHome, say: Say) -> None:
+    """The state folder's file can't be appended to: the session still opens with the handoff."""
+    say(end())
+    Path(links_file(config_home.environ)).mkdir()
+    assert "go on" in say(beside(child, NEW, "clear"))["hookSpecificOutput"]["additionalContext"]

@@ -40,6 +40,25 @@ OURS = [
     (">trim>trim>trim", "trim", ""),
     (">trim yes>trimmed", "trim", "yes>trimmed"),
     (">handoff then >trim yes", "handoff", "then >trim yes"),
+    (">checkpoint", "checkpoint", ""),
+    (">Checkpoint try it", "checkpoint", "try it"),
+    ("/resume-hooks:checkpoint YES", "checkpoint", "YES"),
+    (">checkpoint try it>checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it >checkpoint YES\n", "checkpoint", "YES"),
+    (">checkpoint>checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it/resume-hooks:checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it>checkpoint another", "checkpoint", "another"),
+    (">checkpoint test the >checkpoint trigger", "checkpoint", "test the >checkpoint trigger"),
+    (">checkpoint see >checkpoint yes please", "checkpoint", "see >checkpoint yes please"),
+    (">rewind", "rewind", ""),
+    (">rewind it was slower", "rewind", "it was slower"),
+    ("/resume-hooks:rewind\nlong\nreport", "rewind", "long\nreport"),
+    (">rewind>rewind it was slower", "rewind", "it was slower"),
+    (">rewind>REWIND>rewind", "rewind", ""),
+    (">rewind/resume-hooks:rewind it", "rewind", "it"),
+    (">rewind >handoff was tried", "rewind", ">handoff was tried"),
+    (">rewind a >rewind b", "rewind", "a >rewind b"),
+    (">rewind a>rewind b", "rewind", "a>rewind b"),
     (">search", "search", ""),
     (">Search why did we drop it?", "search", "why did we drop it?"),
     ('>search "connection pool" -redis', "search", '"connection pool" -redis'),
@@ -81,6 +100,10 @@ NOT_OURS = [
     (">trimmed", "another word"),
     (">trim>trimmed", "another word"),
     (">trimmed >trim yes", "another word"),
+    (">checkpoints are useful", "another word"),
+    (">checkpoint>checkpoints", "another word"),
+    (">rewinding", "another word"),
+    (">rewind>rewinding", "another word"),
     ("> trim", "a markdown quote"),
     ("> search for it", "a markdown quote"),
     (">searching for it", "another word"),
@@ -120,6 +143,11 @@ PASTED = [
     (f">trim>trim yes /resume {ID}", "trim"),
     (f"/resume-hooks:trim yes /resume {ID}", "trim"),
     (">trim /clear", "trim"),
+    (f">rewind it was slower/resume {ID}", "rewind"),
+    (">rewind it was slower /clear", "rewind"),
+    (f">rewind>rewind it /resume {ID}", "rewind"),
+    (f">checkpoint try it/resume {ID}", "checkpoint"),
+    (f">checkpoint try it>checkpoint yes /resume {ID}", "checkpoint"),
     (">resume /clear", "resume"),
     (">resume/clear", "resume"),
     (f">continue/resume {ID}", "resume"),
@@ -195,9 +223,17 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    [">" + "a" * 1_000_000, ">handoff " + " " * 1_000_000 + "x", ">help" + "-" * 1_000_000, ">trim" * 200_000 + "x"],
+    [
+        ">" + "a" * 1_000_000,
+        ">handoff " + " " * 1_000_000 + "x",
+        ">help" + "-" * 1_000_000,
+        ">trim" * 200_000 + "x",
+        ">checkpoint" * 100_000 + " yes",
+        ">checkpoint " * 100_000 + "x",
+        ">rewind" * 150_000 + "x",
+    ],
 )
 def test_long_prompts_are_decided(prompt: str) -> None:
     """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
     found = recognise(prompt)
-    assert found is None or found.verb in {"handoff", "trim"}
+    assert found is None or found.verb in {"handoff", "trim", "checkpoint"}

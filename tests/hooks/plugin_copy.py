@@ -76,7 +76,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (events, events.parent):
         (package / "__init__.py").write_text("")
     (events.parent / "__main__.py").write_text(MAIN)
-    for name in ("prompt", "session", "fallback"):
+    for name in ("prompt", "notice", "session", "fallback"):
         (events / f"{name}.py").write_text(EVENT.replace("NAME", name))
     data.mkdir(parents=True)
     env = {

@@ -15,7 +15,7 @@ from tests.hooks.plugin_copy import PluginCopy
 from tests.hooks.test_guard import shells
 from tests.needs import REPO, need
 
-EVENTS = ("UserPromptSubmit", "SessionStart", "SessionEnd")
+EVENTS = ("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
 
 
 def test_only_events_that_every_client_knows() -> None:
@@ -55,7 +55,9 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
 def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, shell: list[str], event: str) -> None:
     """An update may remove the folder, or be halfway through writing it: never exit 2, never a word."""
     script = (
-        plugin.root / "hooks" / {"UserPromptSubmit": "guard", "SessionStart": "session-start"}.get(event, "session-end")
+        plugin.root
+        / "hooks"
+        / {"UserPromptSubmit": "guard", "SessionStart": "session-start", "Stop": "notice"}.get(event, "session-end")
     )
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         script.write_text(broken)

@@ -1,4 +1,4 @@
-"""Owns the session hooks' tests: they say nothing, wait for nothing, and link only across /clear."""
+"""Owns the session hooks' tests: they wait for nothing, and start a Python only where something is due."""
 
 from __future__ import annotations
 
@@ -41,16 +41,66 @@ def wait_for(file: Path, seconds: float = 20) -> bool:
     return file.exists()
 
 
-@pytest.mark.parametrize(("event", "key"), [("SessionStart", "source"), ("SessionEnd", "reason")])
-def test_only_clear_reaches_the_recorder(plugin: PluginCopy, event: str, key: str) -> None:
-    """/clear is the one event whose two halves are parent and child."""
-    for value in ("startup", "resume", "compact", "fork", "logout", "prompt_input_exit", "other"):
-        done = plugin.hook(event, json.dumps({key: value, "title": f'"{key}":"clear"'}).encode())
-        assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b""), value
-    for body in (json.dumps({key: "clear"}), json.dumps({key: "clear"}, separators=(",", ":"))):
+CHILD = "5e12a303-0000-4000-8000-000000000001"
+
+
+def reaches(plugin: PluginCopy, event: str, fields: dict[str, str]) -> bool:
+    """Whether an event reaches the engine, whole, however its JSON is spaced; the hook itself never complains."""
+    reached = set()
+    for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
         plugin.forget()
-        plugin.hook(event, body.encode())
-        assert plugin.reached.split(b"\n", 1)[1] == body.encode() + b"\n"
+        done = plugin.hook(event, body)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert plugin.reached.split(b"\n", 1)[1:] in ([], [body + b"\n"])
+        reached.add(bool(plugin.reached))
+    assert len(reached) == 1
+    return reached.pop()
+
+
+def let_wait(plugin: PluginCopy, name: str) -> None:
+    """A note of a handoff in the state folder."""
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+
+
+def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
+    """A successor follows it and no other, whatever other fields say."""
+    for reason in ("logout", "prompt_input_exit", "other", "resume"):
+        assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), reason
+    assert reaches(plugin, "SessionEnd", {"reason": "clear"})
+
+
+def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> None:
+    """After /clear there is a link to record, after a compaction something to give back; no other costs a Python."""
+    for source in ("startup", "resume", "fork"):
+        assert not reaches(plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}), source
+    assert reaches(plugin, "SessionStart", {"source": "clear"})
+    assert reaches(plugin, "SessionStart", {"source": "compact"})
+
+
+def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: PluginCopy) -> None:
+    """Then no later one looks at it; other notes concern none."""
+    let_wait(plugin, "trim-x.json")
+    let_wait(plugin, f"handoff-4711-{CHILD}.told")
+    assert not reaches(plugin, "SessionStart", {"source": "startup"})
+    let_wait(plugin, f"handoff-4712-{CHILD}.json")
+    assert reaches(plugin, "SessionStart", {"source": "startup"})
+    assert not reaches(plugin, "SessionStart", {"source": "fork"})
+
+
+@pytest.mark.parametrize("ending", ["json", "told"])
+def test_a_handoff_that_waits_concerns_who_resumes_its_child(plugin: PluginCopy, ending: str) -> None:
+    """Told or not; the resumption of another session costs no Python."""
+    let_wait(plugin, f"handoff-4711-{CHILD}.{ending}")
+    assert not reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")})
+    assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
+
+
+def test_what_the_engine_says_at_a_start_is_said(plugin: PluginCopy) -> None:
+    """Its reply is the hook's own; at an end nothing is."""
+    assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
+    assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 
 
 def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:

@@ -18,9 +18,12 @@ WIDEST_LABEL = 160
 @click.command("find-derived")
 @locator_argument
 @click.option("--tree", is_flag=True, help="Show who came from whom.")
+@click.option("--all", "everything", is_flag=True, help="Also handoffs that /clear was typed in place of.")
 @json_option
-def command(locator: str | None, tree: bool, as_json: bool) -> None:
+def command(locator: str | None, tree: bool, everything: bool, as_json: bool) -> None:
     """Show the sessions that came from a session, directly or not, oldest first.
+
+    A handoff that was gone on with by /clear is left out: the session that /clear started stands for it.
 
     \b
     Examples:
@@ -28,7 +31,11 @@ def command(locator: str | None, tree: bool, as_json: bool) -> None:
       resume-hooks find-derived "Fix the parser" --tree
     """
     session = located(locator)
-    found = Family(os.environ).descendants(session.session_id)
+    family = Family(os.environ)
+    found = family.descendants(session.session_id)
+    if not everything:
+        parents = {child.parent_session_id for child in found}
+        found = [c for c in found if c.row.session_id in parents or not family.is_superseded(c.row.session_file)]
     data = {"session_id": session.session_id, "rows": [row_data(child.row) for child in found]}
 
     def text() -> str:

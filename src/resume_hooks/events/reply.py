@@ -1,7 +1,6 @@
-"""The reply of a UserPromptSubmit hook: nothing, so that the prompt passes, or a block with a reason to show.
+"""The replies of hooks: a block with a reason to show, or what a session starts with; nothing lets things pass.
 
-Invariant: whatever a card holds, its reason fits the client's cap and can't drive the terminal. Standard library,
-Python 3.9.
+Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -9,13 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Optional
 
-from resume_hooks.plain import plain
+from resume_hooks.plain import plain, plain_line
 
 MAX_REASON = 9_500
 """UTF-16 units of a reason; the client cuts its strings at 10,000."""
 
 MAX_LAST = 200
 """Units of a last line that survives a cut; a longer one is no last line but a text."""
+
+MAX_START = 4_000
+"""Characters that everything said at a session's start has together; the client would take 10,000."""
 
 CUT = "\n  ... (cut; arrow up has your prompt)"
 
@@ -39,6 +41,19 @@ def block(reason: str) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
     output = {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
     return json.dumps({"decision": "block", "reason": _fit(plain(reason)), "hookSpecificOutput": output}).encode()
+
+
+def start(context: str, message: str) -> bytes:
+    """What a session starts with: ``context`` for the model, one line of ``message`` for the user, either may be "".
+
+    ``b""`` where both are.
+    """
+    said, line = plain(context).strip(), plain_line(message)
+    output: Dict[str, Any] = {"systemMessage": line} if line else {}
+    if said:
+        kept = said[: MAX_START - len(line)]
+        output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
+    return json.dumps(output).encode() if output else b""
 
 
 def _fit(reason: str) -> str:

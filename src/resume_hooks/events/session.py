@@ -1,4 +1,4 @@
-"""SessionStart and SessionEnd: the link that ``/clear`` leaves, exactly.
+"""SessionStart and SessionEnd: the link that ``/clear`` leaves, and what a session is due at its start.
 
 The client ends the old session (reason clear) and starts the new one (source clear) in the same process: that pair
 is parent and child. Standard library, Python 3.9: this runs before the engine is installed, too.
@@ -7,74 +7,118 @@ is parent and child. Standard library, Python 3.9: this runs before the engine i
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
+import time
 from datetime import datetime, timezone
 from typing import Any, Dict, Optional
 
-from resume_hooks.events import reply
-from resume_hooks.links import Link, record_link
-from resume_hooks.paths import is_session_id, open_regular, private_folder, state_home
+from resume_hooks.events import handed_off, notes, reply
+from resume_hooks.events.handed_off import Handoff
+from resume_hooks.links import Link, record_link, record_superseded
+from resume_hooks.paths import is_session_id
 from resume_hooks.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
 """How long after the end of a session its successor may start; older marks are of a client that died."""
 
+ENGINE_SINCE = (3, 11)
+"""The oldest Python that the engine runs on; this module may be at work in an older one."""
+
 
 def main() -> None:
-    """Handle the event on stdin; writes nothing to stdout. Never raises: a link is never worth a client's start."""
+    """Handle the event on stdin; prints what the session is due. Never raises: nothing is worth a client's start."""
     event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
     if event is None or os.environ.get("RESUME_HOOKS_CHILD"):
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
-        handle(event)
+        sys.stdout.buffer.write(handle(event))
+        sys.stdout.buffer.flush()
 
 
-def handle(event: Dict[str, Any]) -> None:
-    """Mark the end of a cleared session, or link the session that follows it. OSError where state can't be written."""
+def handle(event: Dict[str, Any]) -> bytes:
+    """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written."""
     session_id = reply.field(event, "session_id")
-    pid = client_pid()
-    if not is_session_id(session_id) or pid is None:
-        return
-    name = reply.field(event, "hook_event_name")
+    if not is_session_id(session_id):
+        return b""
+    name, path = reply.field(event, "hook_event_name"), reply.field(event, "transcript_path")
     if name == "SessionEnd" and reply.field(event, "reason") == "clear":
-        _mark(pid, session_id)
-    elif name == "SessionStart" and reply.field(event, "source") == "clear":
-        parent_id = _take_mark(pid)
+        _mark(session_id)
+    source = reply.field(event, "source") if name == "SessionStart" else ""
+    if source == "clear":
+        return _cleared(session_id, path)
+    if source == "compact":
+        return _compacted(session_id, path)
+    if source == "startup" and path:
+        return _told(os.path.dirname(path))
+    if source == "resume":
+        handed_off.drop(session_id)
+    return b""
+
+
+def _cleared(session_id: str, path: str) -> bytes:
+    """Link the session that ``/clear`` started; with a handoff waiting for it, it opens as that one's child would."""
+    pid = client_pid()
+    if pid is None:
+        return b""
+    parent_id = _take_mark(pid)
+    handoff = handed_off.take(pid, os.path.dirname(path), parent_id) if path else None
+    if handoff is None:
         if parent_id is not None and parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _now(), pid))
+        return b""
+    with contextlib.suppress(OSError):  # the opening names the parent, too
+        record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid))
+        record_superseded(handoff.child_id, session_id, _now())
+    said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded; /clear again starts without it"
+    return reply.start(_opening(handoff, session_id, path), said)
 
 
-def _mark_file(pid: int) -> str:
-    return os.path.join(state_home(), "pending", f"clear-{pid}.json")
+def _opening(handoff: Handoff, session_id: str, path: str) -> str:
+    """What the child would have opened with, as facts about this session: it stands in the child's place."""
+    made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
+    return f"This session was started by /clear, after a handoff ({made} UTC) that left this:\n\n{here}"
 
 
-def _mark(pid: int, session_id: str) -> None:
-    path = _mark_file(pid)
-    private_folder(state_home())
-    private_folder(os.path.dirname(path))
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump({"session_id": session_id, "at": _now()}, stream)
+def _compacted(session_id: str, path: str) -> bytes:
+    """What a compaction took that is worth having back, where the engine is there to tell."""
+    if sys.version_info < ENGINE_SINCE:
+        return b""
+    try:
+        # Nothing of the engine loads for the other events.
+        from resume_hooks.events.compacted import given_back  # noqa: PLC0415
+    except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
+        return b""
+    return reply.start(given_back(session_id, path), "")
+
+
+def _told(folder: str) -> bytes:
+    """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
+    handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else handed_off.tell(folder)
+    if handoff is None:
+        return b""
+    return reply.start("", f"resume-hooks: a handoff waits here: /resume {handoff.child_id}")
+
+
+def _mark(session_id: str) -> None:
+    pid = client_pid()
+    if pid is not None:
+        notes.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
 
 
 def _take_mark(pid: int) -> Optional[str]:
     """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
-    path = _mark_file(pid)
-    try:
-        with open_regular(path, follow=False) as stream:
-            raw = stream.read(MAX_INPUT)
-            age = abs(datetime.now(timezone.utc).timestamp() - os.fstat(stream.fileno()).st_mtime)
-        os.unlink(path)
-    except FileNotFoundError:
-        return None
-    mark = reply.read_event(raw)
-    session_id = mark.get("session_id") if mark else None
-    return session_id if is_session_id(session_id) and age <= PAIR_SECONDS else None
+    mark = notes.find(_mark_of(pid))
+    notes.take(_mark_of(pid))
+    session_id, at = mark.get("session_id"), mark.get("at", 0)
+    fresh = notes.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
+    return session_id if is_session_id(session_id) and fresh else None
+
+
+def _mark_of(pid: int) -> str:
+    return f"clear-{pid}.json"
 
 
 def _now() -> str:

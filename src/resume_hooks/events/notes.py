@@ -1,0 +1,121 @@
+"""Small private notes from one hook to a later one, a JSON object each, in ``pending`` of the state folder.
+
+Invariant: a note is written whole or not at all, and counts only if this user alone can have written it; anything
+else that lies in its place is none. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from typing import Any, Dict, List
+
+from resume_hooks.paths import open_regular, private_folder, state_home
+
+VERSION = 1
+KEPT = 86_400
+"""Seconds after which notes that nobody took are swept."""
+
+MAKING = 30
+"""Seconds after which nobody is still at work on what a note asks for: its hook was ended."""
+
+MAX_BYTES = 64 * 1024
+_BEGUN = ".begun"
+_LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
+
+
+def place(name: str) -> str:
+    """Where the note of a name lies."""
+    return os.path.join(state_home(), "pending", name)
+
+
+def keep(name: str, value: Dict[str, Any]) -> None:
+    """Write a note in place of the last one of its name. OSError where that can't be done."""
+    path = place(name)
+    private_folder(state_home())
+    private_folder(os.path.dirname(path))
+    temporary = f"{path}.{os.getpid()}-{time.time_ns()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump({"version": VERSION, **value}, stream)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def find(name: str) -> Dict[str, Any]:
+    """What a note says, ``{}`` where there is none that can be trusted and understood."""
+    try:
+        with open_regular(place(name), follow=False) as stream:
+            value = json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and value.get("version") == VERSION else {}
+
+
+def take(name: str) -> bool:
+    """Use a note up; False where it is gone already. Of two takers one gets it."""
+    try:
+        os.unlink(place(name))
+    except OSError:
+        return False
+    return True
+
+
+def begin(name: str) -> bool:
+    """Claim the work that a note asks for; of several one gets it, and others can tell that until it ends."""
+    claim = place(name + _BEGUN)
+    if os.path.lexists(claim) and not is_begun(name):
+        end(name)  # left by a hook that was ended
+    try:
+        os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        return False
+    return True
+
+
+def end(name: str) -> None:
+    """Whoever began is done."""
+    with contextlib.suppress(OSError):
+        os.unlink(place(name + _BEGUN))
+
+
+def is_begun(name: str) -> bool:
+    """Whether somebody is at work on what a note asks for."""
+    try:
+        return abs(time.time() - os.lstat(place(name + _BEGUN)).st_mtime) <= MAKING
+    except OSError:
+        return False
+
+
+def names(prefix: str) -> List[str]:
+    """The names of all notes with a prefix, sorted."""
+    try:
+        return sorted(name for name in os.listdir(place("")) if name.startswith(prefix) and not name.endswith(".tmp"))
+    except OSError:
+        return []
+
+
+def sweep(prefix: str, kept: float = KEPT) -> None:
+    """Remove notes with a prefix that are older than ``kept`` seconds, and what a writer that was killed left."""
+    with contextlib.suppress(OSError), os.scandir(place("")) as entries:  # another sweep may be faster
+        for entry in entries:
+            old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
+            if old and not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+
+
+def is_instant(value: object) -> bool:
+    """Whether a value of a note can be seconds since the epoch."""
+    return isinstance(value, (int, float)) and 0 < value < _LAST
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether a file is one that this user alone can have written."""
+    owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
+    return status.st_uid == owner and not status.st_mode & 0o022

@@ -1,0 +1,158 @@
+"""What a session starts with, in the real client: after a handoff and ``/clear``, after a compaction, beside one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.lineage import Family
+from resume_hooks.lineage_block import CLOSING
+from resume_hooks.links import read_links
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi, conversation
+from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
+
+QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
+SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
+FORGETS = "2.1.42"
+"""The client that keeps what a session started with in memory alone."""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+def until(told: Callable[[], bool]) -> None:
+    """Wait for something that a hook does; AssertionError after 20 seconds."""
+    end = time.monotonic() + 20
+    while not told():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.05)
+
+
+def waiting(home: ClientHome) -> list[str]:
+    """The names of the handoffs that wait."""
+    return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*"))
+
+
+def kinds(home: ClientHome) -> list[str]:
+    """The kinds of all links, oldest first."""
+    return [link.kind for link in read_links(home.env())]
+
+
+def begin(tui: Tui, plugin: Path) -> Path:
+    """Start a session with the plugin, speak once, and give its file."""
+    tui.start(plugin_dir=plugin, extra_env=QUIET)
+    ask(tui, "remember the word ALPHA")
+    (session,) = tui.home.sessions()
+    return session
+
+
+def hand_off(tui: Tui, parent: Path) -> Path:
+    """``/resume-hooks:handoff fix the tests``; the child's file."""
+    tui.submit("/resume-hooks:handoff fix the tests")
+    tui.wait_for("handed off")
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    return child
+
+
+def clear(tui: Tui) -> None:
+    """``/clear``, until its link is there."""
+    before = len(kinds(tui.home))
+    tui.submit("/clear")
+    until(lambda: len(kinds(tui.home)) > before)
+    tui.wait_idle()
+
+
+def ask(tui: Tui, prompt: str) -> str:
+    """Send a prompt, wait for its answer; what its request said."""
+    tui.api.clear()
+    tui.submit(prompt)
+    until(lambda: bool(tui.api.main_requests()))
+    tui.wait_idle()
+    return spoken(tui.api.main_requests()[-1])
+
+
+def compact(tui: Tui) -> None:
+    """``/compact``, with a summary that keeps nothing."""
+    tui.api.script = [SUMMARY]
+    tui.submit("/compact")
+    tui.wait_for("[Cc]ompacted")
+    tui.wait_idle()
+
+
+def test_handoff_clear_compact_resume(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """``/clear`` opens with the handoff, linked; a compaction gives the lineage back; nothing is ever there twice."""
+    with Tui(every_client, home, api) as tui:
+        parent = begin(tui, plugin)
+        child = hand_off(tui, parent)
+        raw = child.read_bytes()
+        assert len(waiting(home)) == 1
+        clear(tui)
+        said = ask(tui, "go on BETA")
+        assert said.count(CLOSING) == 1
+        assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
+        assert [role for role, _ in conversation(api.main_requests()[-1])].count("assistant") == 0
+        assert waiting(home) == []
+        assert kinds(home) == ["handoff", "handoff"]
+        fresh = read_links(home.env())[-1].child_id
+        rows = Family(home.env()).lineage(str(home.project_folder / f"{fresh}.jsonl"))
+        assert [(row.session_id, row.kind) for row in rows] == [(parent.stem, "original"), (fresh, "handoff")]
+        assert Family(home.env()).is_superseded(str(child))
+        compact(tui)
+        said = ask(tui, "go on GAMMA")
+        assert (said.count(CLOSING), said.count("before it was compacted")) == (1, 1)
+        assert parent.stem in said
+        compact(tui)
+        assert ask(tui, "go on DELTA").count(CLOSING) == 1
+    api.clear()
+    done = run_print(every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET)
+    assert done.returncode == 0, done.stderr
+    assert spoken(api.main_requests()[-1]).count(CLOSING) == (0 if every_client.version == FORGETS else 1)
+    assert child.read_bytes() == raw
+
+
+def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
+    """``>handoff``, Ctrl+C, the child's command: nothing is injected, and a later ``/clear`` is a plain one."""
+    parent = begin(tui, plugin)
+    tui.submit(">handoff fix the tests")
+    tui.wait_for("handed off")
+    tui.wait_idle()
+    tui.key("C-c")
+    (child,) = children(tui.home, parent)
+    tui.wait_idle()
+    tui.submit_paste(f"/resume {child.stem}")
+    tui.wait_for("Handed off from")
+    until(lambda: waiting(tui.home) == [])
+    tui.wait_idle()
+    said = ask(tui, "go on BETA")
+    assert (said.count(CLOSING), said.count("started by /clear")) == (1, 0)
+    clear(tui)
+    assert CLOSING not in ask(tui, "something else GAMMA")
+    assert kinds(tui.home) == ["handoff", "clear"]
+    assert read_links(tui.home.env())[-1].parent_id == child.stem
+
+
+def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(tui: Tui, plugin: Path) -> None:
+    """The next client of the folder hears of it, one more does not; taken by ``/clear``, its child still resumes."""
+    parent = begin(tui, plugin)
+    child = hand_off(tui, parent)
+    for heard in (True, False):
+        with Tui(tui.version, tui.home, tui.api) as other:
+            other.start(plugin_dir=plugin, extra_env=QUIET)
+            if heard:
+                other.wait_for(f"a handoff waits here: /resume {child.stem}")
+            assert ("a handoff waits" in other.text()) is heard
+            assert CLOSING not in ask(other, "hello")
+    clear(tui)
+    assert "fix the tests" in ask(tui, "go on BETA")
+    tui.submit_paste(f"/resume {child.stem}")
+    tui.wait_for("Handed off from")
