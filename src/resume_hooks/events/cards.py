@@ -3,65 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
-from resume_hooks.events.plain_cards import id_line, offer
-from resume_hooks.glance import Glance
 from resume_hooks.lineage import Ancestor
 from resume_hooks.lineage_block import size_text
-from resume_hooks.receipt import Receipt, resume_command
-from resume_hooks.tokens import Context
-
-NEARLY_FULL = 80
-"""Per cent of the window from which on the card recommends something."""
-
-ROOMY = 50
-"""Per cent of the window below which a trimmed session is worth going on in."""
+from resume_hooks.receipt import Receipt
 
 ROW = 68
 """Columns that a title may fill."""
 
-
-class Leaves(NamedTuple):
-    """Tokens that each way on would leave; ``trim`` None where that would take too long to tell."""
-
-    trim: Context | None
-    handoff: int
+CLEARED = "/clear instead of the paste works too: the session it starts opens with the same"
+"""The fact of a child that waits for ``/clear``."""
 
 
-def resume_card(
-    glance: Glance, session_id: str, folder: str, context: Context, leaves: Leaves, copied: Copied, text: str
-) -> str:
-    """``>resume``: the session, how full it is, and the choices with what each leaves and its command."""
-    trimmed = f", about {leaves.trim.tokens:,} tokens" if leaves.trim else ""
-    lines = [
-        f"resume-hooks · {copied.sentence('session id')}",
-        "",
-        f"  {glance.title[:ROW]}",
-        f"  {session_id}",
-        f"  {_context(context)} · {size_text(glance.size)}{f' · {glance.branch}' if glance.branch else ''}",
-        *(f"  {line}" for line in _advice(context, leaves.trim)),
-        "",
-        f"  a fresh, linked session, about {leaves.handoff:,} tokens",
-        "      /resume-hooks:handoff [next step]   or  >handoff [next step]",
-        f"  the same without its bulk{trimmed}",
-        "      /resume-hooks:trim                  or  >trim",
-        "  this session as it is, in this client, or in a shell",
-        f"      /resume {session_id}",
-        f"      {resume_command(folder, session_id)}",
-        "  its ancestors",
-        "      /resume-hooks:lineage               or  >lineage",
-    ]
-    return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
-
-
-def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool) -> str:
-    """``>handoff``: the child, what it holds, and the two ways into it."""
+def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool, waits: bool = False) -> str:
+    """``>handoff``: the child, what it holds, and the ways into it; ``waits``: ``/clear`` is one of them."""
     done = "handed off" if receipt.written else "already handed off"
     step = f"next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "no next step given"
-    return child_card(done, receipt, copied, [step], slash=slash)
+    return child_card(done, receipt, copied, [step, *([CLEARED] if waits else [])], slash=slash)
 
 
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
@@ -93,21 +53,6 @@ def lineage_card(rows: list[Ancestor]) -> str:
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
     return "\n".join([*lines, "", "/resume <id> opens one of them."])
-
-
-def _context(context: Context) -> str:
-    about = "" if context.measured else "about "
-    return f"context {about}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"
-
-
-def _advice(context: Context, trimmed: Context | None) -> list[str]:
-    """What fits best, once there is something to decide."""
-    if context.percent < NEARLY_FULL and not context.compacts_at_once:
-        return []
-    full = "Resuming it would compact at once" if context.compacts_at_once else "Nearly full"
-    if trimmed is not None and trimmed.percent <= ROOMY:
-        return [f"{full}: mostly bulk, a trim leaves {trimmed.percent} %."]
-    return [f"{full}: a handoff leaves the most room."]
 
 
 def _paste_line(copied: Copied, *, slash: bool) -> str:

@@ -1,0 +1,14 @@
+"""Owns the turn-end hook's start on the engine's Python."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+HOOKS = os.path.dirname(os.path.abspath(__file__))
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.events.notice import main
+
+    main()

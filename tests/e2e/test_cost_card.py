@@ -1,0 +1,82 @@
+"""The cost card and the notice as a user meets them: typed, and shown at the end of a turn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, conversation, session_bytes
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi, Usage
+from tests.e2e.plugin import ENGINE, plugin_at
+
+BELOW = Usage(input_tokens=10, cache_read_input_tokens=150_000)
+ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
+"""81 per cent of the window; older clients compact by themselves from 167,000 tokens on."""
+
+SAID = "81 % of the context is used; a handoff fits best: /resume-hooks:handoff"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+def turns(tui: Tui, *numbers: int) -> int:
+    """Send a prompt for each number; how often the notice stands on the screen afterwards."""
+    for number in numbers:
+        tui.submit(f"prompt number {number}")
+        tui.wait_for(rf"Mock reply {number}\.")
+        tui.wait_idle()
+    return tui.text().count(SAID)
+
+
+def test_one_line_says_once_that_it_fills_up(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """Not below the level; above it at the end of the turn that finds it written down; then no more. No model reads it.
+
+    On the newest client, whose transcript keeps the line, the session is resumed once more after that.
+    """
+    records = conversation(1, session_id=SESSION)
+    records[-1]["message"]["usage"] = BELOW.as_dict()
+    home.install_session(session_bytes(records), SESSION, set_cwd=True)
+    api.usage = ABOVE
+    with Tui(every_client, home, api) as tui:
+        tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
+        turns(tui, 1)  # its own answer is mostly not in the file yet when the hook starts
+        assert tui.text().count("Stop says") == tui.text().count(SAID)
+        assert turns(tui, 2) == 1
+        assert turns(tui, 3) == 1
+    if every_client.version == NEWEST:
+        with Tui(every_client, home, api) as tui:
+            tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
+            assert turns(tui, 4) == 1
+    assert SAID not in json.dumps(api.requests)
+
+
+def test_the_card_compares_the_ways_on(tui: Tui, plugin: Path) -> None:
+    """Warm, after an answer that came out of the cache: going on sends next to nothing anew; each way has its line."""
+    tui.api.usage = ABOVE
+    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
+    turns(tui, 1, 2)
+    tui.api.clear()
+    tui.submit("/resume-hooks:resume")
+    tui.wait_for(r"go on +162,005 +15$")
+    tui.wait_for("its cache is warm for .* more")
+    for name in ("trim", "handoff", "rollover", "compact"):
+        tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
+    tui.wait_for("Nearly full: a handoff fits best")
+    assert not tui.api.main_requests()
+
+
+def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""
+    api.usage = ABOVE
+    first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
+    again = run_print(client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE)
+    assert SAID not in json.dumps(first.events + again.events)
+    assert not list((home.config / "resume-hooks").glob("pending/notice-*"))
