@@ -24,6 +24,7 @@ from resume_hooks.opening import opening_lines, opening_text, title_line
 from resume_hooks.plain import encodable, plain, plain_line
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import kind, message, parse
+from resume_hooks.reference import SHORT
 from resume_hooks.store import SessionFile
 
 MAX_STEP = 20_000
@@ -35,10 +36,14 @@ DIGEST_LINE = 3
 
 
 class Contents(NamedTuple):
-    """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines."""
+    """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines.
+
+    ``edited`` is what the user made of the digest's opening; the record that holds the digest whole stays as it is.
+    """
 
     digest: Digest | None = None
     summary: str = ""
+    edited: str = ""
 
 
 NOTHING = Contents()
@@ -53,6 +58,7 @@ class RolloverPlan:
     lines: tuple[bytes, ...]
     tokens_before: int
     tokens_after: int
+    contents: Contents = NOTHING
 
 
 def plan(
@@ -73,7 +79,7 @@ def plan(
     _refuse(glance, next_step)
     next_step = encodable(next_step.strip())
     child = expected or expect(parent, glance, kind, environ, output_dir)
-    digest = shown.opening(contents.digest, child.session_id, DIGEST_LINE) if contents.digest else ""
+    digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
     card = _card(child.ancestors, kind, next_step, contents)
     lines = (
@@ -95,13 +101,24 @@ def plan(
         lines=lines,
         tokens_before=tokens.recent_context(parent.path).tokens,
         tokens_after=round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN),
+        contents=contents,
     )
+
+
+def opening_tier(digest: Digest | None, session_id: str) -> str:
+    """The part of a digest that the child of that id opens with; ``""`` without one."""
+    return shown.opening(digest, session_id, DIGEST_LINE) if digest else ""
+
+
+def digest_reference(session_id: str) -> str:
+    """The reference of the record that holds the whole digest of the child of that id, as ``shown`` writes it."""
+    return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
 def write(decided: RolloverPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning."""
     chunks = (line + b"\n" for line in decided.lines)
-    born = bear(decided.birth, chunks, lambda path: _checks(decided, path), environ)
+    born = bear(decided.birth, chunks, lambda path: checks_of(decided, path), environ)
     return receipt(decided, born)
 
 
@@ -141,14 +158,16 @@ def _generations(count: int) -> str:
     return "the first of its line" if count == 1 else f"{count} sessions back to the first"
 
 
-def _checks(decided: RolloverPlan, path: str) -> list[checks.Check]:
+def checks_of(decided: RolloverPlan, path: str) -> list[checks.Check]:
+    """What the child of a plan must hold as it is read back from ``path``."""
     return [
         *checks.check_session(path, decided.birth.session_id),
-        checks.Check("the lineage and the next step are whole", _opening_of(path) == decided.opening),
+        checks.Check("the lineage and the next step are whole", opening_of(path) == decided.opening),
     ]
 
 
-def _opening_of(path: str) -> object:
+def opening_of(path: str) -> object:
+    """What a fresh child opens with: the content of its first user record. OSError where it can't be read."""
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
         return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == "user"), None)

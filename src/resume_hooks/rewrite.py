@@ -37,12 +37,12 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = _temporary(folder)
+    temporary = temporary_in(folder)
     try:
         with _written(temporary, chunks):
             check(temporary)
-        _name_exclusively(temporary, path)
-        _sync_folder(folder)
+        name_exclusively(temporary, path)
+        sync_folder(folder)
     except OSError as error:
         raise WriteFailed(
             f"Could not write {path}: {error.strerror or error}",
@@ -62,7 +62,7 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = _temporary(folder)
+    temporary = temporary_in(folder)
     try:
         splice = Splice(original, os.path.getsize(kept))
         with _written(temporary, chunks):
@@ -134,7 +134,8 @@ def process_runs(process: int) -> bool:
     return True
 
 
-def _temporary(folder: str) -> str:
+def temporary_in(folder: str) -> str:
+    """A name for a temporary file, which ``sweep`` knows should its writer be killed."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
@@ -170,7 +171,7 @@ def _followed(path: str, splice: Splice, target: int) -> bool:
             f"{path} was rewritten, but what a running client added meanwhile could not be: {error.strerror or error}",
             "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
         ) from error
-    _sync_folder(os.path.dirname(path))
+    sync_folder(os.path.dirname(path))
     return held
 
 
@@ -205,7 +206,7 @@ def _sync(descriptor: int, failures: list[OSError]) -> None:
         failures.append(error)
 
 
-def _name_exclusively(temporary: str, path: str) -> None:
+def name_exclusively(temporary: str, path: str) -> None:
     """Give the finished file its name, never over an existing one."""
     try:
         os.link(temporary, path)
@@ -221,8 +222,8 @@ def _name_exclusively(temporary: str, path: str) -> None:
             raise
 
 
-def _sync_folder(folder: str) -> None:
-    # Some file systems refuse to sync a folder; the name is then as durable as they make it.
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder as durable as its file system makes them; some refuse to."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 VERSION = 1
 """The form of the file; a newer one is read but not written."""
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
+_PATH = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 
 
 class Key(NamedTuple):
@@ -53,6 +57,24 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
     return read
 
 
+def _model(raw: object) -> Value:
+    """The name of a model, of a profile of Bedrock, of a deployment; never an option of the client's."""
+    if not isinstance(raw, str) or not _MODEL.fullmatch(raw):
+        raise ValueError("the name of a model, such as haiku")
+    return raw
+
+
+def _path(ending: str, what: str) -> Callable[[object], Value]:
+    """A path that ends so; ``""`` for none."""
+
+    def read(raw: object) -> Value:
+        if not isinstance(raw, str) or not _PATH.fullmatch(raw) or (raw and not raw.endswith(ending)):
+            raise ValueError(what)
+        return raw
+
+    return read
+
+
 def _words(raw: object) -> Value:
     words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
@@ -69,6 +91,22 @@ KEYS: dict[str, Key] = {
     ),
     "threshold": Key(500, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)),
     "keep_recent": Key(2, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
+    "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
+    "summary_timeout": Key(120, "Seconds that this model may take for all of an answer.", _number(1, 3_600)),
+    "notice_percent": Key(
+        80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
+    ),
+    "handoff_dir": Key(
+        "",
+        "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
+        _path("", "a folder, such as _handoffs"),
+    ),
+    # Of Markdown files alone: a title out of a transcript is never written into what a shell reads.
+    "ledger_file": Key(
+        "",
+        "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
+        _path(".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
+    ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
 

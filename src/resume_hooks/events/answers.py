@@ -5,29 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks import clock, lineage_block, quick_rollover, store
+from resume_hooks import clock, quick_rollover, settings, store
 from resume_hooks.clipboard import Copied
-from resume_hooks.errors import NothingToHandOff, NothingToTrim, ResumeHooksError, SessionNotFound
+from resume_hooks.digest.gather import digest_of
+from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.events import cards
 from resume_hooks.events.plain_cards import session_card
 from resume_hooks.events.triggers import Trigger
-from resume_hooks.glance import Glance
-from resume_hooks.home import home_folder
+from resume_hooks.events.waiting import let_wait
 from resume_hooks.lineage import Family
+from resume_hooks.quick_rollover import Contents, RolloverPlan
 from resume_hooks.receipt import Receipt
 from resume_hooks.standing import standing_handoff
-from resume_hooks.tails import live_bytes
-from resume_hooks.tokens import CHARACTERS_PER_TOKEN, Context, recent_context
 
 LIMIT = 3.0
 """Seconds that reading may take; the clipboard has its own two."""
-
-
-LOOKED_AT = 8 * 1024 * 1024
-"""Bytes of a live conversation up to which ``>resume`` tells what a trim would leave: a tenth of a second."""
 
 
 class TimeLimit(ResumeHooksError):
@@ -61,49 +56,42 @@ def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
         standing = standing_handoff(parent, trigger.text, os.environ)
         if standing is not None:
             return _answer_of(standing, trigger)
-        decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text)
+        contents = Contents(digest_of(parent, os.environ))
+        decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    return _answer_of(quick_rollover.write(decided, os.environ), trigger)
+    receipt = quick_rollover.write(decided, os.environ)
+    return _answer_of(receipt, trigger, [*cards.holds(decided), *_files(decided, receipt)])
 
 
-def _answer_of(receipt: Receipt, trigger: Trigger) -> Answer:
+def _files(decided: RolloverPlan, receipt: Receipt) -> list[str]:
+    """What was written into the project, where the user's settings ask for that, in lines for the card."""
+    chosen = settings.load()
+    if not (chosen["handoff_dir"].value or chosen["ledger_file"].value):
+        return []
+    # Only who asked for files waits for what writes them.
+    from resume_hooks.handoff_files import write_for  # noqa: PLC0415
+
+    files = write_for(decided, receipt, os.environ)
+    written = [*files.documents, *filter(None, [files.ledger])]
+    return [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
+
+
+def _answer_of(receipt: Receipt, trigger: Trigger, facts: Sequence[str] = ()) -> Answer:
+    waits = let_wait(receipt)
 
     def card(copied: Copied) -> str:
-        return cards.handoff_card(receipt, copied, trigger.text, slash=trigger.slash)
+        return cards.handoff_card(receipt, copied, trigger.text, facts, slash=trigger.slash, waits=waits)
 
     return Answer(receipt.in_client, card)
 
 
 def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
-    glance = Glance(path)
-    context = recent_context(path, window)
-    folder = home_folder(glance)
-    leaves = cards.Leaves(_trimmed(path, window), _handed_off(path, glance))
-    return Answer(
-        session_id, lambda copied: cards.resume_card(glance, session_id, folder, context, leaves, copied, text)
-    )
+    # The rules of a trim, which it compares, are nothing to the other lanes.
+    from resume_hooks.events.resume_card import resume_card  # noqa: PLC0415
+    from resume_hooks.ways import compare  # noqa: PLC0415
 
-
-def _trimmed(path: str, window: int) -> Context | None:
-    """What a trim with the usual options would leave, where the live part is small enough to be looked at."""
-    if live_bytes(path) > LOOKED_AT:
-        return None
-    # The rules of a trim are nothing to the other lanes.
-    from resume_hooks.trimming import plan as trimming  # noqa: PLC0415
-    from resume_hooks.trimming.words import options_of  # noqa: PLC0415
-
-    try:
-        reading = trimming.read(store.session_file(path), window)
-    except NothingToTrim:
-        return None
-    return trimming.decide(reading, options_of(), os.environ).after
-
-
-def _handed_off(path: str, glance: Glance) -> int:
-    """What a handoff without a next step would hold."""
-    ancestors = Family(os.environ).lineage(path)
-    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
-    return round(len(block) / CHARACTERS_PER_TOKEN)
+    found = compare(session_id, path, os.environ, window, clock.now())
+    return Answer(session_id, lambda copied: resume_card(found, copied, text))
 
 
 def _lineage(path: str) -> Answer:
@@ -119,18 +107,27 @@ def _without_transcript(trigger: Trigger, session_id: str) -> Answer:
     return Answer(session_id, lambda copied: session_card(session_id, copied, trigger.text))
 
 
+def said(text: str) -> Answer:
+    """An answer that copies nothing."""
+    return Answer("", lambda _: text)
+
+
 @contextlib.contextmanager
-def time_limit(command: str = "resume-hooks --help") -> Iterator[None]:
-    """Raise TimeLimit in the block once it takes too long, where the platform can; ``command`` is its way out."""
+def time_limit(command: str = "resume-hooks --help", seconds: float | None = None) -> Iterator[None]:
+    """Raise TimeLimit in the block once it takes too long, where the platform can; ``command`` is its way out.
+
+    ``seconds`` are ``LIMIT`` unless given.
+    """
+    most = LIMIT if seconds is None else seconds
     if not hasattr(signal, "setitimer"):
         yield
         return
 
     def stop(*_: object) -> None:
-        raise TimeLimit(f"It took longer than {LIMIT:g} s, so nothing was made", command)
+        raise TimeLimit(f"It took longer than {most:g} s, so nothing was made", command)
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    signal.setitimer(signal.ITIMER_REAL, most)
     try:
         yield
     finally:

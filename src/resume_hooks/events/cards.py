@@ -8,6 +8,7 @@ from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
 from resume_hooks.lineage import Ancestor
 from resume_hooks.lineage_block import size_text
+from resume_hooks.quick_rollover import RolloverPlan, digest_reference
 from resume_hooks.receipt import Receipt
 
 ROW = 68
@@ -16,12 +17,36 @@ ROW = 68
 CLEARED = "/clear instead of the paste works too: the session it starts opens with the same"
 """The fact of a child that waits for ``/clear``."""
 
+COUNTED = {
+    "constraints": ("constraint", "constraints"),
+    "changed": ("file", "files"),
+    "commands": ("command", "commands"),
+    "failures": ("failure", "failures"),
+    "decisions": ("decision", "decisions"),
+}
+"""What a card counts of a digest, one and several."""
 
-def handoff_card(receipt: Receipt, copied: Copied, next_step: str, *, slash: bool, waits: bool = False) -> str:
-    """``>handoff``: the child, what it holds, and the ways into it; ``waits``: ``/clear`` is one of them."""
+
+def holds(decided: RolloverPlan) -> list[str]:
+    """What the digest of a fresh child holds, and where all of it is read; nothing without one."""
+    digest = decided.contents.digest
+    if digest is None:
+        return []
+    counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
+    said = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
+    return [
+        f"digest: {said or 'your prompts'}",
+        f"  all of it: resume-hooks read {digest_reference(decided.birth.session_id)}",
+    ]
+
+
+def handoff_card(
+    receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool, waits: bool = False
+) -> str:
+    """``>handoff``: the child, what it holds (``facts``), the ways into it; ``waits``: ``/clear`` is one of them."""
     done = "handed off" if receipt.written else "already handed off"
     step = f"next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "no next step given"
-    return child_card(done, receipt, copied, [step, *([CLEARED] if waits else [])], slash=slash)
+    return child_card(done, receipt, copied, [step, *facts, *([CLEARED] if waits else [])], slash=slash)
 
 
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:

@@ -9,22 +9,31 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from resume_hooks.cli.schema.checkpoints import Checkpoint, RewindReceipt
+from resume_hooks.cli.schema.comparison import Comparison
 from resume_hooks.cli.schema.finding import Index, Search
+from resume_hooks.cli.schema.handoff import Handoff
 from resume_hooks.cli.schema.lineages import Derived, Info, Lineage, LineageRow, Resolved
 from resume_hooks.cli.schema.reading import Read, SessionOutline
+from resume_hooks.cli.schema.rollovers import RolloverReceipt
+from resume_hooks.cli.schema.smart import SmartTrimReceipt
 from resume_hooks.cli.schema.upkeep import Config, Doctor, Fsck, Installation
-from resume_hooks.cli.schema.writes import Receipt, TrimReceipt, UntrimReceipt
+from resume_hooks.cli.schema.writes import TrimReceipt, UntrimReceipt
 
 DATA: dict[str, type[BaseModel]] = {
+    "resume": Comparison,
     "lineage": Lineage,
     "find-original": LineageRow,
     "find-derived": Derived,
     "resolve": Resolved,
     "info": Info,
-    "rollover": Receipt,
-    "handoff": Receipt,
+    "rollover": RolloverReceipt,
+    "handoff": Handoff,
     "trim": TrimReceipt,
+    "smart-trim": SmartTrimReceipt,
     "untrim": UntrimReceipt,
+    "checkpoint": Checkpoint,
+    "rewind": RewindReceipt,
     "outline": SessionOutline,
     "read": Read,
     "fsck": Fsck,

@@ -1,0 +1,121 @@
+"""The only writer of files in a user's project: a handoff document, a ledger. Whole or not at all.
+
+The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
+link is never written through, and a file is replaced only as long as it is the one that was looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import open_regular
+from resume_hooks.rewrite import name_exclusively, sweep, sync_folder, temporary_in
+
+
+def state_of(path: str) -> os.stat_result | None:
+    """The regular file that may be replaced at ``path``; None where there is nothing.
+
+    WriteFailed for a link, anything else that is no file, and a file that its owner protected.
+    """
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # a NUL in a name
+        raise refused(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
+    if not os.access(path, os.W_OK):
+        raise WriteFailed(f"{path} is read-only, so it was left alone", "Allow writing to it, or name another file.")
+    return found
+
+
+def read_state(path: str, limit: int) -> tuple[bytes, os.stat_result | None]:
+    """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
+    if state_of(path) is None:
+        return b"", None
+    try:
+        with open_regular(path, follow=False) as stream:
+            found = os.fstat(stream.fileno())
+            content = stream.read(limit + 1)
+    except OSError as error:
+        raise refused(path, error) from error
+    if len(content) > limit:
+        raise WriteFailed(f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file.")
+    return content, found
+
+
+def write(path: str, content: bytes, over: os.stat_result | None) -> None:
+    """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is; that keeps its mode.
+
+    WriteFailed leaves what was there, and nothing else.
+    """
+    folder = os.path.dirname(path)
+    sweep(folder)
+    temporary = temporary_in(folder)
+    try:
+        _fill(temporary, content, over)
+        if over is None:
+            name_exclusively(temporary, path)
+        else:
+            _require_same(path, over)
+            os.replace(temporary, path)
+        sync_folder(folder)
+    except (OSError, ValueError) as error:
+        raise refused(path, error) from error
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def folder_made(folder: str) -> Iterator[None]:
+    """Make ``folder``, its last part alone, where it is missing; it is gone again if the block fails. WriteFailed."""
+    made = False
+    try:
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+            made = True
+    except (OSError, ValueError) as error:
+        raise refused(folder, error) from error
+    try:
+        yield
+    except WriteFailed:
+        if made:
+            with contextlib.suppress(OSError):  # somebody else put something into it
+                os.rmdir(folder)
+        raise
+
+
+def refused(path: str, error: OSError | ValueError) -> WriteFailed:
+    """The failure of a write, in words."""
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return WriteFailed(f"Could not write {path}: {why}", "Check free space and the permissions of the folder.")
+
+
+def _fill(path: str, content: bytes, over: os.stat_result | None) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o666)  # a file of the project: what the user's umask leaves of it
+    with os.fdopen(descriptor, "w+b") as stream:
+        stream.write(content)
+        stream.flush()
+        if over is not None:
+            os.chmod(path, stat.S_IMODE(over.st_mode))
+            with contextlib.suppress(OSError):  # where it is a colleague's; root gives it back to its owner
+                os.chown(path, over.st_uid, over.st_gid)
+        os.fsync(descriptor)
+        stream.seek(0)
+        if stream.read() != content:
+            raise OSError(None, "it was read back otherwise than it was written")
+
+
+def _require_same(path: str, over: os.stat_result) -> None:
+    there = os.lstat(path)
+    same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
+    if same != (over.st_dev, over.st_ino, over.st_size, over.st_mtime_ns):
+        raise OSError(None, "another program changed it meanwhile")

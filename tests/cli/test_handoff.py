@@ -1,0 +1,160 @@
+"""handoff --print, --out and the settings that leave files in a project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.digest.gather import digest_at
+from resume_hooks.settings import store
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
+from tests.cli.conftest import Cli, Document
+
+COMMAND = "make everything"
+
+
+@pytest.fixture
+def project(config_home: ConfigHome) -> Path:
+    """The folder of a project."""
+    folder = config_home.root / "proj"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome, project: Path) -> Path:
+    """A titled session that ran a command."""
+    records = [
+        *conversation(2),
+        tool_use("t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": COMMAND}),
+        tool_result("t1", "done", uuid="c2", parent="c1", ts=11),
+        custom_title("Fix the parser"),
+    ]
+    rows = [{**record, "cwd": str(project)} for record in records]
+    return Path(write_session(config_home.project(str(project)), SESSION, rows))
+
+
+def everything(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
+    """The whole home, to the byte and the time."""
+    return {
+        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in home.root.rglob("*")
+    }
+
+
+def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
+    config_home: ConfigHome, document: Document, parent: Path, project: Path
+) -> None:
+    """The child opens with it and keeps it whole; the project's folder stays empty."""
+    data = document("handoff", SESSION, "-n", "go on")["data"]
+    assert (data["documents"], data["ledger"]) == ([], None)
+    opening = json.loads(Path(data["file"]).read_bytes().splitlines()[1])["message"]["content"]
+    assert COMMAND in opening
+    assert opening.endswith("\ngo on")
+    kept = digest_at(data["file"])
+    assert kept is not None
+    assert COMMAND in kept.of("commands")[0].text
+    assert list(project.iterdir()) == []
+
+
+def test_print_shows_what_a_child_would_be_told(
+    config_home: ConfigHome, cli: Cli, document: Document, parent: Path
+) -> None:
+    """Lineage, digest, next step; with --full the whole digest; nothing is written."""
+    before = everything(config_home)
+    text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
+    assert text.startswith("[SESSION LINEAGE]\n")
+    assert "all of it: resume-hooks read " in text
+    assert COMMAND in text
+    assert text.endswith("\ngo on\n")
+    whole = cli("handoff", SESSION, "--print", "--full", "-n", "go on").stdout.decode()
+    assert "all of it" not in whole
+    assert whole.startswith("[SESSION LINEAGE]\n")
+    assert whole.endswith("\ngo on\n")
+    data = document("handoff", SESSION, "--print", "-n", "go on")["data"]
+    assert set(data) == {"opening", "digest", "full"}
+    assert data["opening"].endswith("\ngo on")
+    assert data["full"] in whole
+    (command,) = data["digest"]["sections"]["commands"]
+    assert (command["text"], command["ref"].split(":")[0]) == (COMMAND, SESSION)
+    assert everything(config_home) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--full",),
+        ("--print", "--start"),
+        ("--print", "--edit"),
+        ("--print", "--out", "x.md"),
+        ("--force",),
+        ("--edit",),
+    ],
+)
+def test_options_that_make_no_sense(
+    config_home: ConfigHome, document: Document, parent: Path, words: tuple[str, ...]
+) -> None:
+    """A usage error that names them, before anything is made; --edit needs a terminal."""
+    before = everything(config_home)
+    error = document("handoff", SESSION, *words, code=2)["error"]
+    assert error["code"] == "usage"
+    assert words[0] in error["message"]
+    assert error["remedy"]
+    assert everything(config_home) == before
+
+
+def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
+    """To a name or into a folder, seen from where the user stands; never over a file unless told."""
+    here = config_home.root / "here"
+    (here / "docs").mkdir()
+    named = document("handoff", SESSION, "--out", "x.md")["data"]
+    assert named["documents"] == [str(here / "x.md")]
+    assert named["session_id"] in (here / "x.md").read_text("utf-8")
+    (found,) = document("handoff", SESSION, "--out", "docs/")["data"]["documents"]
+    assert Path(found).parent == here / "docs"
+    children = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--out", "x.md", code=2)["error"]
+    assert "--force" in error["remedy"]
+    assert sorted(parent.parent.iterdir()) == children, "what can't be finished isn't begun"
+    text = cli("handoff", SESSION, "--out", "x.md", "--force").stdout.decode()
+    assert str(here / "x.md") in text
+    assert named["session_id"] not in (here / "x.md").read_text("utf-8")
+
+
+def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: Document, parent: Path) -> None:
+    """It names what would be written."""
+    store("handoff_dir", "_handoffs")
+    store("ledger_file", "NOW.md")
+    before = everything(config_home)
+    data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
+    assert len(data["documents"]) == 2
+    assert data["ledger"].endswith("/proj/NOW.md")
+    assert everything(config_home) == before
+
+
+def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: Path) -> None:
+    """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
+    store("handoff_dir", "_handoffs")
+    store("ledger_file", "../NOW.md")
+    done = cli("handoff", SESSION)
+    assert done.returncode == 0
+    (path,) = (project / "_handoffs").iterdir()
+    assert f"document        {path}" in done.stdout.decode()
+    assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("ledger_file", "notes.txt"), ("ledger_file", ".bashrc"), ("handoff_dir", "a\nb")]
+)
+def test_settings_that_name_no_such_place(document: Document, key: str, value: str) -> None:
+    """A ledger is a Markdown file: no shell reads it."""
+    assert document("config", key, value, code=2)["error"]["code"] == "usage"
+
+
+def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: Path, project: Path) -> None:
+    """By an empty value."""
+    store("handoff_dir", "_handoffs")
+    assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
+    assert document("handoff", SESSION)["data"]["documents"] == []
+    assert list(project.iterdir()) == []

@@ -1,0 +1,54 @@
+"""Every slash command of the plugin in the real client: offered by the menu, answered by name, with no model turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, plugin_at
+from tests.needs import REPO
+
+QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
+
+SKILL = "recover-context"
+"""A skill by the same name is what the menu offers; 2.1.42 shows it without the plugin's."""
+
+ANSWERS = {
+    "session": "ot copied: the id is above",
+    "lineage": "this session",
+    "search ALPHA": "resume-hooks",
+    "resume": "estimated",
+    "trim": "trim",
+    "checkpoint try another way": "heckpoint",
+    "rewind it did not work": "/resume ",
+    SKILL: "remember the word ALPHA",
+    "handoff go on": "handed off",
+    "help": "A space before",
+}
+"""What is typed after ``/resume-hooks:``, and a part of the card that answers it, in the order of typing."""
+
+
+def test_every_command_is_offered_and_answered(
+    client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
+) -> None:
+    """The menu finds each by the start of its name; typed whole, each shows its card and asks the API nothing."""
+    named = {path.stem for path in (REPO / "commands").glob("*.md")} | {SKILL}
+    assert named == {words.split()[0] for words in ANSWERS} | {"rollover"}
+    with Tui(client, home, api) as tui:
+        tui.start(plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=QUIET)
+        tui.submit("remember the word ALPHA")
+        tui.wait_for("Mock reply 1")
+        tui.wait_idle()
+        api.clear()
+        for name in sorted(named):
+            tui.type(f"/{name[:6]}")
+            tui.wait_for(SKILL if name == SKILL else f"/resume-hooks:{name}")
+            tui.key("C-c")
+            tui.wait_idle()
+        for words, card in ANSWERS.items():
+            tui.submit(f"/resume-hooks:{words}")
+            tui.wait_for(card)
+            tui.wait_idle()
+            assert not tui.input_text(), words
+        assert not api.main_requests()
