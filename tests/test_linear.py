@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.linear import Linear, linear
+from resume_hooks.linear import Linear, linear, settled
 from resume_hooks.lines import Line
 from resume_hooks.node_reader import node_of
 from resume_hooks.nodes import Node
@@ -102,3 +102,25 @@ def test_what_no_api_takes(name: str) -> None:
     row = linear(chain(story))
     assert (dropped(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
+
+
+SETTLED = {
+    "plain": ("u 1: u 2:", [1, 2, 3, 4]),
+    "in a call": ("u 1:a =a 2:", [1, 1, 3, 4]),
+    "in words before a call": ("u 1: 1:a =a 2:", [1, 1, 1, 4, 5]),
+    "between two results": ("u 1:a 1:b =a =b 2:", [1, 1, 1, 1, 5, 6]),
+    "remarks": ("u 1:a + =a m 2:", [1, 1, 1, 4, 5, 6]),
+    "an old call without its answer": ("u 1:a u 2:", [1, 2, 3, 4]),
+    "a call that waits": ("u 1:a", [1, 1]),
+    "nothing before a call": ("1:a =a", [0, 2]),
+    "without message ids": ("u : :", [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_what_can_stand_alone(name: str) -> None:
+    """Of the first records so many that no call is open and no answer cut in two; for each end."""
+    story, counts = SETTLED[name]
+    row = linear(chain(story))
+    assert [settled(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert settled(row, 0) == 0

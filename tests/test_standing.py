@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks import quick_rollover, store
+from resume_hooks import checkpoint, quick_rollover, rewind, store
 from resume_hooks.opening import next_step_of
-from resume_hooks.standing import standing_handoff
+from resume_hooks.standing import standing_handoff, standing_rewind
 from tests.builders import ConfigHome, assistant, session_id, user, write_session
 
 PARENT = session_id(1)
@@ -83,3 +83,20 @@ def test_a_child_that_was_gone_on_in_or_is_gone(parent: store.SessionFile, confi
 def test_what_is_no_opening_has_no_step(text: object) -> None:
     """None for what is not ours; an opening cut short has an empty one."""
     assert not next_step_of(text)
+
+
+def rewound(parent: store.SessionFile, home: ConfigHome) -> str:
+    """Make a child by a rewind to the end of the session; its id."""
+    mark = checkpoint.place(parent).mark
+    return rewind.write(rewind.plan(parent, mark, "it was slower", home.environ), home.environ).session_id
+
+
+def test_the_newest_rewind_stands(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
+    hand_off(parent, config_home, "")
+    assert standing_rewind(parent, config_home.environ) is None
+    child = rewound(parent, config_home)
+    found = standing_rewind(parent, config_home.environ)
+    assert found is not None
+    assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
+    assert standing_handoff(parent, "", config_home.environ) is None

@@ -50,10 +50,37 @@ class NothingToHandOff(ResumeHooksError):
     code = "nothing-to-hand-off"
 
 
+class NothingToRecover(ResumeHooksError):
+    """Nothing was asked or done in the session, so nothing of it can be given back."""
+
+    code = "nothing-to-recover"
+
+
 class NothingToTrim(ResumeHooksError):
     """The session holds no conversation, so there is nothing that could be trimmed."""
 
     code = "nothing-to-trim"
+
+
+class NothingToMark(ResumeHooksError):
+    """The session holds no word yet, so there is no place in it to come back to."""
+
+    code = "nothing-to-mark"
+
+
+class InSubagent(UsageError):
+    """A checkpoint was asked for, or gone back to, in a sub-agent, whose transcript nobody resumes."""
+
+    code = "in-subagent"
+
+    def __init__(self) -> None:
+        super().__init__("Checkpoint not available in subagents.", "Use it in the session that started the sub-agent.")
+
+
+class NoCheckpoint(ResumeHooksError):
+    """The session has no checkpoint to go back to."""
+
+    code = "no-checkpoint"
 
 
 class SessionLive(ResumeHooksError):
@@ -90,3 +117,22 @@ class WriteFailed(ResumeHooksError):
     """The file system refused a write; nothing was left behind."""
 
     code = "write-failed"
+
+
+class HeadlessFailed(ResumeHooksError):
+    """The headless model gave no answer that can be used; the message says which way it failed.
+
+    ``cost_usd`` is what it took all the same, None where the client does not say.
+    """
+
+    code = "headless-failed"
+
+    def __init__(self, message: str, remedy: str = "", cost_usd: float | None = None) -> None:
+        super().__init__(message, remedy)
+        self.cost_usd = cost_usd
+
+
+class PlanOutdated(ResumeHooksError):
+    """A plan that was shown names contents that are not in the session, or not as they were."""
+
+    code = "plan-outdated"

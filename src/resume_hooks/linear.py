@@ -35,6 +35,25 @@ def linear(chain: Sequence[Node]) -> Linear:
     return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
 
 
+def settled(row: Linear, end: int) -> int:
+    """How many of the first ``end`` records can stand alone: no call among them is open, no answer is cut in two."""
+    count, waiting = 0, set[str]()
+    for place, node in enumerate(row.nodes[:end], 1):
+        waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
+        waiting.difference_update(node.results)
+        if not waiting and not _goes_on(row.nodes, place):
+            count = place
+    return count
+
+
+def _goes_on(nodes: Sequence[Node], place: int) -> bool:
+    """Whether the record at ``place`` belongs to the same answer as the one before it."""
+    if place >= len(nodes):
+        return False
+    before, after = nodes[place - 1], nodes[place]
+    return bool(after.message_id) and before.kind == after.kind and before.message_id == after.message_id
+
+
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
     """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
     place = 0

@@ -45,6 +45,13 @@ class Size(NamedTuple):
     characters_per_token: float
 
 
+class Rewound(NamedTuple):
+    """When the checkpoint was set that a child was cut back to, and when it was."""
+
+    started_at: str
+    rewound_at: str
+
+
 class Trim(NamedTuple):
     """What a trimmed session says of its trim: how it was asked for, and what it came to."""
 
@@ -63,7 +70,7 @@ def read_parent(path: str) -> Parent | None:
     return next((fork for fork in forks if fork is not None), None)
 
 
-def continue_line(
+def continue_line(  # noqa: PLR0913 - what a first line may tell
     *,
     parent_id: str,
     parent_file: str,
@@ -72,6 +79,7 @@ def continue_line(
     summary: bool = False,
     size: Size | None = None,
     trim: Trim | None = None,
+    rewound: Rewound | None = None,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
@@ -87,6 +95,8 @@ def continue_line(
     }
     if size is not None:
         line["continue_metadata"] |= size._asdict()
+    if rewound is not None:
+        line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,

@@ -50,18 +50,34 @@ def next_step_of(text: object) -> str | None:
 
 def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
     """The two chain records, user and assistant, as lines without endings."""
-    user_id, answer_id = str(uuid.uuid4()), str(uuid.uuid4())
+    return _told(setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True})
+
+
+def closing_lines(setting: Setting, parent: str | None, text: str, card: str) -> list[bytes]:
+    """What is told at the end of a kept conversation, as lines without endings.
+
+    Not marked as a summary: there clients would take it for a compaction, and leave it out of a partial one.
+    """
+    return _told(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
+
+
+def _told(setting: Setting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
+    """A text for the model, which the transcript view alone shows, and the card that answers it."""
+    # The same child written anew keeps its ids, so that what a client may have appended meanwhile still hangs on them.
+    user_id, answer_id, message_id = (
+        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{setting.session_id}/{parent}/{part}"))
+        for part in ("user", "answer", "id")
+    )
     user = {
-        **_envelope(setting, None, "user", user_id),
+        **_envelope(setting, parent, "user", user_id),
         "message": {"role": "user", "content": text},
-        "isCompactSummary": True,
-        "isVisibleInTranscriptOnly": True,
+        **marks,
     }
     # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
     answer = {
         **_envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id),
         "message": {
-            "id": str(uuid.uuid4()),
+            "id": message_id,
             "type": "message",
             "role": "assistant",
             "model": SYNTHETIC_MODEL,

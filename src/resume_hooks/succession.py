@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock, lineage_block
 from resume_hooks.errors import SessionNotFound
@@ -17,7 +17,7 @@ from resume_hooks.fields import encode, with_fields, without_usage
 from resume_hooks.linear import Linear, linear
 from resume_hooks.lines import Line
 from resume_hooks.nodes import Node
-from resume_hooks.opening import Setting, lineage_line, stub_line, title_line
+from resume_hooks.opening import Setting, closing_lines, lineage_line, stub_line, title_line
 from resume_hooks.records import Record, message, parse, string
 from resume_hooks.rewrite import BUFFER
 from resume_hooks.survey import Survey, mended
@@ -33,13 +33,20 @@ OPENING_REACH = 4
 """Records at the start of a chain among which a lineage block of ours may stand."""
 
 
+class Closing(NamedTuple):
+    """What a child tells after the records that it took over: ``text`` to the model, ``card`` on the screen."""
+
+    text: str
+    card: str
+
+
 @dataclass(frozen=True, slots=True)
 class Succession:
     """A child to be written.
 
     ``edits`` go by line number of the parent's file; ``lineage`` becomes a record of its own before the node at the
     place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``: token counts are set to
-    zero, since they tell of a larger context, and old clients would compact at once.
+    zero, since they tell of a larger context, and old clients would compact at once. ``closing`` ends the chain.
     """
 
     source: str
@@ -52,6 +59,7 @@ class Succession:
     edits: Mapping[int, Edit]
     books: tuple[bytes, ...] = ()
     shrunk: bool = True
+    closing: Closing | None = None
 
 
 def succession(  # noqa: PLR0913 - what a child is made of
@@ -65,12 +73,16 @@ def succession(  # noqa: PLR0913 - what a child is made of
     edits: Mapping[int, Edit] | None = None,
     books: Sequence[bytes] = (),
     shrunk: bool = True,
+    closing: Closing | None = None,
 ) -> Succession:
-    """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing."""
+    """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
+
+    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it.
+    """
     row = linear(transcript.chain)
     found = _Edits(row, survey, edits or {})
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
-    older = next((node for node in openings if _has_block(transcript.read(node))), None)
+    older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
     if older is not None:
         found.add(older.number, lambda record: _with_block(record, lineage))
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
@@ -86,6 +98,7 @@ def succession(  # noqa: PLR0913 - what a child is made of
         edits=found.whole(),
         books=tuple(books),
         shrunk=shrunk,
+        closing=closing,
     )
 
 
@@ -108,6 +121,8 @@ def lines(child: Succession) -> Iterator[bytes]:
         raise SessionNotFound(f"{child.source} can't be read: {error.strerror}", "Check the path.") from error
     for call in child.linear.open_calls:
         yield thread.stub(call) + b"\n"
+    for body in thread.closing():
+        yield body + b"\n"
     for body in child.books:
         yield body + b"\n"
     yield title_line(child.setting.session_id, child.title) + b"\n"
@@ -159,6 +174,15 @@ class _Thread:
         """An answer to a call that still waits for one at the end."""
         self._time += 1
         return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
+
+    def closing(self) -> list[bytes]:
+        """The records that end the chain, written now."""
+        told = self._child.closing
+        if told is None:
+            return []
+        self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
+        setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
+        return closing_lines(setting, self._last, told.text, told.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""

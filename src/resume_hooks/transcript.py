@@ -5,6 +5,7 @@ Reading never changes a file. Records stay on disk; ``read`` fetches one by its 
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -68,6 +69,14 @@ class Transcript:
         """Tool calls of the live chain by id: the record that calls and the one that answers, if any."""
         answers = {call: node for node in self.chain for call in node.results}
         return {call: (node, answers.get(call)) for node in self.chain for call in node.calls}
+
+    def ending(self, chain: Sequence[Node]) -> Transcript:
+        """The same file with ``chain``, the beginning of its live one, as the whole of it."""
+        part = copy.copy(self)
+        for derived in ("turns", "pairs"):
+            part.__dict__.pop(derived, None)
+        part.chain = list(chain)
+        return part
 
     def read(self, node: Node) -> records.Record:
         """The record behind a node, read from disk; SessionNotFound where the file changed or is gone."""

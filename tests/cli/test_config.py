@@ -18,6 +18,11 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
         "clipboard": ("none", "environment"),
         "threshold": (500, "default"),
         "keep_recent": (2, "default"),
+        "notice_percent": (80, "default"),
+        "summary_model": ("haiku", "default"),
+        "summary_timeout": (120, "default"),
+        "handoff_dir": ("", "default"),
+        "ledger_file": ("", "default"),
         "triggers_off": (["help"], "environment"),
     }
     assert b"triggers_off" in cli("config").stdout

@@ -102,8 +102,8 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     fake_client(tools)
     state = config / "resume-hooks"
     (state / "pending").mkdir(parents=True)
-    (state / "links.jsonl").touch()
-    (state / "notes.txt").touch()
+    for name in ("links.jsonl", "notes.txt", "pending/mark-1.json", "pending/trim-1.json", "pending/handoff-7-1.told"):
+        (state / name).touch()
     session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     session.parent.mkdir(parents=True)
     session.write_bytes(b"{}\n")

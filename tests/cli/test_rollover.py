@@ -118,11 +118,13 @@ def test_warnings_go_to_stderr(cli: Cli, parent: Path, tmp_path: Path) -> None:
     assert b"note: " not in done.stdout
 
 
-def test_rollover_needs_quick(document: Document, parent: Path) -> None:
-    """Until there is another kind."""
-    error = document("rollover", SESSION, code=2)["error"]
-    assert (error["code"], error["remedy"]) == ("usage", "resume-hooks rollover --quick")
+def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
+    """What belongs to a summary means nothing beside it."""
+    for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
+        error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
+        assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
     assert children(parent) == []
+    assert document("rollover", SESSION, "--quick")["data"]["summary"] is None
 
 
 @pytest.mark.parametrize("words", VERBS)

@@ -229,6 +229,7 @@ def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> No
         assert "No active checkpoint." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
+    assert "your text was not used: another report" in say("/resume-hooks:rewind another report")
     with child.open("ab") as stream:
         stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
     assert f"/resume {child.stem}" not in say(">rewind it was slower")

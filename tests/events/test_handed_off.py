@@ -147,7 +147,7 @@ def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: Hando
 BAD: list[dict[str, Any]] = [
     {"version": 2},
     {"pid": "1"},
-    {"pid": PID + 1},
+    {"pid": 2**22 + 1},  # above what a process of Linux can have
     {"child_id": OTHER},
     {"child_id": "../x"},
     {"child_file": "/etc/passwd"},

@@ -20,9 +20,13 @@ from resume_hooks.errors import AmbiguousLocator, OutputFailed, ResumeHooksError
 from resume_hooks.paths import private_folder, state_home
 
 VERBS = {
+    "resume": "Show a session, how full it is, and what each way on from it would cost.",
     "handoff": "Go on in a fresh, linked session that knows what is next.",
-    "rollover": "Go on in a fresh, linked session.",
+    "rollover": "Go on in a fresh, linked session that holds a model's summary.",
     "trim": "Go on in a copy without its bulk; the originals stay within reach.",
+    "smart-trim": "Go on in a copy without what a model finds no longer needed.",
+    "checkpoint": "Mark a place in a session to come back to.",
+    "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "untrim": "Bring trimmed contents back, in a new child.",
     "search": "Find what was ever said, asked or run.",
     "outline": "Show the turns of a session, a line each.",

@@ -17,7 +17,10 @@ from resume_hooks.paths import state_home
 from resume_hooks.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 
 FILES = ("links.jsonl", "settings.json", "log/errors.log")
-"""What we keep there; ``--purge`` removes it, marks of ``/clear``, the plugin's files, and what is empty then."""
+"""What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then."""
+
+NOTES = ("clear-", "trim-", "checkpoint-", "mark-", "handoff-")
+"""How the names of notes in ``pending`` begin."""
 
 
 @click.command("uninstall")
@@ -64,8 +67,9 @@ def _purge(state: str) -> None:
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
     try:
-        marks = glob.glob(os.path.join(glob.escape(state), "pending", "clear-*.json"))
-        for path in [*(os.path.join(state, name) for name in FILES), *marks]:
+        pending = os.path.join(glob.escape(state), "pending")
+        notes = [path for prefix in NOTES for path in glob.glob(os.path.join(pending, f"{prefix}*"))]
+        for path in [*(os.path.join(state, name) for name in FILES), *notes]:
             if os.path.lexists(path):
                 os.unlink(path)
         if is_assembled(plugin_folder()):

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks import settings
-from resume_hooks.errors import ResumeHooksError, SessionNotFound
+from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
 from resume_hooks.events import reply
 from resume_hooks.events.triggers import Trigger, recognise
 from resume_hooks.paths import find_session, is_session_id, named_session
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 LANES = {
     "resume": "answers",
     "handoff": "answers",
+    "rollover": "rollover",
     "lineage": "answers",
     "trim": "trim",
     "search": "search",
+    "recover-context": "recover",
+    "checkpoint": "checkpoint",
+    "rewind": "checkpoint",
 }
 """The module of each trigger that reads a transcript; its ``answer`` gives what to copy and the card."""
 
@@ -73,6 +77,8 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
         raise SessionNotFound("The client named no session", "Send a prompt first.")
+    if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
+        raise InSubagent
     from resume_hooks.clipboard import copy  # noqa: PLC0415
 
     way = str(chosen["clipboard"].value)
@@ -88,7 +94,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def _failure(error: ResumeHooksError, text: str) -> str:
-    said = f"resume-hooks: {error.message}.\n\n{error.remedy}".rstrip()
+    said = f"resume-hooks: {error.message.removesuffix('.')}.\n\n{error.remedy}".rstrip()
     return f"{said}{_kept(text)}\n\nNothing was changed."
 
 

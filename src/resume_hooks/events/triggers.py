@@ -21,7 +21,10 @@ _PASTED_ALONE = re.compile(
     rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help|recover-context)\s*{_TAIL}", re.IGNORECASE
 )
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
-_TRIM = re.compile(rf"(?:>|/{PLUGIN}:)trim(?=\s|\Z)", re.IGNORECASE)
+_SIGN = rf"(?:>|/{PLUGIN}:)"
+_RETYPED = re.compile(rf"{_SIGN}(trim|checkpoint|rewind)(?=[\s>/]|\Z)", re.IGNORECASE)
+_EMPTY_REWINDS = re.compile(rf"(?:{_SIGN}rewind)+(?={_SIGN}rewind(?:\s|\Z))", re.IGNORECASE)
+_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 
 
 class Trigger(NamedTuple):
@@ -40,7 +43,7 @@ class Trigger(NamedTuple):
 def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash = prompt[:1] == "/"
-    prompt = _last_trim(prompt)
+    prompt = _last_typed(prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True)
     if _is_pasted_over(prompt):
@@ -55,15 +58,29 @@ def recognise(prompt: str) -> Optional[Trigger]:
     return Trigger(verb, text, slash, pasted=False)
 
 
-def _last_trim(prompt: str) -> str:
-    """Of several ``>trim`` in a row the last: the answer to a preview, typed over the one that came back into the box.
+def _last_typed(prompt: str) -> str:
+    """Of a trigger typed over the same one that came back into the box, the last; any other prompt as it is.
 
-    Any other prompt as it is.
+    Options of a trim hold no trigger; a goal may speak of one, so behind a space only the exact yes counts; a report
+    is the user's text, whatever it holds.
     """
-    if not re.match(rf"(?:>|/{PLUGIN}:)trim(?=[\s>/]|\Z)", prompt, re.IGNORECASE):
+    found = _RETYPED.match(prompt)
+    if found is None:
         return prompt
-    starts = [found.start() for found in _TRIM.finditer(prompt)]
+    verb = found.group(1).lower()
+    if verb == "rewind":
+        empty = _EMPTY_REWINDS.match(prompt)
+        return prompt[empty.end() :] if empty else prompt
+    again = re.finditer(rf"{_SIGN}{verb}(?=\s|\Z)", prompt, re.IGNORECASE)
+    starts = [one.start() for one in again]
+    if verb == "checkpoint":
+        starts = [start for start in starts if _is_typed_over(prompt, start)]
     return prompt[starts[-1] :] if starts else prompt
+
+
+def _is_typed_over(prompt: str, start: int) -> bool:
+    """Whether a trigger within a prompt was typed behind it, and is no word of it."""
+    return start == 0 or not prompt[start - 1].isspace() or _YES.match(prompt, start) is not None
 
 
 def _is_pasted_over(prompt: str) -> bool:

@@ -12,7 +12,7 @@ import time
 from resume_hooks import store
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.events import pending, trim_cards
-from resume_hooks.events.answers import Answer, TimeLimit, time_limit
+from resume_hooks.events.answers import Answer, TimeLimit, said, time_limit
 from resume_hooks.events.pending import Question
 from resume_hooks.events.standing_trim import standing_trim
 from resume_hooks.events.triggers import Trigger
@@ -51,11 +51,11 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     """
     word = SAME.get(trigger.text.lower(), trigger.text.lower())
     if word == "help":
-        return _said(trim_cards.help_card(HELP, slash=trigger.slash))
+        return said(trim_cards.help_card(HELP, slash=trigger.slash))
     if word == "cancel":
         question = pending.find(session_id)
         pending.take(session_id)
-        return _said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
+        return said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
     if path is None:
         raise _without_transcript(session_id)
     parent = store.session_file(path)
@@ -68,13 +68,13 @@ def _ask(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
         decided = _decide(parent, trigger.text, window)
     pending.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
-        return _said(trim_cards.no_use_card(preview(decided)))
+        return said(trim_cards.no_use_card(preview(decided)))
     unkept = ""
     try:
         pending.keep(Question(parent.session_id, trigger.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {_shell(parent)}"
-    return _said(trim_cards.question_card(preview(decided), trigger.text, unkept, slash=trigger.slash))
+    return said(trim_cards.question_card(preview(decided), trigger.text, unkept, slash=trigger.slash))
 
 
 def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
@@ -88,7 +88,7 @@ def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", _shell(parent))
     if not decided.pays:
         pending.take(parent.session_id)
-        return _said(trim_cards.no_use_card(preview(decided)))
+        return said(trim_cards.no_use_card(preview(decided)))
     if not pending.begin(question):
         return _without_question(parent, _settled(parent.session_id), trigger)  # another hook was faster
     try:
@@ -144,10 +144,10 @@ def _without_question(parent: store.SessionFile, question: Question | None, trig
             return _answer_of(standing, [], question, trigger)
     if question is None or question.is_open:
         if question is not None or pending.is_begun(parent.session_id):
-            return _said(trim_cards.busy_card(slash=trigger.slash))
-        return _said(trim_cards.unasked_card(slash=trigger.slash))
+            return said(trim_cards.busy_card(slash=trigger.slash))
+        return said(trim_cards.unasked_card(slash=trigger.slash))
     gone = bool(question.child) and find_session(question.child) is None
-    return _said(trim_cards.answered_card(question, gone=gone, slash=trigger.slash))
+    return said(trim_cards.answered_card(question, gone=gone, slash=trigger.slash))
 
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: Trigger) -> Answer:
@@ -155,11 +155,6 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: 
         receipt.in_client,
         lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=trigger.slash),
     )
-
-
-def _said(text: str) -> Answer:
-    """An answer that copies nothing."""
-    return Answer("", lambda _: text)
 
 
 def _decide(parent: store.SessionFile, text: str, window: int) -> TrimPlan:

@@ -1,0 +1,89 @@
+"""``rewind``: a child cut back to the checkpoint of a session, with a report of what came after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Unpack
+
+import click
+
+from resume_hooks import rewind
+from resume_hooks.checkpoint import refuse_subagent
+from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.output import current_folder, locator_argument
+from resume_hooks.errors import NoCheckpoint
+from resume_hooks.events import marks
+from resume_hooks.events.checkpoint_cards import not_rewound
+from resume_hooks.glance import one_line
+from resume_hooks.receipt import Receipt
+from resume_hooks.rewind import RewindPlan
+from resume_hooks.subagents import locate
+
+MAX_BYTES = 4 * rewind.MAX_REPORT
+"""Bytes of standard input that are read: a report has no more."""
+
+
+class RewindHow(How):
+    """The options of a rewind."""
+
+    report: str
+
+
+@click.command("rewind")
+@locator_argument
+@click.option("--report", required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")
+@child_options
+def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
+    """Make a session that stands at the checkpoint of LOCATOR again and holds your report of what came after.
+
+    What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
+    are not rewound; for files there is the client's own --rewind-files. Where the checkpoint does not resolve any
+    more, the new session starts at the root. The checkpoint is used up by it.
+
+    \b
+    Examples:
+      resume-hooks rewind --report "the other parser is slower; stay with this one"
+      resume-hooks rewind 5e12a303 --report - < report.md
+      resume-hooks rewind --report "dead end" --dry-run
+    """
+    client = client_to_start(how)
+    session = locate(locator, current_folder(), os.environ)
+    refuse_subagent(session)
+    mark = marks.find(session.session_id)
+    if mark is None:
+        raise NoCheckpoint(marks.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
+    decided = rewind.plan(session, mark, _report(how["report"]), os.environ, how["output_dir"])
+    require_folder(client, decided.birth.setting.cwd)
+    if how["dry_run"]:
+        made = rewind.receipt(decided)
+    else:
+        with marks.used(mark):
+            made = rewind.write(decided, os.environ)
+    answer("rewind", made, how, client, more={"rewind": _data(decided)}, text=lambda: _text(decided, made))
+
+
+def _report(given: str) -> str:
+    """The report as it was given, or as standard input has it."""
+    return given if given != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
+
+
+def _data(decided: RewindPlan) -> dict[str, Any]:
+    left_out = decided.left_out
+    return {
+        "checkpoint": f"{decided.mark.session_id}:{decided.mark.record}",
+        "goal": decided.mark.goal,
+        "started_at": decided.mark.started_at,
+        "resolved": not decided.lost,
+        "report_characters": len(decided.report),
+        "first_left_out": f"{left_out.names.full}:{left_out.first}" if left_out else None,
+        "last_left_out": f"{left_out.names.full}:{left_out.last}" if left_out else None,
+    }
+
+
+def _text(decided: RewindPlan, made: Receipt) -> str:
+    facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
+    facts.append(("report", f"{len(decided.report):,} characters"))
+    notes = not_rewound(made, decided.left_out)
+    facts += zip(("note", *[""] * len(notes)), notes, strict=False)
+    return receipt_text(made, facts)
