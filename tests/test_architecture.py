@@ -16,20 +16,23 @@ SOURCE = REPO / "src" / "resume_hooks"
 
 LAYERS: dict[str, set[str]] = {
     "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
-    "bytes": {"backups", "lines", "rewrite", "splice"},
+    "bytes": {"backups", "lines", "project_files", "rewrite", "splice"},
     "model": {
         "attachments", "chain", "fields", "glance", "graph", "home", "leaf", "linear", "liveness", "node_reader",
         "nodes", "parallel", "records", "reference", "sessions", "store", "subagents", "survey", "tails", "tokens",
-        "transcript", "turns",
+        "traffic", "transcript", "turns",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checks", "companions", "digest", "digest.*",
+        "api", "birth", "books", "carried", "checkpoint", "checks", "companions", "cost", "digest", "digest.*", "digest_edit",
         "fitting", "fsck", "fsck.*", "index", "index.*",
-        "lineage", "lineage_block", "links", "metadata", "opening", "originals", "outline", "outline_text", "pages",
-        "passages", "quick_rollover", "reading", "receipt", "rendering", "searching", "searching.*", "standing",
-        "succession", "tally", "titles", "trimming", "trimming.*", "untrim",
+        "handoff_document", "handoff_files", "ledger", "lineage", "lineage_block", "links", "metadata", "model_port", "opening", "originals", "outline", "outline_text", "pages",
+        "passages", "quick_rollover", "short_opening", "reading", "receipt", "rendering", "rewind", "rewind_text", "searching", "searching.*", "standing",
+        "succession", "summarising", "summarising.*", "tally", "titles", "trimming", "trimming.*", "untrim", "ways",
     },
-    "edges": {"client", "clipboard", "clipboard_tools", "diagnosis", "plugin_files", "programs", "terminal", "tmux"},
+    "edges": {
+        "capture", "client", "clipboard", "clipboard_tools", "diagnosis", "headless", "plugin_files", "programs",
+        "terminal", "tmux",
+    },
     "events": {"events", "events.*"},
     "cli": {"__main__", "cli", "cli.*"},
 }  # fmt: skip

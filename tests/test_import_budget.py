@@ -14,6 +14,7 @@ from tests.needs import REPO
 LANES = {
     "prompt": "from resume_hooks.events.prompt import main; main()",
     "session": "from resume_hooks.events.session import main; main()",
+    "notice": "from resume_hooks.events.notice import main; main()",
     "fallback": "from resume_hooks.events.fallback import main; main()",
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
 }
@@ -39,7 +40,7 @@ def loaded(home: ConfigHome, lane: str, event: object = None, *words: str) -> se
         check=True,
         timeout=60,
     )
-    assert done.stdout or lane == "session"
+    assert done.stdout or lane in {"session", "notice"}
     return set(done.stderr.decode().split())
 
 
@@ -69,7 +70,9 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage", ">trim", ">trim yes"])
+@pytest.mark.parametrize(
+    "prompt", [">resume", ">handoff go on", ">lineage", ">trim", ">trim yes", ">checkpoint x", ">rewind x"]
+)
 def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) -> None:
     """Of all dependencies orjson alone, and nothing of a trim where nobody asks what one would leave."""
     found = prompted(config_home, prompt)
@@ -84,6 +87,14 @@ def test_the_lane_that_searches(config_home: ConfigHome) -> None:
     found = prompted(config_home, ">search prompt")
     assert {"orjson", "sqlite3"} <= found
     assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"})
+
+
+def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
+    """The client waits for it: until the context is as full as that, nothing of what would fit best is loaded."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    found = roots(loaded(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"}))
+    assert "orjson" in found
+    assert found.isdisjoint(HEAVY | {"click", "resume_hooks.ways", "resume_hooks.trimming", "resume_hooks.digest"})
 
 
 @pytest.mark.parametrize("lane", ["session", "fallback"])

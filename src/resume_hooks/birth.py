@@ -84,11 +84,7 @@ def bear(
     passed: list[checks.Check] = []
 
     def inspect(path: str) -> None:
-        named = read_parent(path)
-        own = Glance(path).custom_title == expected.title
-        passed.extend(check(path))
-        passed.append(checks.Check("the first line names the parent", _names(named, expected.parent)))
-        passed.append(checks.Check("the title is its own", own))
+        passed.extend([*check(path), *checks_of(expected, path)])
         checks.require(passed, expected.path)
 
     if companions:
@@ -104,6 +100,14 @@ def bear(
     except OSError as error:
         warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
     return Born(tuple(passed), tuple(warnings))
+
+
+def checks_of(expected: Birth, path: str) -> list[checks.Check]:
+    """What every child must hold as it is read back from ``path``."""
+    return [
+        checks.Check("the first line names the parent", _names(read_parent(path), expected.parent)),
+        checks.Check("the title is its own", Glance(path).custom_title == expected.title),
+    ]
 
 
 def receipt_of(

@@ -9,9 +9,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from resume_hooks.paths import config_home, read_object
+from resume_hooks.programs import search_path, which
 
 OLDEST = (2, 1, 42)
 """The oldest client that the plugin is tested with."""
@@ -23,6 +24,12 @@ LIMIT = 10
 def is_found() -> bool:
     """Whether the client is on PATH."""
     return shutil.which("claude") is not None
+
+
+def executable(environ: Mapping[str, str]) -> str | None:
+    """The client: on PATH, or where its own installers put it and an alias leads there; None where there is none."""
+    places = (os.path.join(config_home(environ), "local"), os.path.join(environ.get("HOME", "/"), ".local", "bin"))
+    return which("claude", {"PATH": os.pathsep.join([search_path(environ), *places])})
 
 
 def version() -> tuple[int, ...] | None:

@@ -141,7 +141,7 @@ def test_resume_shows_the_card_and_copies_the_id(tui: Tui, plugin: Path, xserver
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     tui.submit(">resume")
     tui.wait_for(r"context \d")
-    tui.wait_for("a fresh, linked session, about")
+    tui.wait_for(r"handoff +[\d,]+ +[\d,]+ +(after|never)")
     assert xserver.clipboard() == parent.stem
     assert not tui.api.main_requests()
 

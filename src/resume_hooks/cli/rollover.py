@@ -1,4 +1,4 @@
-"""``rollover --quick``, and what ``handoff`` shares with it: plan a child, write it, print its receipt."""
+"""``rollover``: a fresh child with a digest and a model's summary, or with its lineage alone."""
 
 from __future__ import annotations
 
@@ -8,36 +8,56 @@ from typing import Unpack
 import click
 
 from resume_hooks import quick_rollover
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, require_folder
+from resume_hooks.cli.asked import SummaryHow
+from resume_hooks.cli.child import answer, child_options, client_to_start, require_folder
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.errors import UsageError
 from resume_hooks.store import SessionFile
 
 
+class RolloverHow(SummaryHow):
+    """The options of any rollover."""
+
+    quick: bool
+    with_summary: bool
+
+
 @click.command("rollover")
 @locator_argument
+@click.option("-p", "--prompt", default="", help="What the summary shall say most of, in your words.")
 @click.option("--quick", is_flag=True, help="Lineage only, no model is asked.")
+@click.option("--with-summary", is_flag=True, help="The same as without --quick.")
+@click.option("--model", help="The model that writes it; by default the setting summary_model.")
+@click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @child_options
-def command(locator: str | None, quick: bool, **how: Unpack[How]) -> None:
-    """Make a fresh session that holds the lineage of LOCATOR and nothing else.
+def command(locator: str | None, **how: Unpack[RolloverHow]) -> None:
+    """Make a fresh session that holds the lineage of LOCATOR, a digest of it, and a summary by a model.
 
-    The session itself is only read. The child is checked as read back before its id is printed.
+    The model is asked through the client, without tools and without a session. It reads LOCATOR in up to three parts;
+    the session itself is only read. Where it gives no answer the digest alone is in the child, and the receipt says
+    why. A dry run asks no model. The child is checked as read back before its id is printed.
 
     \b
     Examples:
-      resume-hooks rollover --quick
-      resume-hooks rollover 5e12a303 --quick --dry-run
-      resume-hooks rollover "Fix the parser" --quick --start
+      resume-hooks rollover
+      resume-hooks rollover 5e12a303 -p "focus on the parser" --start
+      resume-hooks rollover 5e12a303 --dry-run
+      resume-hooks rollover "Fix the parser" --quick
     """
-    if not quick:
-        raise UsageError("rollover needs --quick", "resume-hooks rollover --quick")
-    carry_out(located(locator), "rollover", "", **how)
+    if not how["quick"]:
+        # What asks a model takes 100 ms to load, which a handoff need not wait for.
+        from resume_hooks.cli.summarised import carry_out  # noqa: PLC0415
+
+        carry_out(located(locator), how)
+        return
+    if how["with_summary"] or how["prompt"] or how["model"] or how["timeout"]:
+        raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
+    _quick(located(locator), how)
 
 
-def carry_out(parent: SessionFile, kind: str, next_step: str, **how: Unpack[How]) -> None:
-    """Plan a child, write it unless this is a dry run, print the receipt, and start the client where asked."""
+def _quick(parent: SessionFile, how: RolloverHow) -> None:
     client = client_to_start(how)
-    decided = quick_rollover.plan(parent, os.environ, kind=kind, next_step=next_step, output_dir=how["output_dir"])
+    decided = quick_rollover.plan(parent, os.environ, output_dir=how["output_dir"])
     require_folder(client, decided.birth.setting.cwd)
     made = quick_rollover.receipt(decided) if how["dry_run"] else quick_rollover.write(decided, os.environ)
-    answer(kind, made, how, client)
+    answer("rollover", made, how, client)

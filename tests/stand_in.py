@@ -1,0 +1,58 @@
+"""Owns the stand-in for the client where a headless model is asked: a ``claude`` on PATH that does as a test says.
+
+It keeps what it was given (arguments, environment, folder, text) and then runs a few lines of Python of the test's own.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_SCRIPT = """\
+#!{python} -I
+import json, os, signal, subprocess, sys, time
+text = sys.stdin.read()
+call = len(os.listdir({calls!r}))
+kept = {{"argv": sys.argv[1:], "environ": dict(os.environ), "folder": os.getcwd(), "files": os.listdir(), "text": text}}
+with open(os.path.join({calls!r}, f"{{call}}.json"), "w") as stream:
+    json.dump(kept, stream)
+
+def result(answer=None, **fields):
+    usage = {{"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50}}
+    row = {{"type": "result", "subtype": "success", "is_error": False, "result": "", "usage": usage,
+           "total_cost_usd": 0.0125, "modelUsage": {{"haiku-of-the-day": {{"outputTokens": 50}}}}}}
+    print(json.dumps({{**row, **({{"structured_output": answer}} if answer is not None else {{}}), **fields}}))
+
+{body}
+"""
+
+
+class StandIn(NamedTuple):
+    """A stand-in: ``folder`` is to be on PATH; ``calls_folder`` holds what each call was given."""
+
+    folder: Path
+    calls_folder: Path
+
+    def calls(self) -> list[dict[str, Any]]:
+        """What it was given, a row a call: argv, environ, folder, files (in it), text."""
+        paths = sorted(self.calls_folder.iterdir(), key=lambda path: int(path.stem))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+    @property
+    def path(self) -> str:
+        """A PATH on which it stands first."""
+        return f"{self.folder}:/usr/bin:/bin"
+
+
+def stand_in(root: Path, body: str) -> StandIn:
+    """A ``claude`` below ``root`` that runs ``body``, in which ``text``, ``call`` and ``result(answer)`` are known."""
+    made = StandIn(root / "stand-in" / "bin", root / "stand-in" / "calls")
+    for folder in made:
+        folder.mkdir(parents=True, exist_ok=True)
+    script = made.folder / "claude"
+    script.write_text(_SCRIPT.format(python=sys.executable, calls=str(made.calls_folder), body=body), encoding="utf-8")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return made

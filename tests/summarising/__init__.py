@@ -1,0 +1,1 @@
+"""Context rollover, with scripted models in place of real ones."""
