@@ -31,6 +31,17 @@ def main() -> int:
         row(">resume, 50 MB session", bench.median_ms(bench.prompt(">resume"), 21), "200")
         spent = bench.median_ms(bench.prompt(">handoff fix the tests"), 21, bench.forget_children)
         row(">handoff, 50 MB session, checks included", spent, "350")
+        row(
+            "handoff --print of 50 MB, from the shell",
+            bench.median_ms(bench.shell("handoff", SESSION, "--print"), 11),
+            "",
+        )
+        row("resume of 50 MB, from the shell", bench.median_ms(bench.shell("resume", SESSION), 11), "")
+        row(">checkpoint, 50 MB session", bench.median_ms(bench.prompt(">checkpoint try"), 11), "")
+        row(">recover-context, 50 MB session", bench.median_ms(bench.prompt(">recover-context"), 11), "")
+        for name, fields in (("SessionStart", "startup"), ("SessionStart", "compact"), ("Stop", "")):
+            spent = bench.median_ms(bench.hook(name, **({"source": fields} if fields else {})), 11)
+            row(f"{name} {fields}, 50 MB session".replace(" ,", ","), spent, "")
         row("lineage by id, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION), 21), "90")
         row("lineage by prefix, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION[:8]), 21), "90")
         row("lineage of the latest, 2,000 files", bench.median_ms(bench.shell("lineage"), 21), "90")

@@ -66,9 +66,13 @@ class Bench:
 
     def prompt(self, text: str) -> Run:
         """A prompt through hooks.json, as the client's shell runs it."""
+        return self.hook("UserPromptSubmit", prompt=text)
+
+    def hook(self, name: str, **fields: str) -> Run:
+        """An event of the large session through hooks.json."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
-        command = hooks["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
-        event = {"session_id": SESSION, "hook_event_name": "UserPromptSubmit", "prompt": text}
+        command = hooks["hooks"][name][0]["hooks"][0]["command"]
+        event = {"session_id": SESSION, "transcript_path": str(self.session), "hook_event_name": name, **fields}
         return ["/bin/sh", "-c", command], json.dumps(event, separators=(",", ":")).encode(), self.work
 
     def shell(self, *arguments: str) -> Run:

@@ -17,7 +17,7 @@ from tests.needs import REPO
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 OLD_MANIFEST_KEYS = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
-MOST_TOKENS = 400
+MOST_TOKENS = 480
 
 
 @pytest.fixture
