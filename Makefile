@@ -11,7 +11,7 @@ demo: setup
 
 test: setup lint
 	$(PY) -m pytest -n auto -m "not e2e and not slow"
-	$(PY) -m pytest -m "e2e or slow"
+	$(PY) -m pytest -n 2 -m "e2e or slow"
 
 test-all: setup
 	RUN_ALL=1 $(PY) -m pytest tests/e2e

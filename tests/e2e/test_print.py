@@ -55,10 +55,10 @@ def test_resume_is_blocked_with_the_card_and_the_id_copied(
     assert parent.exists()
 
 
-def test_a_handoff_child_resumes_with_lineage_and_step_and_nothing_else(
+def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block and the step alone."""
+    """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block, the digest and the step."""
     before = parent.read_bytes()
     run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
     assert not api.main_requests()
@@ -73,9 +73,9 @@ def test_a_handoff_child_resumes_with_lineage_and_step_and_nothing_else(
     assert PARENT in said
     assert "fix the tests" in said
     assert "No response requested" not in said
-    # The parent's title is its first prompt, so the words stand once, in the block.
-    assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 4
-    assert "Mock reply 1" not in said
+    # The parent's title is its first prompt: the words stand in the block, in its card, and quoted in the digest.
+    assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 5
+    assert said.count("Mock reply 1") == 1, "the digest quotes the last words, and the conversation is not there"
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import quick_rollover, store
+from resume_hooks.digest.shown import HEAD
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
@@ -44,13 +45,14 @@ def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> st
     return spoken(tui.api.main_requests()[-1])
 
 
-def assert_only_lineage(said: str, parent: Path, step: str) -> None:
-    """The request holds the block, the step and the new prompt, and no reply of the parent."""
+def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
+    """The request holds the block, the digest, the step and the new prompt, and nothing of the conversation itself."""
     assert LINEAGE in said
     assert parent.stem in said
     assert step in said
     assert "now go on BETA" in said
-    assert "Mock reply 1" not in said
+    assert said.count("Mock reply 1") == 1, "the digest quotes the last words"
+    assert HEAD in said
     assert "No response requested" not in said
 
 
@@ -68,7 +70,7 @@ def test_handoff_then_ctrl_c_and_paste(tui: Tui, plugin: Path, xserver: XServer)
     assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
     tui.key("C-c")
     tui.wait_idle()
-    assert_only_lineage(go_on(tui, command), parent, "fix the tests")
+    assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert len(children(tui.home, parent)) == 1
 
@@ -80,7 +82,7 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
     tui.wait_for("handed off")
     tui.wait_idle()
     assert not tui.input_text()
-    assert_only_lineage(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+    assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
 
 
 def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
@@ -121,7 +123,7 @@ def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: P
     tui.wait_idle()
     tui.key("C-c")
     tui.wait_idle()
-    assert_only_lineage(go_on(tui, command), parent, "fix the tests")
+    assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
 
 
 def test_a_stray_enter_makes_nothing_twice(tui: Tui, plugin: Path, xserver: XServer) -> None:
@@ -179,7 +181,7 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
         api.clear()
         tui.submit("now go on BETA")
         tui.wait_for("Mock reply 2")
-        assert_only_lineage(spoken(api.main_requests()[-1]), parent, "fix the tests")
+        assert_opens_fresh(spoken(api.main_requests()[-1]), parent, "fix the tests")
 
 
 def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -216,7 +218,7 @@ def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin
         tui.wait_for("handed off")
         tui.wait_idle()
         assert not tui.input_text()
-        assert_only_lineage(go_on(tui, xserver.clipboard()), parent, "fix the tests")
+        assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
 
 
 def test_the_slash_commands_autocomplete(tui: Tui, plugin: Path) -> None:
