@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resume_hooks import quick_rollover, settings, store
+from resume_hooks.digest.gather import digest_of
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
+from resume_hooks.quick_rollover import NOTHING, Contents
 from resume_hooks.receipt import Receipt
 from resume_hooks.searching.hits import Hit
 from resume_hooks.searching.scope import Scope, lineage_scope, project_at, session_scope
@@ -96,13 +98,14 @@ def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
 
 
 def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = False) -> Receipt:
-    """Make a fresh child of a session that holds its lineage and, if given, the next step.
+    """Make a fresh child of a session that holds its lineage; with a next step a handoff, which holds a digest, too.
 
     Raises ResumeHooksError; nothing is left behind then.
     """
     kind = "handoff" if next_step.strip() else "rollover"
     session = store.session_file(_named(session_file))
-    decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step)
+    contents = Contents(digest_of(session, os.environ)) if kind == "handoff" else NOTHING
+    decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step, contents=contents)
     return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
 
 

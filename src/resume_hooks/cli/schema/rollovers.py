@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
-from resume_hooks.cli.schema.smart import Spent
+from resume_hooks.cli.schema.base import Spent, Strict
 from resume_hooks.cli.schema.writes import Receipt
 
 

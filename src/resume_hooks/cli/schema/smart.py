@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.base import Spent, Strict
 from resume_hooks.cli.schema.writes import TrimReceipt
 
 
@@ -23,17 +23,6 @@ class SmartChoice(Strict):
     tool: str
     target: str
     tokens_saved: int
-
-
-class Spent(Strict):
-    """What the model took; no calls where a plan was given, or the rules left nothing to judge."""
-
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost_usd: float | None = Field(description="as the client says; null where it does not")
-    seconds: float
 
 
 class SmartTrimReceipt(TrimReceipt):
