@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)")
+_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)")
 """Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes."""
 
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")

@@ -1,15 +1,22 @@
-"""Shell commands as entries: what worked, what failed and what replaced it, which errors stand at the end."""
+"""Shell commands as entries: what worked, what failed and what replaced it, which errors stand at the end.
+
+A command worked where its exit status says so and its output does not complain: behind a pipe the status is that of
+what only cut the output.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from resume_hooks.digest import shell
 from resume_hooks.digest.entries import Entry, entry
+from resume_hooks.digest.facts import Run
 from resume_hooks.digest.prose import cut
-from resume_hooks.digest.story import Run, Story
+from resume_hooks.digest.shell import Simple
+from resume_hooks.digest.story import Story
+from resume_hooks.digest.work import program_of
 
 LONGEST = 600
 """Characters of a command; a longer one carries a document and is cut."""
@@ -23,8 +30,14 @@ ONCE = 200
 SOON = 12
 """Commands after a failed one among which the one that replaced it is looked for."""
 
+TURNS = 3
+"""Prompts back to which an error counts as one that may still stand."""
+
 LINE = 160
 """Characters of the line that is quoted of an output."""
+
+NAMED = 100
+"""Characters of a command that failed, before what it said."""
 
 ENDS = 800
 """Characters at each end of an output in which a complaint is looked for."""
@@ -33,80 +46,147 @@ _TELLING = re.compile(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
 )
 _COMPLAINT = re.compile(
-    r"^(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w+)\b[^\n]{0,3}[: ]|FAIL(?:ED)?\b|Traceback|"
-    r"\S+: command not found|(?:Cannot|Could not|Unable to) |\(eval\):)[^\n]*",
+    r"^[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
+    r"(?:--- |test result: )?FAIL(?:ED)?\b|Traceback|[^\n]{1,120}: command not found|(?:Cannot|Could not|Unable to) |"
+    r"\(eval\):|not ok \d|npm ERR!|make(?:\[\d\])?: \*\*\*|Tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
+    r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|BUILD FAILED|"
+    r"Found [1-9]\d{0,5} errors?\b)[^\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
+_RARE = ("git", "gh", "curl", "wget")
+"""Programs whose commands are mostly about one commit, one page."""
 
 
-def worked(story: Story) -> Iterator[Entry]:
-    """Commands that worked, in the form that did last: by how often and how lately they ran."""
-    groups: dict[str, list[Run]] = {}
+class Command(NamedTuple):
+    """A run, the simple commands in it, its ``core`` and its ``program``, and what its output ``complains`` of."""
+
+    run: Run
+    parts: tuple[Simple, ...]
+    core: str
+    program: str
+    complaint: str
+
+    @property
+    def worked(self) -> bool:
+        """Whether it is known to have done what it was run for."""
+        return self.run.status == 0 and not self.run.failed and not self.complaint
+
+
+def commands_of(story: Story) -> list[Command]:
+    """Every command of a story, oldest first."""
+    known: dict[str, tuple[tuple[Simple, ...], str, str]] = {}
+    found = []
     for run in story.runs:
-        if shell.is_work(run.command):
-            groups.setdefault(shell.core(run.command), []).append(run)
-    end = max((run.place.order for run in story.runs), default=0) or 1
+        parts, core, program = known.get(run.command) or known.setdefault(run.command, _taken_apart(run.command))
+        found.append(Command(run, parts, core, program, _complaint(run) if program else ""))
+    return found
+
+
+def _taken_apart(command: str) -> tuple[tuple[Simple, ...], str, str]:
+    parts = shell.simple_commands(command)
+    return parts, shell.core(command), program_of(parts)
+
+
+def worked(commands: Sequence[Command], folder: str) -> Iterator[Entry]:
+    """Commands that worked, in the form that did last: by how often and how lately they ran.
+
+    After them those that only their exit status speaks for, and those whose end was not told.
+    """
+    groups: dict[str, list[Command]] = {}
+    for command in commands:
+        if command.program:
+            groups.setdefault(command.core, []).append(command)
+    end = commands[-1].run.place.order or 1 if commands else 1
     rows = []
     for found in groups.values():
-        good = [run for run in found if not run.failed]
-        if good:
-            weight = min(len(found), OFTEN) + OFTEN * found[-1].place.order / end - _is_rare(good[-1].command)
-            rows.append((-weight, -good[-1].place.order, good[-1], _runs(found, good[-1])))
-    yield from (entry(run.command, run.place, note, LONGEST) for *_, run, note in sorted(rows, key=lambda row: row[:2]))
+        good = _best(found)
+        if good is not None:
+            weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
+            rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
+    for *_, run, note in sorted(rows, key=lambda row: row[:2]):
+        yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
 
 
-def _is_rare(command: str) -> int:
-    """What a command weighs less that nobody runs again as it stands: it carries a text, or says where things are."""
-    if "<<" in command or len(command) > ONCE:
-        return OFTEN
-    return OFTEN // 2 if shell.program(command).startswith(("git", "gh")) else 0
+def _best(found: Sequence[Command]) -> Command | None:
+    """The run that tells most for a command: the last that worked, else the last that did not fail."""
+    for fits in (lambda command: command.worked, lambda command: not command.run.failed):
+        if good := next(filter(fits, reversed(found)), None):
+            return good
+    return None
 
 
-def _runs(found: list[Run], good: Run) -> str:
+def _drawback(command: Command) -> int:
+    """What a command weighs less that nobody runs again as it stands, or of which it is not sure that it worked."""
+    weight = 0 if command.worked else OFTEN
+    if "<<" in command.run.command or len(command.run.command) > ONCE:
+        return weight + OFTEN
+    return weight + (OFTEN // 2 if command.program.startswith(_RARE) else 0)
+
+
+def _runs(found: Sequence[Command], good: Command) -> str:
     """How often a command ran, and how it ended."""
     notes = [f"{len(found)} runs"] if len(found) > 1 else []
-    if good.waiting:
-        notes.append("in the background")
-    if complaint := _complaint(good):
-        notes.append(f"exit 0, but its output says: {cut(complaint, LINE // 2)}")
-    if found[-1].failed:
-        notes.append(f"its last run failed, exit {found[-1].status}")
-    elif any(run.failed for run in found):
-        notes.append("failed before it worked")
+    if good.run.background:
+        notes.append("in the background" if good.run.status == 0 else "in the background, its end not told")
+    if good.complaint:
+        notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
+    last = found[-1]
+    if last.run.failed:
+        notes.append(f"its last run failed{_exit(last.run)}")
+    elif last.complaint and last is not good:
+        notes.append(f"of its last run the output says: {cut(last.complaint, LINE // 2)}")
+    elif not all(command.worked for command in found) and good.worked:
+        notes.append("failed before it worked" if not found[0].worked else "failed in between")
     return ", ".join(notes)
 
 
-def replaced(story: Story) -> Iterator[Entry]:
-    """Commands that never worked, and the next one of the same program that did; the latest first."""
-    good = {shell.core(run.command) for run in story.runs if not (run.failed or _complaint(run))}
-    for index, run in reversed(list(enumerate(story.runs))):
-        told = _telling_line(run.output) if run.failed else _complaint(run)
-        if not told or shell.core(run.command) in good:
+def _exit(run: Run) -> str:
+    return f", exit {run.status}" if run.status else ""
+
+
+def replaced(commands: Sequence[Command]) -> Iterator[Entry]:
+    """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
+    known = {command.core for command in commands if command.worked}
+    for index in range(len(commands) - 1, -1, -1):
+        failed = commands[index]
+        told = _what_failed(failed)
+        if not told or failed.core in known:
             continue
-        later = (other for other in story.runs[index + 1 : index + SOON] if not other.failed)
-        name = shell.program(run.command)
-        instead = next((other for other in later if shell.program(other.command) == name), None)
-        said = f"`{cut(run.command, LINE)}` exit {run.status}: {cut(told, LINE)}"
-        yield entry(f"{said}; then `{cut(instead.command, LINE)}` worked" if instead else said, run.place, most=LONGEST)
+        known.add(failed.core)
+        later = (other for other in commands[index + 1 : index + SOON] if other.worked)
+        instead = next((other for other in later if failed.program and other.program == failed.program), None)
+        said = f"`{cut(failed.core, NAMED)}` {told}"
+        if instead:
+            said = f"{said}; then `{cut(instead.core, LINE)}` worked"
+        yield entry(said, failed.run.place, most=LONGEST)
 
 
-def errors(story: Story) -> Iterator[Entry]:
-    """Errors that stand at the end: commands whose last run failed, and no other one of their program worked since."""
-    last = {shell.core(run.command): run for run in story.runs if shell.is_work(run.command)}
-    good = {shell.program(run.command): run.place.order for run in story.runs if not run.failed}
-    for run in reversed(last.values()):
-        if run.failed and good.get(shell.program(run.command), -1) < run.place.order:
-            told = cut(_telling_line(run.output), LINE)
-            yield entry(f"`{cut(run.command, LINE)}` exit {run.status}: {told}", run.place)
+def errors(commands: Sequence[Command], since: int) -> Iterator[Entry]:
+    """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
+    last = {command.core: command for command in commands if command.program}
+    good = {command.program: command.run.place.order for command in commands if command.worked}
+    for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
+        order, told = command.run.place.order, _what_failed(command)
+        if told and order > since and good.get(command.program, -1) < order:
+            yield entry(f"`{cut(command.core, NAMED)}` {told}", command.run.place)
 
 
-@lru_cache(maxsize=8192)
+def _what_failed(command: Command) -> str:
+    """How a command failed, in its output's words; ``""`` where it is not known to have failed."""
+    if not command.run.failed:
+        return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
+    said = cut(_telling_line(command.run.output), LINE)
+    return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
+
+
 def _complaint(run: Run) -> str:
     """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
-    if run.failed or not shell.is_work(run.command):
+    if run.failed:
         return ""
-    found = _COMPLAINT.search(run.output[:ENDS]) or _COMPLAINT.search(run.output[-ENDS:])
-    return found.group() if found else ""
+    found = _COMPLAINT.search(run.output[:ENDS])
+    if found is None and len(run.output) > ENDS:
+        found = _COMPLAINT.search(run.output[max(ENDS, len(run.output) - ENDS) :])
+    return found.group().strip() if found else ""
 
 
 def _telling_line(output: str) -> str:

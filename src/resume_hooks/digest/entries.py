@@ -33,7 +33,7 @@ class Digest:
     """Entries by section.
 
     ``omitted`` counts those of a section that found no room, ``git`` is one line on the folder's repository. What was
-    not read for its size: ``unread`` ancestors, and ``passed_over`` bytes in the middle of the session.
+    not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
     """
 
     sections: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
@@ -47,6 +47,10 @@ class Digest:
         return self.sections.get(section, ())
 
 
+NOTE = 200
+"""Characters of a note on an entry."""
+
+
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Entry:
     """An entry of foreign text: on one line, without what could drive a terminal, at most so many characters."""
-    return Entry(cut(plain_line(text[: most * 8]), most), str(place), plain_line(note))
+    return Entry(cut(plain_line(text[: most * 8]), most), str(place), cut(plain_line(note), NOTE))

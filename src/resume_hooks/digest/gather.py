@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.digest import kept
-from resume_hooks.digest.entries import SECTIONS, Digest, Entry
+from resume_hooks.digest.agents import helped
+from resume_hooks.digest.entries import Digest
+from resume_hooks.digest.facts import Change
 from resume_hooks.digest.repository import Question
 from resume_hooks.digest.sections import fitted, sections_of
 from resume_hooks.digest.skim import skim
@@ -36,9 +38,6 @@ REACH = 200_000_000
 OPENING = 2_000_000
 """Bytes of that beginning."""
 
-_OWN = frozenset({"goal", "todos", "last", "questions", "errors", "plan"})
-"""Sections in which what the latest session says replaces what its ancestors said, where it says anything."""
-
 
 class Source(NamedTuple):
     """A file to be read, and the id that references to it name."""
@@ -51,15 +50,16 @@ def digest_of(session: SessionFile, environ: Mapping[str, str]) -> Digest:
     """The digest of a session. SessionNotFound where it can't be read."""
     glance = Glance(session.path)
     folder = home_folder(glance)
-    question = Question(folder, glance.created, environ)
-    sources, before, unread = _sources(session, environ)
-    with _without_collecting():
+    with Question(folder, glance.created, environ) as question, _without_collecting():
+        sources, before, unread = _sources(session, environ)
         story = Story()
-        passed = sum(_read(source, story) for source in sources)
+        passed, lost = _read_all(sources, story)
+        changes, unseen = _helped(sources, story)
         git = question.answer()
-        own = sections_of(story, folder, git)
-    sections, omitted = fitted(_with_older(own, before) if before else own)
-    return Digest(sections, omitted, git.line, unread + (before.unread if before else 0), passed)
+        found = sections_of(story, folder, git, changes, before)
+    sections, omitted = fitted(found)
+    unread += lost + unseen + (before.unread if before else 0)
+    return Digest(sections, omitted, git.line, unread, passed)
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _without_collecting() -> Iterator[None]:
 def _sources(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[Source], Digest | None, int]:
     """The files to read, oldest first; the digest of what came before them; how many were left out."""
     own = Source(session.session_id, session.path)
-    if before := digest_at(session.path):
+    if before := kept.digest_at(session.path):
         return [own], before, 0
     found, room = [own], BUDGET
     rows = [row for row in Family(environ).lineage(session.path)[:-1] if row.status == "present"]
@@ -87,15 +87,9 @@ def _sources(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[Sou
         if room < 0:
             return found[::-1], None, len(rows) + 1
         found.append(Source(row.session_id, row.session_file))
-        if before := digest_at(row.session_file):
+        if before := kept.digest_at(row.session_file):
             return found[::-1], before, 0
     return found[::-1], None, 0
-
-
-def digest_at(path: str) -> Digest | None:
-    """The digest that a fresh child of ours was given; None for any other session."""
-    records = Glance(path).first_records[:8]
-    return next((found for record in records if (found := kept.digest_in(record))), None)
 
 
 def _read(source: Source, story: Story) -> int:
@@ -112,15 +106,33 @@ def _read(source: Source, story: Story) -> int:
     except OSError as error:
         raise SessionNotFound(f"{source.path} can't be read: {error.strerror}", "Check the path.") from error
     finally:
-        story.end_file()
+        story.end_file(source.session_id)
+
+
+def _read_all(sources: Sequence[Source], story: Story) -> tuple[int, int]:
+    """Read the sources; returns the bytes that were passed over, and how many ancestors are gone since."""
+    lost = 0
+    for source in sources[:-1]:
+        try:
+            _read(source, story)
+        except SessionNotFound:
+            lost += 1
+    return _read(sources[-1], story), lost
+
+
+def _helped(sources: Sequence[Source], story: Story) -> tuple[list[Change], int]:
+    """What sub-agents changed, and how many of them were not read; a copy under a child's id is none of its own."""
+    known: set[str] = set()
+    found = [helped(source.path, source.session_id, story, known) for source in sources]
+    return [change for one in found for change in one.changes], sum(one.unread for one in found)
 
 
 def _take_in(lines: Iterator[bytes], first: int, source: Source, story: Story) -> int:
     """Take in lines, the first of which has that number; returns the number after the last."""
     number = first - 1
     for number, raw in enumerate(lines, first):  # a value for each line would cost a tenth of the whole
-        answer = skim(raw)
-        if answer is not None and story.take_answer(answer, source.session_id, number):
+        skimmed = skim(raw)
+        if skimmed is not None and story.take_skimmed(skimmed, source.session_id, number):
             continue
         record = parse(raw if number else raw.removeprefix(BOM))
         if record is not None:
@@ -134,14 +146,3 @@ def _lines_until(stream: BinaryIO, offset: int) -> int:
     while (room := offset - stream.tell()) > 0 and (piece := stream.read(min(BUFFER, room))):
         count += piece.count(b"\n")
     return count + bool(stream.readline())
-
-
-def _with_older(own: Mapping[str, tuple[Entry, ...]], before: Digest) -> dict[str, tuple[Entry, ...]]:
-    """The session's own entries first, then what its ancestors left that still counts."""
-    merged = {}
-    for name in SECTIONS:
-        mine = own.get(name, ())
-        known = {entry.text for entry in mine}
-        older = () if mine and name in _OWN - {"goal"} else before.of(name)
-        merged[name] = (*mine, *(entry for entry in older if entry.text not in known))
-    return merged

@@ -14,9 +14,11 @@ LONGEST = 320
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 _END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
-_INSERTED = re.compile(
-    r"<(system-reminder|ide_\w+|local-command-\w+|command-\w+|pasted_content)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL
-)
+_OPENS = re.compile(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
+"""The opening tag of what a client puts into a prompt."""
+
+_STRAY = 20
+"""Such tags without an end after which no more are looked for; what is left is the user's own."""
 
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
@@ -57,16 +59,34 @@ _ANNOUNCEMENT = re.compile(
 )
 
 
+_SHORT = 30
+"""Bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table."""
+
+_ROW = re.compile(r"[\s|:-]*")
+"""What parts the head of a table from its rows, and rows without a word."""
+
+
 def typed(text: str) -> str:
     """What a person typed of a prompt: without what the client put into it."""
-    return _INSERTED.sub("", text).strip() if "<" in text else text.strip()
+    kept, at, stray = [], 0, 0
+    for tag in _OPENS.finditer(text) if "<" in text else ():
+        if tag.start() < at:
+            continue
+        closing = f"</{tag[1]}>"
+        end = text.find(closing, tag.end())
+        if end >= 0:
+            kept.append(text[at : tag.start()])
+            at = end + len(closing)
+        elif (stray := stray + 1) > _STRAY:
+            break
+    return "".join([*kept, text[at:]]).strip()
 
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences and list items of a text, each on one line, without the markup before them; code is left out."""
     for row in _FENCE.sub("", text).split("\n"):
         bare = _MARKUP.sub("", row).strip()
-        if len(bare) > 1:
+        if _ROW.fullmatch(bare) is None:
             yield from (cut(part) for part in _END.split(bare) if len(part.strip()) > 1)
 
 
@@ -84,6 +104,16 @@ def is_constraint(sentence: str) -> bool:
 def is_announcement(sentence: str) -> bool:
     """Whether a sentence only says that the assistant goes to look at something, or what comes next."""
     return _ANNOUNCEMENT.match(sentence) is not None
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks something."""
+    return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
+
+
+def says_something(sentence: str) -> bool:
+    """Whether a sentence that closes a turn tells what was done there, of itself."""
+    return len(sentence.encode()) >= _SHORT
 
 
 def decides(sentence: str) -> int:

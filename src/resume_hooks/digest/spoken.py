@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 from resume_hooks.digest import prose
 from resume_hooks.digest.entries import Entry, entry
+from resume_hooks.digest.facts import Place, Said
 from resume_hooks.digest.prose import cut
-from resume_hooks.digest.story import Place, Said, Story
+from resume_hooks.digest.story import Story
 
 PROMPT = 1_500
 """Characters of a prompt that a digest quotes: of what people type by hand nearly all."""
 
 LAST = 1_200
 """Characters of the assistant's last words."""
+
+PLAN = 20_000
+"""Characters of a plan that are looked at."""
 
 TYPED = 4_000
 """Characters of a prompt up to which it counts as typed; of a longer one, a pasted document, the two ends do."""
@@ -30,8 +34,15 @@ MOST = 300
 AGE = 200
 """Messages after which a sentence weighs one word less."""
 
+SHORT = 20
+"""Bytes below which nothing is decided: a heading, a cell of a table."""
+
 CLOSES = 2
 """Words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why."""
+
+
+NAMED = 120
+"""Characters of what a refused call was about."""
 
 
 class Sentence(NamedTuple):
@@ -48,7 +59,7 @@ _STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
 
 def goal(story: Story) -> Iterator[Entry]:
     """The first prompt, then the others from the latest on."""
-    prompts = [*story.prompts[:1], *story.prompts[1:][-MOST:]]
+    prompts = [*story.prompts.said[:1], *story.prompts.said[1:][-MOST:]]
     for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
         yield entry(said.text, said.place, note, PROMPT)
     for said in prompts[-2:0:-1]:
@@ -56,11 +67,17 @@ def goal(story: Story) -> Iterator[Entry]:
 
 
 def constraints(story: Story) -> Iterator[Entry]:
-    """What the user said of how the work is to be done, the latest first; corrections whole."""
-    for said in _latest([said._replace(text=_ends(said.text)) for said in story.prompts]):
+    """What the user said of how the work is to be done, the latest first, questions last; corrections whole."""
+    asked = []
+    for said in _latest([said._replace(text=_ends(said.text)) for said in story.prompts.said]):
         for sentence in prose.sentences(said.text):
             if said.correcting or prose.is_constraint(sentence):
-                yield entry(sentence, said.place)
+                found = entry(sentence, said.place)
+                if prose.is_question(sentence):
+                    asked.append(found)
+                else:
+                    yield found
+    yield from asked
 
 
 def _ends(text: str) -> str:
@@ -70,14 +87,14 @@ def _ends(text: str) -> str:
 def plan(story: Story) -> Iterator[Entry]:
     """The latest plan that was approved: its title and its steps."""
     for said in story.plans[-1:]:
-        yield entry(next(prose.sentences(said.text), ""), said.place, "approved")
-        rows = (row.strip() for row in said.text.split("\n"))
+        yield entry(next(prose.sentences(said.text[:PLAN]), ""), said.place, "approved")
+        rows = (row.strip() for row in said.text[:PLAN].split("\n"))
         yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
 def todos(story: Story) -> Iterator[Entry]:
     """What was still to be done."""
-    yield from (entry(text, place, status) for text, status, place in story.open_todos)
+    yield from (entry(text, place, status) for text, status, place in story.open_list.left())
 
 
 def latest_sentences(story: Story) -> list[Sentence]:
@@ -91,19 +108,37 @@ def latest_sentences(story: Story) -> list[Sentence]:
 
 def decisions(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
     """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
-    yield from (entry(said.text, said.place, "answered by the user") for said in reversed(story.answers))
-    sentences = [one for one in sentences if not prose.is_announcement(one.text)]
+    answers = sorted(story.answers, key=lambda said: -said.place.order)
+    yield from (entry(said.text, said.place, "answered by the user") for said in answers)
     closing = {said.place for said in (*story.closing, *([story.last_said] if story.last_said else []))}
-    yield from _ranked(sentences, lambda one: prose.decides(one.text) + CLOSES * (one.said in closing), 1)
+
+    def weigh(one: Sentence) -> int:
+        if len(one.text.encode()) < SHORT or prose.is_question(one.text) or prose.is_announcement(one.text):
+            return 0
+        words, closes = prose.decides(one.text), one.said in closing
+        return words + CLOSES * closes if words or prose.says_something(one.text) else 0
+
+    yield from _ranked(sentences, weigh, 1)
 
 
-def told_failures(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
-    """What the user refused, then what the assistant said did not work."""
-    for call, said in reversed(story.refusals):
-        named = (call.given.get(key) for key in ("command", "file_path", "plan"))
-        what = next((value for value in named if isinstance(value, str)), "")
-        yield entry(f"refused by the user: {call.tool} {cut(what, 120)}: {said.text}".rstrip(": "), said.place)
+def told_failures(sentences: Sequence[Sentence]) -> Iterator[Entry]:
+    """What the assistant said did not work."""
     yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
+
+
+def refused(story: Story, *, with_words: bool) -> Iterator[Entry]:
+    """The calls that the user refused and said why; or the others, refused without a word or by a rule."""
+    for call, said, by_user in reversed(story.refusals):
+        if (by_user and bool(said.text)) == with_words:
+            what = cut(call.text("command", "file_path", "plan"), NAMED)
+            named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
+            yield entry(f"{named}: {said.text}".rstrip(": "), said.place)
+
+
+def turns_ago(story: Story, count: int) -> int:
+    """The order of the prompt that began the turn so many turns ago; 0 where there were not as many."""
+    prompts = story.prompts.said
+    return prompts[-count].place.order if len(prompts) > count else 0
 
 
 def last(story: Story) -> Iterator[Entry]:
@@ -116,7 +151,7 @@ def questions(story: Story) -> Iterator[Entry]:
     """What the assistant asked and nobody answered."""
     yield from (entry(said.text, said.place) for said in story.questions)
     if said := story.unanswered:
-        asked = (s for s in prose.sentences(said.text) if s.rstrip("*_)\"'").endswith(("?", "\uff1f")))
+        asked = filter(prose.is_question, prose.sentences(said.text))
         yield from (entry(sentence, said.place) for sentence in asked)
 
 
@@ -133,5 +168,5 @@ def _latest(said: list[Said]) -> Iterator[Said]:
     for one in reversed(said):
         if room <= 0:
             return
+        yield one._replace(text=one.text[-room:])
         room -= len(one.text)
-        yield one

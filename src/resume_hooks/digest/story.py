@@ -1,183 +1,111 @@
 """What a digest is made of, gathered in one pass over the files of a lineage, oldest first.
 
 Every fact keeps its place, the session and the line that it was found in. What a child copied of its parent is
-passed over: it was found there.
+passed over, and so is what a trim left in the place of contents: both were found there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from itertools import pairwise
 
 from resume_hooks import lineage_block, records
-from resume_hooks.digest.prose import typed
-from resume_hooks.digest.skim import Answer
-from resume_hooks.records import FILE_KEYS, Record, string
-
-TELLING = 2_000
-"""Characters at each end of a command's output that are looked at."""
+from resume_hooks.digest import endings
+from resume_hooks.digest.branches import Branches
+from resume_hooks.digest.facts import Call, Change, Place, Refusal, Run, Said
+from resume_hooks.digest.open_list import OpenList
+from resume_hooks.digest.prompts import Prompts
+from resume_hooks.digest.skim import Skimmed
+from resume_hooks.opening import next_step_of
+from resume_hooks.records import Record, string
 
 ANSWERS = 8_000
 """Characters of a user's answers to questions."""
 
-_EXIT = re.compile(r"\A\s*(?:Error: )?Exit code (\d+)")
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
-_APPROVED = "User has approved your plan"
-_INSERTED = (
-    "<task-notification",
-    "<agent-",
-    "<system-",
-    "<teammate-",
-    "<local-command",
-    "<bash-",
-    "<command-name>",
-    "This session is being continued",
-    "Another Claude session sent",
-)
-_PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "Update"})
-_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
 _READERS = frozenset({"Read", "NotebookRead"})
+_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate", "Task", "Agent"})
 _FOREIGN_WRITER = re.compile(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
 )
-_PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
-
-
-class Place(NamedTuple):
-    """A record: the session's id, the 0-based line, and which in ``order`` it was of all that were read."""
-
-    session_id: str
-    number: int
-    order: int
-
-    def __str__(self) -> str:
-        """As a reference."""
-        return f"{self.session_id}:{self.number}"
-
-
-class Said(NamedTuple):
-    """A text and where it was said. ``correcting``: by a user who stopped or refused what was going on."""
-
-    text: str
-    place: Place
-    correcting: bool = False
-    uuid: str = ""
-
-
-class Run(NamedTuple):
-    """A shell command that ran: how it ended (exit status, 0 where nothing else was told), and what it printed."""
-
-    command: str
-    place: Place
-    status: int
-    output: str
-    waiting: bool = False
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended in an error."""
-        return self.status != 0
-
-
-class Call(NamedTuple):
-    """A tool call that waits for its answer."""
-
-    tool: str
-    given: Mapping[str, Any]
-    place: Place
-
-    def paths(self) -> list[str]:
-        """The files that it names."""
-        return [path for key in _PATHS if isinstance(path := self.given.get(key), str) and path]
 
 
 class Story:
-    """The facts of a lineage. ``cwd`` is the folder that paths are told from, the last session's."""
+    """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
 
-    def __init__(self) -> None:
-        self.prompts: list[Said] = []
+    def __init__(self, *, sidechain: bool = False) -> None:
+        self.prompts = Prompts()
+        self.open_list = OpenList()
         self.said: list[Said] = []
         self.closing: list[Said] = []
         """What the assistant said last before each prompt."""
         self.answers: list[Said] = []
-        self.refusals: list[tuple[Call, Said]] = []
+        self.refusals: list[Refusal] = []
         self.runs: list[Run] = []
-        self.changed: dict[str, list[Place]] = {}
-        self.looked_at: dict[str, Place] = {}
+        self.changes: list[Change] = []
+        self.looked_at: dict[tuple[str, str], Place] = {}
+        """Files that were read, by path and the folder that they were read from."""
         self.plans: list[Said] = []
         self.links: dict[str, Place] = {}
         self.summaries: list[Place] = []
         self.questions: list[Said] = []
-        self.todos: list[tuple[str, str, Place]] = []
-        """The open list as (what, status, where): the last that was written."""
-        self.tasks: dict[str, tuple[str, str, Place]] = {}
+        self.agents: dict[str, int] = {}
+        """The sub-agents that answered, by id, and the order in which they did."""
+        self.unanswered: Said | None = None
+        """What the assistant said since the last prompt, its last words."""
         self._open: dict[str, Call] = {}
-        self._seen: set[str] = set()
-        self._parents: dict[str, str] = {}
-        self._leaf = ""
-        self._last_said: Said | None = None
+        self._in_background: dict[str, int] = {}
+        self._sidechain = sidechain
+        self._branches = Branches()
         self._order = 0
 
-    def end_file(self) -> None:
-        """A file was read to its end: prompts on branches that were abandoned in it are taken out again."""
-        self._open.clear()
-        live, uuid = set(), self._leaf
-        while uuid and uuid not in live:
-            live.add(uuid)
-            uuid = self._parents.get(uuid, "")
-        # Where the way from the leaf upward is broken, nobody can tell what was abandoned.
-        if self._leaf and self._whole(live):
-            self.prompts = [said for said in self.prompts if said.uuid not in self._parents or said.uuid in live]
-        self._parents.clear()
-        self._leaf = ""
+    @property
+    def last_said(self) -> Said | None:
+        """What the assistant said last, after the last prompt or before it."""
+        return self.unanswered or (self.said[-1] if self.said else None)
 
-    def _whole(self, live: set[str]) -> bool:
-        return any(not self._parents.get(uuid, "?") for uuid in live)
+    def end_file(self, session_id: str) -> None:
+        """A file was read to its end: what was said on branches that were abandoned is taken out again.
+
+        What ran there, and which files it changed, stays: it did happen.
+        """
+        self._open.clear()
+        counts = self._branches.end_file(session_id)
+        for rows in (self.said, self.closing, self.answers, self.plans, self.questions):
+            rows[:] = filter(counts, rows)
+        self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
+        if self.unanswered and not counts(self.unanswered):
+            self.unanswered = None
+        if self.prompts.end_file(counts):
+            self._prompted()
 
     def take(self, record: Record, session_id: str, number: int) -> None:
         """Take in one record, the 0-based line ``number`` of a session."""
-        kind = record.get("type")
-        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
-        if record.get("isSidechain") is True or self._is_copy(record) or handler is None:
+        if (record.get("isSidechain") is True) != self._sidechain:
             return
         self._order += 1
-        handler(self, record, Place(session_id, number, self._order))
+        if self._branches.is_copy(record, self._order):
+            return
+        kind = record.get("type")
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is not None:
+            handler(self, record, Place(session_id, number, self._order))
 
-    def take_answer(self, answer: Answer, session_id: str, number: int) -> bool:
-        """Take in an answer by its call alone; False where its text matters too."""
-        call = self._open.get(answer.call)
+    def take_skimmed(self, skimmed: Skimmed, session_id: str, number: int) -> bool:
+        """Take in what was skimmed of a record; False where the whole of it matters."""
+        if skimmed.sidechain != self._sidechain:
+            return True
+        call = self._open.get(skimmed.call) if skimmed.call else None
         if call is not None and call.tool in _TEXT_MATTERS:
             return False
-        if not self._is_known(answer.uuid, answer.parent) and call is not None:
-            del self._open[answer.call]
-            self._order += 1
-            self._worked(call, "", Place(session_id, number, self._order))
+        self._order += 1
+        if not self._branches.is_known(skimmed.uuid, skimmed.parent, self._order) and call is not None:
+            del self._open[skimmed.call]
+            self._worked(call, "", Place(session_id, number, self._order), skimmed.uuid)
         return True
-
-    def _is_copy(self, record: Record) -> bool:
-        uuid = record.get("uuid")
-        if not isinstance(uuid, str):
-            return False
-        return self._is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"))
-
-    def _is_known(self, uuid: str, parent: str) -> bool:
-        """Whether a child only copied a record of what was read before; if not, its link is noted."""
-        if uuid in self._seen:
-            return True
-        self._seen.add(uuid)
-        self._parents[uuid] = parent
-        self._leaf = uuid
-        return False
-
-    def _linked(self, record: Record, place: Place) -> None:
-        if url := string(record, "prUrl"):
-            self.links[url] = place
-
-    def _enqueued(self, record: Record, place: Place) -> None:
-        if record.get("operation") == "enqueue":
-            self._typed(string(record, "content"), place)
 
     def _assistant(self, record: Record, place: Place) -> None:
         if not records.model(record) and not records.counted_tokens(record)[1]:
@@ -185,145 +113,166 @@ class Story:
         for block in records.blocks(record):
             kind = block.get("type")
             if kind == "text":
-                if text := string(block, "text").strip():
-                    self._last_said = Said(text, place)
-                    self.said.append(self._last_said)
+                text = string(block, "text").strip()
+                if text and not endings.is_placeholder(text):
+                    self.unanswered = Said(text, place, string(record, "uuid"))
+                    self.said.append(self.unanswered)
             elif kind == "tool_use":
-                given = block.get("input")
-                self._open[string(block, "id")] = call = Call(
-                    string(block, "name"), given if isinstance(given, dict) else {}, place
-                )
-                if call.tool == "TodoWrite":
-                    self._todos(call)
-                elif call.tool == "AskUserQuestion":
-                    self.questions += [Said(q, place) for q in _questions(call.given)]
+                self._called(record, block, place)
+
+    def _called(self, record: Record, block: Record, place: Place) -> None:
+        given = block.get("input")
+        call = Call(string(block, "name"), given if isinstance(given, dict) else {}, place, string(record, "cwd"))
+        self._open[string(block, "id")] = call
+        if call.tool == "AskUserQuestion":
+            self.questions += [Said(asked, place, string(record, "uuid")) for asked in _questions(call)]
 
     def _user(self, record: Record, place: Place) -> None:
-        if record.get("isCompactSummary") is True:
-            if not records.text(record).startswith(lineage_block.OPENING):  # else it is the opening of a child of ours
-                self.summaries.append(place)
-            return
         content = records.message(record).get("content")
-        if isinstance(content, list):
-            for block in content:
-                if isinstance(block, dict) and block.get("type") == "tool_result":
-                    self._result(record, block, place)
-        plan = record.get("planContent")
-        if isinstance(plan, str) and plan.strip():
-            self.plans.append(Said(plan, place))
-        if records.is_prompt(record):
-            self._typed(records.prompt_text(record), place, uuid=string(record, "uuid"))
-
-    def _typed(self, text: str, place: Place, *, correcting: bool = False, uuid: str = "") -> None:
-        text = typed(text)
-        if not text or text.startswith(_INSERTED) or text.startswith("[Request interrupted"):
+        if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
+            self._told(record, place)
             return
-        if any(said.text == text for said in self.prompts[-4:]):
-            return  # queued first, then sent
-        if self._last_said is not None:
-            self.closing.append(self._last_said)
-            self._last_said = None
+        if isinstance(content, list):
+            answers = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+            for block in answers:
+                self._result(record, block, place)
+            if answers:
+                return
+        elif isinstance(content, str):
+            self._notified(content, place)
+        plan = string(record, "planContent")
+        if plan.strip():
+            self.plans.append(Said(plan, place, string(record, "uuid")))
+        if records.is_prompt(record):
+            self._typed(Said(records.prompt_text(record), place, string(record, "uuid")))
+
+    def _told(self, record: Record, place: Place) -> None:
+        """A summary of the client's, or what a child of ours was told: of that, what the user put there counts."""
+        text = records.text(record)
+        if text.startswith(lineage_block.OPENING):
+            self._typed(Said(_put_by_user(text), place, string(record, "uuid")))
+        elif record.get("isCompactSummary") is True:
+            self.summaries.append(place)
+
+    def _typed(self, said: Said) -> None:
+        if self.prompts.take(said):
+            self._prompted()
+
+    def _prompted(self) -> None:
+        """The user said something: what was asked is answered, what the assistant said before ended a turn."""
+        if self.unanswered is not None:
+            self.closing.append(self.unanswered)
+            self.unanswered = None
         self.questions.clear()
-        self.prompts.append(Said(text, place, correcting, uuid))
+
+    def _attached(self, record: Record, place: Place) -> None:
+        found = record.get("attachment")
+        if not isinstance(found, dict):
+            return
+        kind, uuid = found.get("type"), string(record, "uuid")
+        if kind == "queued_command":
+            prompt = string(found, "prompt")
+            self._notified(prompt, place)
+            self._typed(Said(prompt, place, uuid))
+        elif kind == "hook_additional_context":
+            texts = found.get("content")
+            for text in texts if isinstance(texts, list) else ():
+                if isinstance(text, str) and text.startswith(lineage_block.OPENING):  # a handoff, taken by /clear
+                    self._typed(Said(_put_by_user(text), place, uuid))
 
     def _queued(self, record: Record, place: Place) -> None:
-        found = record.get("attachment")
-        if isinstance(found, dict) and found.get("type") == "queued_command":
-            prompt = found.get("prompt")
-            self._typed(prompt if isinstance(prompt, str) else "", place)
+        if self.prompts.queued(record, place):
+            self._prompted()
+        self._notified(string(record, "content"), place)
+
+    def _linked(self, record: Record, place: Place) -> None:
+        if url := string(record, "prUrl"):
+            self.links[url] = place
+
+    def _hinted(self, record: Record, _place: Place) -> None:
+        self._branches.hinted(string(record, "leafUuid"))
 
     def _result(self, record: Record, block: Record, place: Place) -> None:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
-        text = _text(block.get("content"))
-        failed = block.get("is_error") is True
-        if failed and text.startswith(records.REJECTION):
-            self._refused(call, text, place)
+        text = endings.text_of(block)
+        if refused := endings.refusal(call, record, block, text, place):
+            self._refused(refused)
         elif call.tool == "Bash":
-            self._ran(call, record, text, failed=failed)
-        elif not failed:
-            self._worked(call, text, place)
+            self._ran(call, record, block, text, place)
+        elif block.get("is_error") is not True:
+            self._worked(call, text, place, string(record, "uuid"))
+            self._answered_by_agent(record)
 
-    def _refused(self, call: Call, text: str, place: Place) -> None:
-        words = text.partition("the user said:\n")[2].strip()
-        self.refusals.append((call, Said(words, place)))
-        if words:
-            self._typed(words, place, correcting=True)
+    def _refused(self, refused: Refusal) -> None:
+        self.refusals.append(refused)
+        if refused.by_user and refused.said.text:
+            self._typed(refused.said._replace(correcting=True))
 
-    def _worked(self, call: Call, text: str, place: Place) -> None:
+    def _worked(self, call: Call, text: str, place: Place, uuid: str) -> None:
         """A tool other than the shell did what it was called for."""
-        if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool)):
-            for path in call.paths():
-                self.changed.setdefault(path, []).append(call.place)
+        if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
+            self.changes += [Change(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in _READERS:
-            self.looked_at.update(dict.fromkeys(call.paths(), call.place))
-        elif text.startswith(_ANSWERED):
-            self.questions.clear()
-            pairs = _PAIR.findall(text[:ANSWERS])
-            self.answers += [Said(f"{asked} -> {answered}", place) for asked, answered in pairs]
-            self._typed("\n".join(answered for _, answered in pairs), place)
+            self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
+        elif call.tool == "AskUserQuestion":
+            self._answered(text, place, uuid)
         elif call.tool == "ExitPlanMode":
-            plan, inside = string(dict(call.given), "plan"), text.partition("## Approved Plan:\n")[2]
-            self.plans.append(Said(plan or inside, call.place if plan else place))
-        elif call.tool in {"TaskCreate", "TaskUpdate"}:
-            self._task(call, text)
+            plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
+            if not endings.is_placeholder(plan):
+                self.plans.append(Said(plan or inside, call.place if plan else place, uuid))
+        elif call.tool == "TodoWrite":
+            self.open_list.write(call)
+        elif call.tool == "TaskCreate":
+            self.open_list.create(call, text)
+        elif call.tool == "TaskUpdate":
+            self.open_list.update(call)
 
-    def _ran(self, call: Call, record: Record, text: str, *, failed: bool) -> None:
-        command = string(dict(call.given), "command")
-        if not command:
-            return
-        told = _EXIT.match(text)
+    def _answered(self, text: str, place: Place, uuid: str) -> None:
+        if not text.startswith(_ANSWERED):
+            return  # nobody was there
+        pairs = _pairs(text[:ANSWERS])
+        self.answers += [Said(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
+        self._prompted()
+        self._typed(Said("\n".join(answered for _, answered in pairs), place, uuid))
+
+    def _answered_by_agent(self, record: Record) -> None:
         more = record.get("toolUseResult")
-        interrupted = isinstance(more, dict) and more.get("interrupted") is True
-        status = int(told.group(1)) if told else int(failed or interrupted)
-        waiting = call.given.get("run_in_background") is True or text.startswith("Command running in background")
-        output = text if len(text) <= 2 * TELLING else f"{text[:TELLING]}\n{text[-TELLING:]}"
-        self.runs.append(Run(command, call.place, status, output, waiting))
+        if isinstance(more, dict) and (agent := string(more, "agentId")):
+            self.agents[agent] = self._order
 
-    def _todos(self, call: Call) -> None:
-        rows = call.given.get("todos")
-        self.todos = [
-            (string(row, "content"), string(row, "status"), call.place)
-            for row in (rows if isinstance(rows, list) else [])
-            if isinstance(row, dict) and string(row, "content")
-        ]
+    def _ran(self, call: Call, record: Record, block: Record, text: str, place: Place) -> None:
+        run = endings.run_of(call, record, block, text, place)
+        if run is None:
+            return
+        if task := endings.task_of(record, text):
+            self._in_background[task] = len(self.runs)
+        self.runs.append(run)
 
-    def _task(self, call: Call, text: str) -> None:
-        given = dict(call.given)
-        if call.tool == "TaskCreate":
-            number = re.search(r"#(\w+)", text)
-            key = number.group(1) if number else str(len(self.tasks) + 1)
-            self.tasks[key] = (string(given, "subject") or string(given, "description"), "pending", call.place)
-        elif (known := self.tasks.get(str(given.get("taskId")))) and (status := string(given, "status")):
-            self.tasks[str(given.get("taskId"))] = (known[0], status, call.place)
-
-    @property
-    def open_todos(self) -> list[tuple[str, str, Place]]:
-        """What was still to be done, in the order in which it was written down."""
-        rows = [*self.tasks.values(), *self.todos]
-        return [row for row in rows if row[1] not in {"completed", "deleted", "cancelled"}]
-
-    @property
-    def unanswered(self) -> Said | None:
-        """What the assistant said since the last prompt, its last words."""
-        return self._last_said
-
-    @property
-    def last_said(self) -> Said | None:
-        """What the assistant said last, after the last prompt or before it."""
-        return self._last_said or (self.said[-1] if self.said else None)
+    def _notified(self, text: str, place: Place) -> None:
+        """The client told what became of a command in the background."""
+        ending = endings.notified(text)
+        at = self._in_background.get(ending.task) if ending else None
+        if ending is not None and at is not None:
+            self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
 
 
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    rows: Iterable[Any] = content if isinstance(content, list) else ()
-    return "\n".join(string(row, "text") for row in rows if isinstance(row, dict))
+def _put_by_user(text: str) -> str:
+    """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
+    from resume_hooks.rewind_text import REPORT  # noqa: PLC0415 - only children of ours pay for it
+
+    return next_step_of(text) or text.partition(f"\n\n{REPORT}\n")[2]
 
 
-def _questions(given: Mapping[str, Any]) -> list[str]:
-    rows = given.get("questions")
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """What stands as ``"question"="answer"`` in a text."""
+    found = list(_QUOTED.finditer(text))
+    return [(a[1], b[1]) for a, b in pairwise(found) if text[a.end() : b.start()].strip() == "="]
+
+
+def _questions(call: Call) -> list[str]:
+    rows = call.given.get("questions")
     found = [string(row, "question") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return [question for question in found if question]
 
@@ -331,7 +280,8 @@ def _questions(given: Mapping[str, Any]) -> list[str]:
 _HANDLERS: dict[str, Callable[[Story, Record, Place], None]] = {
     "assistant": Story._assistant,  # noqa: SLF001 - the table belongs to the class
     "user": Story._user,  # noqa: SLF001
-    "attachment": Story._queued,  # noqa: SLF001
+    "attachment": Story._attached,  # noqa: SLF001
     "pr-link": Story._linked,  # noqa: SLF001
-    "queue-operation": Story._enqueued,  # noqa: SLF001
+    "queue-operation": Story._queued,  # noqa: SLF001
+    "last-prompt": Story._hinted,  # noqa: SLF001
 }
