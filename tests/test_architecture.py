@@ -23,11 +23,12 @@ LAYERS: dict[str, set[str]] = {
         "traffic", "transcript", "turns",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checkpoint", "checks", "companions", "cost", "digest", "digest.*", "digest_edit",
-        "fitting", "fsck", "fsck.*", "index", "index.*",
-        "handoff_document", "handoff_files", "ledger", "lineage", "lineage_block", "links", "metadata", "model_port", "opening", "originals", "outline", "outline_text", "pages",
-        "passages", "quick_rollover", "short_opening", "reading", "receipt", "rendering", "rewind", "rewind_text", "searching", "searching.*", "standing",
-        "succession", "summarising", "summarising.*", "tally", "titles", "trimming", "trimming.*", "untrim", "ways",
+        "api", "birth", "books", "carried", "checkpoint", "checks", "companions", "cost", "digest", "digest.*",
+        "digest_edit", "fitting", "fsck", "fsck.*", "handoff_document", "handoff_files", "index", "index.*", "ledger",
+        "lineage", "lineage_block", "links", "metadata", "model_port", "opening", "originals", "outline",
+        "outline_text", "pages", "passages", "quick_rollover", "reading", "receipt", "rendering", "rewind",
+        "rewind_text", "searching", "searching.*", "short_opening", "standing", "succession", "summarising",
+        "summarising.*", "tally", "titles", "trimming", "trimming.*", "untrim", "ways",
     },
     "edges": {
         "capture", "client", "clipboard", "clipboard_tools", "diagnosis", "headless", "plugin_files", "programs",

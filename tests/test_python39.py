@@ -46,4 +46,6 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
                         if (SOURCE / f"{name.replace('.', '/')}.py").is_file() and name not in MODULES:
                             missing.add(name)
-    assert missing <= {"events.prompt", "events.compacted", "events.notice"}, "the hooks do without those where they don't load"
+    assert missing <= {"events.prompt", "events.compacted", "events.notice"}, (
+        "the hooks do without those where they don't load"
+    )

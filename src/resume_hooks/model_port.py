@@ -66,7 +66,8 @@ class Spent(NamedTuple):
         if not self.tokens_out and self.cost_usd is None:
             return ""
         cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
-        read = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
+        counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
+        read = counts if self.tokens_out else "its tokens not told"
         return f"{counted(self.calls, 'call')}, {read}{cost}"
 
     def paid(self, cost_usd: float | None) -> Spent:

@@ -38,9 +38,13 @@ def projects_home(environ: Optional[Mapping[str, str]] = None) -> str:
 
 
 def state_home(environ: Optional[Mapping[str, str]] = None) -> str:
-    """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
+    """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects.
+
+    A relative one counts as none: it would put what sessions hold into whatever folder a hook runs in.
+    """
     env = os.environ if environ is None else environ
-    return env.get("RESUME_HOOKS_HOME") or os.path.join(config_home(env), "resume-hooks")
+    own = env.get("RESUME_HOOKS_HOME") or ""
+    return own if os.path.isabs(own) else os.path.join(config_home(env), "resume-hooks")
 
 
 def private_folder(path: str) -> str:

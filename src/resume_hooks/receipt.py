@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from resume_hooks.checks import Check
 
+FRESH = frozenset({"handoff", "rollover"})
+"""The kinds of children that hold none of their parent's records."""
+
 
 class Receipt(NamedTuple):
     """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
@@ -29,6 +32,13 @@ class Receipt(NamedTuple):
     tools_trimmed: int = 0
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> str:
+        """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
+        after = f"about {self.tokens_after:,}"
+        opens = f"there {after} beside what every session begins with" if self.kind in FRESH else f"{after} there"
+        return f"{self.tokens_before:,} tokens here, {opens}"
 
     @property
     def in_client(self) -> str:

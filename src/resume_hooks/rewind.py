@@ -22,7 +22,7 @@ from resume_hooks.lines import Line
 from resume_hooks.metadata import Rewound, Size, continue_line
 from resume_hooks.nodes import Node
 from resume_hooks.opening import opening_lines, title_line
-from resume_hooks.plain import encodable
+from resume_hooks.plain import encodable, plain
 from resume_hooks.quick_rollover import RolloverPlan
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import Record, message
@@ -81,7 +81,7 @@ class RewindPlan:
 def checked_report(report: str) -> str:
     """A report without the white space around it. UsageError for one that is empty, or too long."""
     report = encodable(report.strip())
-    if not report:
+    if not plain(report).strip():
         raise UsageError(EMPTY, "Say in a few lines what was found out, and what came of it.")
     if len(report) > MAX_REPORT:
         raise UsageError(
@@ -104,7 +104,7 @@ def plan(
     reading = _read(session)
     nodes = linear(reading.transcript.chain).nodes
     kept, lost, warnings = _kept(reading.transcript, mark)
-    left_out = _left_out(reading, nodes[0 if lost else len(kept) :], environ)
+    left_out = _left_out(reading, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, environ)
     expected = birth.expect(session, reading.glance, KIND, environ, output_dir)
     expected = expected._replace(warnings=(*expected.warnings, *warnings))
     closing = Closing(told(expected.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
@@ -218,14 +218,18 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     return "its record is gone" if there is None else "it lies on a branch that was left"
 
 
-def _left_out(reading: Reading, nodes: Sequence[Node], environ: Mapping[str, str]) -> LeftOut | None:
-    """What of the conversation the child does not hold; None where nobody said anything in it."""
+def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, environ: Mapping[str, str]) -> LeftOut | None:
+    """What of the conversation the child does not hold; None where nobody said anything in it.
+
+    ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
+    """
     if not any(node.spoken for node in nodes):
         return None
     numbers = [node.number for node in nodes]
     kept = {snapshot.message for snapshot in reading.survey.snapshots}
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in kept), "")
-    return LeftOut(names_of(reading.session, environ), min(numbers), max(numbers), prompt)
+    first = min(numbers) if after is None else min(*numbers, after)
+    return LeftOut(names_of(reading.session, environ), first, max(numbers), prompt)
 
 
 class _Ending:

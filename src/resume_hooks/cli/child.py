@@ -86,7 +86,7 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
             ("id", receipt.session_id),
             ("file", receipt.file),
             ("parent", f"{receipt.parent_session_id} (unchanged)"),
-            ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
+            ("tokens", receipt.sizes),
             *more,
             ("checks", checked if receipt.written else "not run: nothing was written"),
             ("in Claude Code", receipt.in_client),

@@ -23,5 +23,5 @@ def command(verb: str, session_id: str) -> None:
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{verb}'")
     text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
-    shown = card(trigger._replace(text=text, slash=True), {"session_id": session_id})
+    shown = card(trigger._replace(text=text, slash=True, hooked=False), {"session_id": session_id})
     click.echo(plain(shown) or f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")

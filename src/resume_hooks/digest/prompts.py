@@ -34,6 +34,9 @@ _INSERTED = (
     "Another Claude session sent",
     "/resume-hooks:",  # asks us, not the model
 )
+_TRIGGER = re.compile(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+"""How a prompt for us begins in its other form: under `-p` clients keep blocked prompts like all others."""
+
 """How text begins that stands where prompts do and that nobody typed for the model."""
 
 _FOR_CLIENT = re.compile(
@@ -60,7 +63,7 @@ class Prompts:
     def take(self, said: Said) -> bool:
         """Take in a prompt; False where it is none, or known from the queue."""
         text = typed(said.text)
-        if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text):
+        if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
         if any(not known.uuid and known.text == text for known in self.said[-RECENT:]):
             return False

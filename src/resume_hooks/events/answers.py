@@ -77,7 +77,7 @@ def _files(decided: RolloverPlan, receipt: Receipt) -> list[str]:
 
 
 def _answer_of(receipt: Receipt, trigger: Trigger, facts: Sequence[str] = ()) -> Answer:
-    waits = let_wait(receipt)
+    waits = trigger.hooked and let_wait(receipt)
 
     def card(copied: Copied) -> str:
         return cards.handoff_card(receipt, copied, trigger.text, facts, slash=trigger.slash, waits=waits)

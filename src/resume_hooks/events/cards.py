@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from resume_hooks.clipboard import Copied
@@ -14,7 +15,7 @@ from resume_hooks.receipt import Receipt
 ROW = 68
 """Columns that a title may fill."""
 
-CLEARED = "/clear instead of the paste works too: the session it starts opens with the same"
+CLEARED = "/clear instead of the paste works too: it opens with the same, shorter where that is long"
 """The fact of a child that waits for ``/clear``."""
 
 COUNTED = {
@@ -56,9 +57,10 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         f"{done}{'' if slash else ' · Ctrl+C once, paste'} · {copied.sentence(receipt.in_client)}",
         "",
         f"  {receipt.title}",
-        f"  {receipt.tokens_before:,} tokens here, about {receipt.tokens_after:,} there; this session stays as it is",
+        f"  {receipt.sizes}; this session stays as it is",
         *(f"  {fact}" for fact in facts),
         *(f"  note: {warning}" for warning in receipt.warnings),
+        *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         "",
         f"  in this client   {receipt.in_client}",
         f"  in a shell       {receipt.shell}",

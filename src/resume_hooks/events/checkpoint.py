@@ -13,7 +13,7 @@ from resume_hooks import checkpoint, store
 from resume_hooks.checkpoint import Mark, Placed
 from resume_hooks.errors import NothingToMark
 from resume_hooks.events import checkpoint_cards as cards
-from resume_hooks.events import marks, pending
+from resume_hooks.events import handed_off, marks, pending
 from resume_hooks.events.answers import Answer, said, time_limit
 from resume_hooks.events.pending import CHECKPOINT, Question
 from resume_hooks.events.triggers import Trigger
@@ -84,6 +84,7 @@ def _rewind(session: store.SessionFile | None, session_id: str, trigger: Trigger
         receipt = rewind.write(decided, os.environ)
     with contextlib.suppress(OSError):
         pending.take(session_id, CHECKPOINT)  # a yes to an older question would set one anew
+        handed_off.retire(session_id)  # /clear would lead to what was just left
     return Answer(
         receipt.in_client,
         lambda copied: cards.rewound_card(receipt, copied, mark, decided.report, decided.left_out, slash=trigger.slash),

@@ -7,13 +7,15 @@ believed only where it fits the client, the folder and the child as it lies ther
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
+from datetime import datetime, timezone
 from typing import Any, Dict, NamedTuple, Optional
 
 from resume_hooks.events import notes
 from resume_hooks.events.notes import is_instant
-from resume_hooks.paths import canonical, is_session_file, is_session_id, session_id_of
+from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
 from resume_hooks.processes import started
 
 MOST = 3_800
@@ -27,6 +29,9 @@ SKEW = 5
 
 _TEXTS = ("started", "parent_id", "child_id", "child_file", "opening")
 _WHOLE = ("pid", "child_size")
+TAIL = 262_144
+"""Bytes at the end of a session in which its last answers are looked for."""
+
 _PREFIX = "handoff-"
 _TOLD = ".told"
 _UNTOLD = ".json"
@@ -90,6 +95,36 @@ def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
             waits = handoff.waits
             return handoff if _use_up(name) and waits else None
     return None
+
+
+def is_outdated(handoff: Handoff) -> bool:
+    """Whether the model answered in the session after it was handed off, as far as the end of its file tells."""
+    path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
+    try:
+        with open_regular(path, follow=False) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL))
+            rows = stream.read(TAIL).split(b"\n")
+    except OSError:
+        return False
+    made = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[:-6]
+    return any(_answered_at(row) > made for row in rows if b'"assistant"' in row)
+
+
+def _answered_at(row: bytes) -> str:
+    """The instant of an assistant record, ``""`` for anything else."""
+    with contextlib.suppress(ValueError, RecursionError):
+        record = json.loads(row)
+        if isinstance(record, dict) and record.get("type") == "assistant" and record.get("isSidechain") is not True:
+            return str(record.get("timestamp", ""))
+    return ""
+
+
+def retire(parent_id: str) -> None:
+    """Use up the handoffs of a session that was left in another way since."""
+    for name in notes.names(_PREFIX):
+        handoff = _handoff(notes.find(name), name)
+        if handoff is not None and handoff.parent_id == parent_id:
+            _use_up(name)
 
 
 def drop(child_id: str) -> None:

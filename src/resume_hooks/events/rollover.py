@@ -56,6 +56,8 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
         begun = rollover.plan(parent, os.environ, wish=trigger.text)
     written = rollover.write(begun, os.environ)
     _keep(parent, trigger, written, [UNFINISHED, _again(parent)])
+    if trigger.hooked:
+        let_wait(written)  # Esc ends us without a word: then /clear still leads on
     model, limit = _model(deadline - REPLACING)
     outcome = rollover.add_summary(
         begun, written, model, os.environ, limit=limit, progress=lambda _number, _count: None
@@ -89,7 +91,7 @@ def _shell(parent: SessionFile) -> str:
 
 
 def _answer(receipt: Receipt, facts: Sequence[str], trigger: Trigger) -> Answer:
-    cleared = [CLEARED] if let_wait(receipt) else []
+    cleared = [CLEARED] if trigger.hooked and let_wait(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *cleared]
     done = "rolled over" if receipt.written else "already rolled over"
     return Answer(receipt.in_client, lambda copied: child_card(done, receipt, copied, shown, slash=trigger.slash))

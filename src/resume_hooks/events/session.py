@@ -71,15 +71,18 @@ def _cleared(session_id: str, path: str) -> bytes:
     with contextlib.suppress(OSError):  # the opening names the parent, too
         record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid))
         record_superseded(handoff.child_id, session_id, _now())
-    said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded; /clear again starts without it"
-    return reply.start(_opening(handoff, session_id, path), said)
+    late = handed_off.is_outdated(handoff)
+    missing = "; what you did after it is not in it" if late else ""
+    said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
+    return reply.start(_opening(handoff, session_id, path, late=late), said)
 
 
-def _opening(handoff: Handoff, session_id: str, path: str) -> str:
+def _opening(handoff: Handoff, session_id: str, path: str, *, late: bool) -> str:
     """What the child would have opened with, as facts about this session: it stands in the child's place."""
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
-    return f"This session was started by /clear, after a handoff ({made} UTC) that left this:\n\n{here}"
+    since = " (work went on there afterwards, which is not in it)" if late else ""
+    return f"This session was started by /clear, after a handoff ({made} UTC) that left this{since}:\n\n{here}"
 
 
 def _compacted(session_id: str, path: str) -> bytes:

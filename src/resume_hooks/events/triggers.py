@@ -24,6 +24,8 @@ _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id
 _SIGN = rf"(?:>|/{PLUGIN}:)"
 _RETYPED = re.compile(rf"{_SIGN}(trim|checkpoint|rewind)(?=[\s>/]|\Z)", re.IGNORECASE)
 _EMPTY_REWINDS = re.compile(rf"(?:{_SIGN}rewind)+(?={_SIGN}rewind(?:\s|\Z))", re.IGNORECASE)
+_NAMES = "|".join(sorted({*_VERBS, *_ALIASES}, key=len, reverse=True))
+_STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 
 
@@ -31,19 +33,22 @@ class Trigger(NamedTuple):
     """A recognised prompt.
 
     ``verb`` is one of ``_VERBS``; ``text`` what followed it; ``slash`` whether the slash form was used;
-    ``pasted`` whether the prompt ends in a command that was pasted over left-over text.
+    ``pasted`` whether the prompt ends in a command that was pasted over left-over text; ``hooked`` whether a hook asks,
+    and not the body of a slash command where hooks are off.
     """
 
     verb: str
     text: str
     slash: bool
     pasted: bool
+    hooked: bool = True
 
 
 def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
     slash = prompt[:1] == "/"
-    prompt = _last_typed(prompt)
+    stacked = _STACKED.match(prompt)  # typed behind a bare trigger that came back into the box
+    prompt = _last_typed(prompt[stacked.end() :] if stacked else prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True)
     if _is_pasted_over(prompt):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 
+from resume_hooks.digest.kept import digest_at
+from resume_hooks.digest.shown import HEAD
+from resume_hooks.digest.shown import opening as digest_opening
 from resume_hooks.events import handed_off
 from resume_hooks.events.handed_off import MOST, Handoff
 from resume_hooks.processes import client_pid, started
-from resume_hooks.quick_rollover import opening_of
+from resume_hooks.quick_rollover import DIGEST_LINE, opening_of
 from resume_hooks.receipt import Receipt
 from resume_hooks.reference import SHORT
 from resume_hooks.short_opening import short_opening
+
+LEAST = 600
+"""Characters that a digest needs to be worth more than the front of the longer one."""
 
 OPENING_LINE = 1
 """The line of a child that holds its opening: after the metadata."""
@@ -29,10 +36,20 @@ def let_wait(receipt: Receipt) -> bool:
     try:
         opening = opening_of(receipt.file)
         size = os.path.getsize(receipt.file)
-        if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole)):
+        shorter = functools.partial(_shorter, receipt)
+        if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
         ids = (receipt.parent_session_id, receipt.session_id)
         handed_off.leave(Handoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
     except OSError:
         return False
-    return True
+    return not os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")  # `-p` ends before anybody clears
+
+
+def _shorter(receipt: Receipt, between: str, room: int) -> str:
+    """What a child holds between its lineage and its next step, the digest made anew for less room."""
+    digest, (summary, head, _) = digest_at(receipt.file), between.partition(HEAD)
+    left = room - len(summary)
+    if digest is None or not head or left < LEAST:
+        return ""
+    return f"{summary}{digest_opening(digest, receipt.session_id, DIGEST_LINE, left)}"

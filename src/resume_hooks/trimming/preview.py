@@ -42,7 +42,7 @@ def verdict(decided: TrimPlan) -> list[str]:
     if not decided.pays:
         sentences.append(
             f"Trimming would not pay: it saves less than {decided.options.min_savings:,} tokens. "
-            f"A rollover would leave about {decided.rollover_tokens:,} of {decided.before.tokens:,}."
+            f"A fresh session with its lineage alone would open with about {decided.rollover_tokens:,}."
         )
     elif decided.after.compacts_at_once:
         sentences.append(
