@@ -26,6 +26,9 @@ from resume_hooks.rewrite import create_session
 from resume_hooks.store import SessionFile, is_known
 from resume_hooks.titles import child_title, root_of
 
+OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
+"""The warning of a child that the client finds in no folder."""
+
 
 class Birth(NamedTuple):
     """A child to be: ``ancestors`` oldest first, ``block`` its lineage as text, ``path`` the file it will be."""
@@ -157,4 +160,4 @@ def _root_title(ancestors: Sequence[Ancestor]) -> str:
 def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     if output_dir is None and is_known(parent, environ):
         return ()
-    return ("The new file does not lie in its project's folder: --resume will not find it there by its id.",)
+    return (OUTSIDE,)

@@ -120,7 +120,7 @@ class Glance:
     @cached_property
     def own_turns(self) -> bool:
         """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
-        return self._holds(_is_talk)
+        return self.holds(is_talk)
 
     @cached_property
     def touched(self) -> bool:
@@ -128,9 +128,9 @@ class Glance:
         at = self.derived_at
         if not at:
             return self.own_turns
-        return self._holds(lambda record: _is_talk(record) and clock.normal(record.get("timestamp")) > at)
+        return self.holds(lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at)
 
-    def _holds(self, wanted: Callable[[records.Record], bool]) -> bool:
+    def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
         """Whether some record is ``wanted``; the middle of the file is read only where its ends hold none."""
         if any(wanted(record) for record in self._seen):
             return True
@@ -206,7 +206,8 @@ def one_line(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
-def _is_talk(record: records.Record) -> bool:
+def is_talk(record: records.Record) -> bool:
+    """Whether a record is of a conversation: somebody asks, or a model answers."""
     return records.is_prompt(record) or (records.kind(record) == "assistant" and bool(records.model(record)))
 
 

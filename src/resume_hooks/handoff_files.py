@@ -62,7 +62,7 @@ def write_for(
     """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
     wanted = wanted_for(decided, environ, out)
     written, warnings = [], list(wanted.warnings)
-    content = document(decided, receipt).encode("utf-8", "replace")
+    content = document(decided, receipt).encode("utf-8", "replace") if wanted.documents else b""
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):

@@ -153,6 +153,8 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
         raise HeadlessFailed(f"{name} answered in prose where JSON was asked for", cost_usd=cost)
     try:
         data = form.model_validate_json(orjson.dumps(answer).replace(_INERT.encode(), _AT.encode()))
+    except orjson.JSONEncodeError as error:  # nested deeper than can be written
+        raise HeadlessFailed(f"the answer of {name} does not fit: it is nested too deep", cost_usd=cost) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         why = _line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")

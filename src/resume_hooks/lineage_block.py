@@ -18,6 +18,11 @@ FIRST, LAST = 2, 10
 _MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
+_TAG = re.compile(
+    r"<(?=/?(?:system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
+    r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
+    re.IGNORECASE,
+)
 _ADVICE = (
     "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
@@ -79,8 +84,13 @@ def _title(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """``text`` without the block's own markers: foreign words must not end the block, or begin one."""
-    return _MARKER.sub(r"(\1)", text)
+    """``text`` without the block's own markers, and without tags that clients and models take for the client's.
+
+    Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote.
+    """
+    if "[" in text:
+        text = _MARKER.sub(r"(\1)", text)
+    return _TAG.sub("\u2039", text) if "<" in text else text
 
 
 def _escape(text: str) -> str:

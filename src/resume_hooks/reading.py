@@ -81,7 +81,7 @@ class Reading:
     def _take_call(self, row: Row, record: Record, block: Record) -> None:
         call, given = string(block, "id"), block.get("input")
         self._calling[call] = row
-        if block.get("name") in SHELLS and isinstance(given, dict):
+        if records.string(block, "name") in SHELLS and isinstance(given, dict):
             key = call or str(row.number)
             self._commands[key] = Command(row.number, row.turn, string(record, "timestamp"), string(given, "command"))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock, records, tokens
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.glance import Glance
+from resume_hooks.glance import Glance, is_talk
 from resume_hooks.home import home_folder
 from resume_hooks.links import Link, read_links
 from resume_hooks.opening import next_step_of
@@ -51,7 +51,7 @@ class _Standing(NamedTuple):
 
 
 def _newest(parent: SessionFile, kind: str, environ: Mapping[str, str]) -> _Standing | None:
-    """The newest child of ``parent``, where it is of that kind and nobody went on in it, or asked in the parent."""
+    """The newest child of ``parent``, where it is of that kind and nobody went on in it or in the parent."""
     link = next((found for found in reversed(read_links(environ)) if found.parent_id == parent.session_id), None)
     path = find_session(link.child_id, environ) if link and link.kind == kind else None
     if link is None or path is None:
@@ -60,11 +60,17 @@ def _newest(parent: SessionFile, kind: str, environ: Mapping[str, str]) -> _Stan
         child, glance = Glance(path), Glance(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
-    asked_since = any(
-        records.is_prompt(record) and clock.normal(record.get("timestamp")) > clock.normal(link.at)
-        for record in glance.last_records
-    )
-    return None if child.touched or asked_since else _Standing(link, child)
+    return None if child.touched or _went_on(glance, clock.normal(link.at)) else _Standing(link, child)
+
+
+def _went_on(glance: Glance, at: str) -> bool:
+    """Whether there was talk after ``at``, be it one prompt with more work behind it than the tail holds."""
+    reached = any("" < clock.normal(record.get("timestamp")) <= at for record in glance.last_records)
+
+    def talks(record: records.Record) -> bool:
+        return is_talk(record) and clock.normal(record.get("timestamp")) > at
+
+    return any(map(talks, glance.last_records)) if reached else glance.holds(talks)
 
 
 def _receipt(parent: SessionFile, found: _Standing) -> Receipt:

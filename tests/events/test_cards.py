@@ -64,7 +64,8 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence(f"/resume {CHILD}"),
         "Fix it · handoff 1",
-        "123,456 tokens here, about 321 there",
+        "123,456 tokens here, there about 321 beside what every session begins with",
+        "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
         f"in this client   /resume {CHILD}\n",

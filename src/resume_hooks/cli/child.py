@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import click
 
+from resume_hooks.birth import OUTSIDE, Birth
 from resume_hooks.cli.output import dry_run_option, emit, json_option, table
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.receipt import Receipt
@@ -52,8 +53,15 @@ def client_to_start(how: How) -> str:
     return found
 
 
-def require_folder(client: str, folder: str) -> None:
+def require_start(client: str, expected: Birth) -> None:
     """Refuse to make a child that the client could not be started on."""
+    if client and OUTSIDE in expected.warnings:
+        raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
+    require_folder(client, expected.setting.cwd)
+
+
+def require_folder(client: str, folder: str) -> None:
+    """Refuse a folder that the client could not be started in."""
     if client and not os.path.isdir(folder):
         raise ResumeHooksError(
             f"{folder} is gone, so the client can't be started there and nothing was made", "Leave --start out."

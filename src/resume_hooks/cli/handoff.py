@@ -9,7 +9,7 @@ import click
 
 from resume_hooks import digest_edit, quick_rollover
 from resume_hooks.birth import Birth, expect
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.editing import edited, require_terminal
 from resume_hooks.cli.output import emit, located, locator_argument
 from resume_hooks.digest import shown
@@ -31,7 +31,7 @@ class HandoffHow(How):
     show: bool
     full: bool
     edit: bool
-    out: str
+    out: str | None
     force: bool
 
 
@@ -48,7 +48,7 @@ class Made(NamedTuple):
 @click.option("--print", "show", is_flag=True, help="Print what a child would be told; write nothing.")
 @click.option("--full", is_flag=True, help="With --print: the whole digest instead of its best lines.")
 @click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
-@click.option("--out", default="", help="Also write a handoff document: a .md file, or a folder for one.")
+@click.option("--out", help="Also write a handoff document: a .md file, or a folder for one.")
 @click.option("--force", is_flag=True, help="With --out: overwrite the file.")
 @child_options
 def command(locator: str | None, **how: Unpack[HandoffHow]) -> None:
@@ -72,7 +72,7 @@ def command(locator: str | None, **how: Unpack[HandoffHow]) -> None:
         return
     client = client_to_start(how)
     decided = _plan(parent, Contents(digest_of(parent, os.environ)), how)
-    require_folder(client, decided.birth.setting.cwd)
+    require_start(client, decided.birth)
     made = _make_edited(parent, decided, how) if how["edit"] else _make(decided, how)
     files = made.files
     answer(
@@ -86,7 +86,9 @@ def command(locator: str | None, **how: Unpack[HandoffHow]) -> None:
 
 
 def _require_sense(how: HandoffHow) -> None:
-    """UsageError for options that say two things at once."""
+    """UsageError for options that say two things at once, or nothing."""
+    if how["out"] == "":
+        raise UsageError("--out names no file", "Name a .md file, or a folder.")
     if how["full"] and not how["show"]:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
     if how["show"] and (how["start"] or how["edit"] or how["out"]):

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks import rewind
 from resume_hooks.checkpoint import refuse_subagent
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import current_folder, locator_argument
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.events import marks
@@ -54,7 +54,7 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
     if mark is None:
         raise NoCheckpoint(marks.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
     decided = rewind.plan(session, mark, _report(how["report"]), os.environ, how["output_dir"])
-    require_folder(client, decided.birth.setting.cwd)
+    require_start(client, decided.birth)
     if how["dry_run"]:
         made = rewind.receipt(decided)
     else:

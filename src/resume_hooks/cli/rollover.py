@@ -9,7 +9,7 @@ import click
 
 from resume_hooks import quick_rollover
 from resume_hooks.cli.asked import SummaryHow
-from resume_hooks.cli.child import answer, child_options, client_to_start, require_folder
+from resume_hooks.cli.child import answer, child_options, client_to_start, require_start
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.errors import UsageError
 from resume_hooks.store import SessionFile
@@ -58,6 +58,6 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> None:
 def _quick(parent: SessionFile, how: RolloverHow) -> None:
     client = client_to_start(how)
     decided = quick_rollover.plan(parent, os.environ, output_dir=how["output_dir"])
-    require_folder(client, decided.birth.setting.cwd)
+    require_start(client, decided.birth)
     made = quick_rollover.receipt(decided) if how["dry_run"] else quick_rollover.write(decided, os.environ)
     answer("rollover", made, how, client)

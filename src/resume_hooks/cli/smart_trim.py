@@ -47,7 +47,7 @@ class SmartHow(SummaryHow):
 @click.command("smart-trim")
 @locator_argument
 @click.option("-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all.")
-@click.option("--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are.")
+@click.option("--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
 @click.option("--model", help="The model that chooses; by default the setting summary_model.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
@@ -72,7 +72,7 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> None:
     """
     client = client_to_start(how)
     stored = _stored(how)
-    session = located(locator or (stored.parent_file if stored else None))
+    session = located(stored.parent_file if locator is None and stored else locator)
     reading = trimming.read(session, settings.number("context_window"))
     require_folder(client, home_folder(reading.glance))
     planned = _given_back(reading, stored, how) if stored else _asked(reading, how)

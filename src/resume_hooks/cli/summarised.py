@@ -7,7 +7,7 @@ from typing import Any
 
 from resume_hooks import quick_rollover
 from resume_hooks.cli.asked import SummaryHow, model_name, progress, time_for
-from resume_hooks.cli.child import answer, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.child import answer, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import say
 from resume_hooks.fitting import counted
 from resume_hooks.headless import ClaudeHeadless
@@ -22,7 +22,7 @@ def carry_out(parent: SessionFile, how: SummaryHow) -> None:
     """Make the child, or show what would be made and read."""
     client, name = client_to_start(how), model_name(how["model"])
     begun = rollover.plan(parent, os.environ, wish=how["prompt"], output_dir=how["output_dir"])
-    require_folder(client, begun.plan.birth.setting.cwd)
+    require_start(client, begun.plan.birth)
     if how["dry_run"]:
         _show(begun, name, how)
     else:

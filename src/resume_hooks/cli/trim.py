@@ -8,7 +8,15 @@ from typing import Unpack
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.child import (
+    How,
+    answer,
+    child_options,
+    client_to_start,
+    receipt_text,
+    require_folder,
+    require_start,
+)
 from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
@@ -99,7 +107,7 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
 def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> None:
     reading = trimming.read(located(locator), settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options, output_dir=how["output_dir"])
-    require_folder(client, decided.birth.setting.cwd)
+    require_start(client, decided.birth)
     made = trimming.receipt(decided) if how["dry_run"] or not decided.pays else trimming.write(decided, os.environ)
     answer(
         "trim",

@@ -9,7 +9,7 @@ import click
 
 from resume_hooks import settings
 from resume_hooks import untrim as untrimming
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.errors import UsageError
 from resume_hooks.receipt import Receipt
@@ -48,7 +48,7 @@ def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
     reading = untrimming.read(located(locator), settings.number("context_window"))
     numbers = _numbers(reading, how)
     decided = untrimming.plan(reading, os.environ, numbers, strict=how["strict"], output_dir=how["output_dir"])
-    require_folder(client, decided.birth.setting.cwd)
+    require_start(client, decided.birth)
     idle = how["dry_run"] or not decided.restored
     made = untrimming.receipt(decided) if idle else untrimming.write(decided, os.environ)
     answer("untrim", made, how, client, more={"restoration": _data(decided)}, text=lambda: _text(decided, made))

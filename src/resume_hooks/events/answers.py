@@ -47,12 +47,12 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
         return _without_transcript(trigger, session_id)
     if trigger.verb == "handoff":
         return _handoff(store.session_file(path), trigger)
-    with time_limit():
+    with time_limit(f"resume-hooks {trigger.verb} {session_id}"):
         return _lineage(path) if trigger.verb == "lineage" else _resume(path, session_id, trigger.text, window)
 
 
 def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
-    with time_limit():
+    with time_limit(f"resume-hooks handoff {parent.session_id}"):
         standing = standing_handoff(parent, trigger.text, os.environ)
         if standing is not None:
             return _answer_of(standing, trigger)

@@ -29,7 +29,7 @@ class SmartTrimReceipt(TrimReceipt):
     """The receipt of a smart trim with its plan."""
 
     rules: list[str] = Field(min_length=1, description="the rules that acted before the model was asked")
-    keep_recent: int | None = Field(description="turns that stay as they are; null: the usual")
+    keep_recent: int | None = Field(ge=0, le=10_000, description="turns that stay as they are; null: the usual")
     choices: list[SmartChoice]
     spent: Spent
 

@@ -42,7 +42,7 @@ def warnings(decided: SmartPlan, asked: Asked) -> list[str]:
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     sentences = [f"Of what the model chose, this was left out: {left_out}."] if left_out else []
-    if decided.offer.unshown:
+    if decided.offer.unshown and asked.spent.calls:  # a plan that is given back offers no more than it names
         sentences.append(f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay.")
     return sentences
 
