@@ -147,7 +147,9 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
     where = _log(error)
     message = f"A bug: {type(error).__name__}: {error}"
     remedy = (
-        f"Nothing of yours was changed by it. The trace is in {where}." if where else "The trace could not be kept."
+        f"No session that was there was changed by it. The trace is in {where}."
+        if where
+        else "The trace could not be kept."
     )
     if as_json:
         print_document(failure(verb, "bug", message, remedy))

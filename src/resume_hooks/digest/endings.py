@@ -26,7 +26,7 @@ _NOT_RUN = re.compile(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval"
 )
-"""How the answer begins where a rule or a hook forbade the call; since 2.1.200 its record says so too."""
+"""How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
 
 _MISFIT = "<tool_use_error>"
 """How the answer begins to a call that no client could carry out."""

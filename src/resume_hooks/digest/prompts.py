@@ -46,7 +46,7 @@ _FOR_CLIENT = re.compile(
 """Commands that the client carries out itself; some versions keep them like those that ask the model."""
 
 _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
-"""Why a prompt left the queue that the model then saw. Clients before 2.1.300 give no reason; others are that it was
+"""Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
 cancelled, or blocked by a hook."""
 
 _FOR_US = ("/", ">")
