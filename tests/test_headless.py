@@ -189,7 +189,11 @@ def test_json_within_prose_is_no_answer(tmp_path: Path, said: str) -> None:
     )
 
 
-@pytest.mark.parametrize("answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}"])
+DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')"
+"""Deeper than what could be written again."""
+
+
+@pytest.mark.parametrize("answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP])
 def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
     """What is missing or of another type is named, not quoted; the cost is known all the same."""
     found = failure(stand_in(tmp_path, f"result({answer})"))

@@ -117,6 +117,8 @@ def test_config_home(environ: dict[str, str], expected: str) -> None:
     assert paths.projects_home(environ) == f"{expected}/projects"
     assert paths.state_home(environ) == f"{expected}/resume-hooks"
     assert paths.state_home({**environ, "RESUME_HOOKS_HOME": "/s"}) == "/s"
+    for relative in ("state", "~/state", "./s"):  # sessions must not end up in whatever folder a hook runs in
+        assert paths.state_home({**environ, "RESUME_HOOKS_HOME": relative}) == f"{expected}/resume-hooks"
 
 
 @pytest.mark.parametrize(

@@ -50,3 +50,9 @@ def test_a_json_value_becomes_encodable() -> None:
     """Lone surrogates in keys and values, however deep, become question marks; nothing else changes."""
     value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
     assert encodable_all(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
+
+
+def test_invisible_characters_go() -> None:
+    """Text that no screen shows can spell instructions that a model reads."""
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
+    assert plain(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"

@@ -187,3 +187,12 @@ def test_every_real_session(file: Path) -> None:
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
     commands_text("commands", found.commands(), NAMES, 5_000)
+
+
+def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
+    """A damaged call is passed over like any other that runs nothing."""
+    damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
+    damaged["message"]["content"][0]["name"] = {"odd": []}
+    found = reading(tmp_path, [*conversation(1), damaged])
+    assert "ls" not in "".join(one.text for one in found.passages(found.chosen(), NAMES) if one.speaker == "shell")
+    assert found.commands() is not None

@@ -7,7 +7,7 @@ import pytest
 from resume_hooks import checkpoint, quick_rollover, rewind, store
 from resume_hooks.opening import next_step_of
 from resume_hooks.standing import standing_handoff, standing_rewind
-from tests.builders import ConfigHome, assistant, session_id, user, write_session
+from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
 
 PARENT = session_id(1)
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -100,3 +100,21 @@ def test_the_newest_rewind_stands(parent: store.SessionFile, config_home: Config
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
     assert standing_handoff(parent, "", config_home.environ) is None
+
+
+def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """The prompt lies farther from the end of the file than a glance reaches; its work is what a handoff needs."""
+    hand_off(parent, config_home)
+    asked = user("migrate to another database", uuid="u2", parent="a1", ts=LATER)
+    work = [user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)]
+    with open(parent.path, "ab") as stream:
+        stream.write(session_bytes([asked, *work]))
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None
+
+
+def test_answers_in_the_parent_since_make_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Handed off while the model worked: what it did afterwards is not in the child."""
+    hand_off(parent, config_home)
+    with open(parent.path, "ab") as stream:
+        stream.write(session_bytes([assistant("and more", uuid="a2", parent="a1", ts=LATER)]))
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None

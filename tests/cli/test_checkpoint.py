@@ -106,7 +106,7 @@ def test_rewind_in_words(cli: Cli, parent: Path) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("report", ["", " \n"])
+@pytest.mark.parametrize("report", ["", " \n", "\u200b", "\x1b[31m"])
 def test_an_empty_report(cli: Cli, document: Document, parent: Path, report: str) -> None:
     """In the exact words, as a usage error; also from standard input."""
     cli("checkpoint", SESSION)

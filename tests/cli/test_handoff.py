@@ -90,6 +90,7 @@ def test_print_shows_what_a_child_would_be_told(
         ("--print", "--out", "x.md"),
         ("--force",),
         ("--edit",),
+        ("--out", ""),
     ],
 )
 def test_options_that_make_no_sense(

@@ -186,3 +186,8 @@ def test_on_a_terminal_it_asks(config_home: ConfigHome, parent: Path, client: Cl
     terminal.close()
     assert terminal.exitstatus == 0
     assert len(os.listdir(parent.parent)) == (2 if reply == "y" else 1)
+
+
+def test_an_empty_locator_names_nothing(document: Document, parent: Path) -> None:
+    """An unset variable of a script does not mean the latest session."""
+    assert document("smart-trim", "", "--dry-run", code=2)["error"]["code"] == "usage"

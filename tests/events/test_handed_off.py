@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.events import handed_off, notes
 from resume_hooks.events.handed_off import FRESH, MOST, Handoff
 from resume_hooks.processes import started
-from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
 PID = os.getpid()
@@ -214,3 +214,23 @@ def test_old_notes_are_swept(config_home: ConfigHome, handoff: Handoff) -> None:
     notes.keep("trim-x.json", {})
     handed_off.leave(handoff)
     assert waiting(config_home) == [f"handoff-{PID}-{CHILD}.json", "trim-x.json"]
+
+
+def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
+    """Its session was left in another way; one of another session stays."""
+    handed_off.leave(handoff)
+    handed_off.retire(OTHER)
+    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+    handed_off.leave(handoff)
+    handed_off.retire(PARENT)
+    assert waiting(config_home) == []
+
+
+@pytest.mark.parametrize(
+    ("answered", "outdated"), [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)]
+)
+def test_work_after_it_is_noticed(config_home: ConfigHome, handoff: Handoff, answered: str, outdated: bool) -> None:
+    """An answer of the model's in the session that was handed off; without the file nobody can tell."""
+    assert not handed_off.is_outdated(handoff)
+    write_session(config_home.project(), PARENT, [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"])
+    assert handed_off.is_outdated(handoff) is outdated

@@ -237,3 +237,27 @@ def test_long_prompts_are_decided(prompt: str) -> None:
     """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
     found = recognise(prompt)
     assert found is None or found.verb in {"handoff", "trim", "checkpoint"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verb", "text"),
+    [
+        (">resume>handoff fix it", "handoff", "fix it"),
+        (">handoff>handoff x", "handoff", "x"),
+        (">help>lineage", "lineage", ""),
+        (">checkpoint>rewind it was slower", "rewind", "it was slower"),
+        (">session-id>recover-context", "recover-context", ""),
+        ("/resume-hooks:trim>resume", "resume", ""),
+    ],
+)
+def test_typed_behind_a_bare_trigger_that_came_back(prompt: str, verb: str, text: str) -> None:
+    """Recent clients put a blocked prompt back into the box: what is typed behind it is what is meant."""
+    found = recognise(prompt)
+    assert found is not None
+    assert (found.verb, found.text) == (verb, text)
+
+
+@pytest.mark.parametrize("prompt", [">resume>handoffs", ">quote>handoff x", ">>handoff x"])
+def test_what_only_looks_stacked_passes(prompt: str) -> None:
+    """Only triggers of ours, one right behind the other."""
+    assert recognise(prompt) is None

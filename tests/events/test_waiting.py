@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from resume_hooks import quick_rollover, store
+from resume_hooks.digest.gather import digest_of
 from resume_hooks.events.handed_off import MOST
 from resume_hooks.events.waiting import let_wait
+from resume_hooks.quick_rollover import Contents
 from resume_hooks.receipt import Receipt
-from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.events.conftest import Run
 
 PID = os.getpid()
@@ -92,3 +94,25 @@ def test_where_it_can_t_be_kept_nothing_waits(
     Path(receipt.file).unlink()
     assert not let_wait(receipt)
     assert notes_of(config_home) == []
+
+
+def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
+    talk = [
+        user(f"Never touch file {n} of the {'long ' * 20}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+    ] + [
+        assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
+        for n in range(60)
+    ]
+    parent = store.session_file(str(write_session(config_home.project(), SESSION, talk)))
+    contents = Contents(digest_of(parent, config_home.environ))
+    plan = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on " * 200, contents=contents)
+    receipt = quick_rollover.write(plan, config_home.environ)
+    assert len(plan.opening) > MOST
+    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    assert let_wait(receipt)
+    (note,) = notes_of(config_home)
+    assert len(note["opening"]) <= MOST
+    for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
+        assert head in plan.opening
+        assert head in note["opening"]
