@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ _ROOTS = (f"{REAL_CLIENT_HOME}/", f"{os.path.realpath(REAL_CLIENT_HOME)}/")
 
 NO_HOME = "/dev/null/home-of-the-tests"
 """What HOME is in the tests: nothing can be read or made under a device, not even by root."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _OURS = ("CLAUDE_", "CLAUDECODE", "RESUME_HOOKS_")
 _KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CLIENTS")
