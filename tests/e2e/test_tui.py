@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import quick_rollover, store
+from resume_hooks.digest.gather import digest_of
 from resume_hooks.digest.shown import HEAD
+from resume_hooks.quick_rollover import Contents
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
@@ -171,7 +173,9 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     environ = home.env()
-    plan = quick_rollover.plan(store.session_file(str(parent)), environ, kind="handoff", next_step="fix the tests")
+    source = store.session_file(str(parent))
+    contents = Contents(digest_of(source, environ))
+    plan = quick_rollover.plan(source, environ, kind="handoff", next_step="fix the tests", contents=contents)
     child = quick_rollover.write(plan, environ)
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
