@@ -47,14 +47,19 @@ def loaded(plugin: PluginCopy) -> PluginCopy:
 
 def started_by(trace: str, script: str) -> list[str]:
     """Programs that the hook's shell and its children started, by the process ids of an strace log."""
-    family, programs = set(), []
-    for line in trace.splitlines():
-        pid, _, call = line.partition(" ")
-        if "execve(" in call and script in call:
-            family.add(pid)
-        if pid in family and (child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call)):
-            family.add(child.group(1))
-        if pid in family and (program := re.search(r'execve\("([^"]+)"', call)) and "ENOENT" not in call:
+    rows = [(pid, call) for pid, _, call in (line.partition(" ") for line in trace.splitlines())]
+    born = {}  # a child may run before the call that made it has returned
+    for pid, call in rows:
+        if child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call):
+            born[child.group(1)] = pid
+    family = {pid for pid, call in rows if "execve(" in call and script in call}
+    while grown := {child for child, parent in born.items() if parent in family} - family:
+        family |= grown
+    programs, begun = [], False
+    for pid, call in rows:
+        begun = begun or ("execve(" in call and script in call)
+        program = re.search(r'execve\("([^"]+)"', call)
+        if begun and pid in family and program and "ENOENT" not in call:
             programs.append(Path(program.group(1)).name)
     return programs
 
