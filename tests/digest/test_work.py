@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.digest.work import is_work, program
+from resume_hooks.digest.shell import simple_commands
+from resume_hooks.digest.work import program_of
 
 WORK = [
     ("go test ./...", "go test"),
@@ -37,12 +38,12 @@ LOOKS = [
 @pytest.mark.parametrize(("command", "runs"), WORK)
 def test_what_does_more_than_look_around(command: str, runs: str) -> None:
     """It is work, and the first working part says what runs."""
-    assert is_work(command)
-    assert program(command) == runs
+    found = program_of(simple_commands(command))
+    assert found
+    assert found == runs
 
 
 @pytest.mark.parametrize("command", LOOKS)
 def test_what_only_looks_around(command: str) -> None:
     """It is no work, and runs nothing that would be one."""
-    assert not is_work(command)
-    assert program(command) == ""
+    assert program_of(simple_commands(command)) == ""

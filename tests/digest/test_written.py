@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.digest.shell import simple_commands
-from resume_hooks.digest.written import changed_paths, listed_by_git, started_in
+from resume_hooks.digest.written import changed_by, listed_by_git, started_in
 
 CHANGED = [
     ("echo x > a.txt", ["a.txt"]),
@@ -47,7 +47,7 @@ CHANGED = [
 @pytest.mark.parametrize(("command", "paths"), CHANGED)
 def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
     """What it writes, moves or removes, told from where it was started; what can't be told is passed over."""
-    assert list(changed_paths(command)) == paths
+    assert list(changed_by(simple_commands(command))) == paths
 
 
 @pytest.mark.parametrize(

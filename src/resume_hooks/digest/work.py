@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resume_hooks.digest.shell import Simple, simple_commands
+from resume_hooks.digest.shell import Simple
 
 _LOOKS = frozenset({
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
@@ -29,18 +29,8 @@ _SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
 _PLAIN = re.compile(r"[a-z][\w:-]*")
 
 
-def is_work(command: str) -> bool:
-    """Whether some part of a command does more than look around."""
-    return bool(program(command))
-
-
-def program(command: str) -> str:
-    """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
-    return program_of(simple_commands(command))
-
-
 def program_of(parts: tuple[Simple, ...]) -> str:
-    """The same of a command that was taken apart."""
+    """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
     for words, _ in parts:
         if words and _works(words):
             return " ".join([words[0].rpartition("/")[2] or words[0], *filter(_PLAIN.fullmatch, words[1:2])])

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.digest.shell import Simple, simple_commands
+from resume_hooks.digest.shell import Simple
 from resume_hooks.digest.work import git_words
 
 _UNKNOWN = re.compile(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
@@ -45,13 +45,8 @@ class Listed(NamedTuple):
     rooted: tuple[str, ...]
 
 
-def changed_paths(command: str) -> Iterator[str]:
-    """Files that a command names as what it writes, moves or removes, as told from where it was started."""
-    yield from changed_by(simple_commands(command))
-
-
 def changed_by(parts: tuple[Simple, ...]) -> Iterator[str]:
-    """The same of a command that was taken apart."""
+    """Files that a command names as what it writes, moves or removes, as told from where it was started."""
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
     base: str | None = ""
