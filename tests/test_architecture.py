@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.main import VERBS
+from resume_hooks.cli.main import VERBS, module_of
 from tests.needs import REPO
 
 SOURCE = REPO / "src" / "resume_hooks"
@@ -82,7 +82,7 @@ def arrows(module: str) -> frozenset[str]:
             if owner and owner != module:
                 found.add(owner)
     if module == "cli.main":  # it finds its verbs by name
-        found |= {f"cli.{verb.replace('-', '_')}" for verb in [*VERBS, "slash"]}
+        found |= {f"cli.{module_of(verb)}" for verb in [*VERBS, "slash"]}
     return frozenset(found)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import importlib
 import io
+import keyword
 import os
 import sys
 import traceback
@@ -20,13 +21,17 @@ from resume_hooks.errors import AmbiguousLocator, OutputFailed, ResumeHooksError
 from resume_hooks.paths import private_folder, state_home
 
 VERBS = {
-    "resume": "Show a session, how full it is, and what each way on from it would cost.",
+    "resume": "Choose a session, see what each way on from it would cost, and go on in it.",
+    "continue": "Go on in the latest session of this folder, or in a named one, at once.",
+    "sessions": "List sessions, newest first: titles, sizes, tokens, what expires.",
     "handoff": "Go on in a fresh, linked session that knows what is next.",
     "rollover": "Go on in a fresh, linked session that holds a model's summary.",
     "trim": "Go on in a copy without its bulk; the originals stay within reach.",
     "smart-trim": "Go on in a copy without what a model finds no longer needed.",
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
+    "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
+    "rewind-files": "Put the files back as they were at a message of a session.",
     "untrim": "Bring trimmed contents back, in a new child.",
     "search": "Find what was ever said, asked or run.",
     "outline": "Show the turns of a session, a line each.",
@@ -36,6 +41,11 @@ VERBS = {
     "find-derived": "Show the sessions that came from a session.",
     "info": "Show what a session holds: turns, tokens, records.",
     "resolve": "Show which session a locator names.",
+    "rename": "Give a session a title.",
+    "tag": "Give a session a tag, or take it away.",
+    "delete": "Move a session to the trash.",
+    "restore": "Bring a deleted session back.",
+    "import": "Bring a transcript from an address or a file in as a new session.",
     "index": "Bring the index of what was said up to date, or show its state.",
     "fsck": "Report what is broken in a session; --repair makes a repaired child.",
     "doctor": "Check the installation, each finding with its remedy.",
@@ -49,6 +59,12 @@ BUG = 3
 INTERRUPTED = 130
 
 
+def module_of(verb: str) -> str:
+    """The module below ``resume_hooks.cli`` that holds a verb."""
+    name = verb.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 class Verbs(click.Group):
     """A group that knows its verbs by name and imports one when it is called."""
 
@@ -60,7 +76,7 @@ class Verbs(click.Group):
         """Load a verb; None where there is no such one."""
         if cmd_name not in VERBS and cmd_name != "slash":
             return None
-        module = importlib.import_module(f"resume_hooks.cli.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"resume_hooks.cli.{module_of(cmd_name)}")
         command = module.command
         return command if isinstance(command, click.Command) else None
 
