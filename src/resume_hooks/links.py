@@ -18,6 +18,9 @@ FILE_NAME = "links.jsonl"
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of the file that are read: some 300,000 links. A larger one counts as missing."""
 
+AFTER_CLEAR = "This session was started by /clear, after a handoff "
+"""How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
+
 
 class Link(NamedTuple):
     """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant."""

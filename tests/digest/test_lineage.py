@@ -12,6 +12,8 @@ from resume_hooks import quick_rollover
 from resume_hooks.digest import gather
 from resume_hooks.digest.entries import Digest
 from resume_hooks.digest.gather import digest_of
+from resume_hooks.events import session
+from resume_hooks.events.handed_off import Handoff
 from resume_hooks.links import Link, record_link
 from resume_hooks.quick_rollover import Contents
 from resume_hooks.records import parse
@@ -171,11 +173,14 @@ def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome)
     assert texts(found, "changed") == ["t.py"]
 
 
-def test_a_session_after_clear(config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     """What the client cleared away is its history by our link; a handoff that it took brings the next step."""
     parent().write(config_home)
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.environ)
-    told = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
+    left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
+    handoff = Handoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
+    told = session._opening(handoff, CHILD, "/here.jsonl", late=late)
     attached = {"type": "attachment", "uuid": "c0", "parentUuid": None, "timestamp": "2026-02-01T00:00:00.000Z"}
     talk = Talk(CHILD, "c").add({**attached, "attachment": {"type": "hook_additional_context", "content": [told]}})
     found = talk.says("Writing them all now.").digest(config_home)

@@ -17,6 +17,7 @@ from resume_hooks.digest.facts import Call, Change, Place, Refusal, Run, Said
 from resume_hooks.digest.open_list import OpenList
 from resume_hooks.digest.prompts import Prompts
 from resume_hooks.digest.skim import Skimmed
+from resume_hooks.links import AFTER_CLEAR
 from resume_hooks.opening import next_step_of
 from resume_hooks.records import Record, string
 
@@ -177,7 +178,7 @@ class Story:
         elif kind == "hook_additional_context":
             texts = found.get("content")
             for text in texts if isinstance(texts, list) else ():
-                if isinstance(text, str) and text.startswith(lineage_block.OPENING):  # a handoff, taken by /clear
+                if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
                     self._typed(Said(_put_by_user(text), place, uuid))
 
     def _queued(self, record: Record, place: Place) -> None:
@@ -262,6 +263,7 @@ def _put_by_user(text: str) -> str:
     """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
     from resume_hooks.rewind_text import REPORT  # noqa: PLC0415 - only children of ours pay for it
 
+    text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     return next_step_of(text) or text.partition(f"\n\n{REPORT}\n")[2]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.events import handed_off, notes, reply
 from resume_hooks.events.handed_off import Handoff
-from resume_hooks.links import Link, record_link, record_superseded
+from resume_hooks.links import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.paths import is_session_id
 from resume_hooks.processes import client_pid
 
@@ -82,7 +82,7 @@ def _opening(handoff: Handoff, session_id: str, path: str, *, late: bool) -> str
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
     since = " (work went on there afterwards, which is not in it)" if late else ""
-    return f"This session was started by /clear, after a handoff ({made} UTC) that left this{since}:\n\n{here}"
+    return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
 
 
 def _compacted(session_id: str, path: str) -> bytes:
