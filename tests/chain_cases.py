@@ -212,6 +212,20 @@ CASES = [
         "u1 call:1 result:1 call:2 result:2 a1",
     ),
     Case(
+        "results of parallel calls come in the order of the file",
+        [
+            _u("u1", None, 0),
+            _call("1", "u1", 1, "msg"),
+            _call("2", "c1", 2, "msg"),
+            _call("3", "c2", 3, "msg"),
+            _result("2", 5),
+            _result("1", 5),
+            _result("3", 5),
+            _a("a1", "r3", 6),
+        ],
+        "u1 call:1 call:2 call:3 result:2 result:1 result:3 a1",
+    ),
+    Case(
         "a message id that is shared across a boundary pulls an old call back in",
         [
             _u("u1", None, 0),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.reference import EXAMPLE, Entries, Reference, named_by, parse
+from resume_hooks.reference import EXAMPLE, Entries, Place, Reference, named_by, parse, place_of
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
 
 UUID = session_id(9)
@@ -20,6 +20,8 @@ UUID = session_id(9)
         (f"{SESSION}:0", Reference(SESSION, 0)),
         (f"  1a2b :{UUID} ", Reference("1a2b", UUID)),
         (f"1a2b:{UUID.upper()}", Reference("1a2b", UUID.upper())),
+        ("1a2b:@0", Reference("1a2b", Place(0))),
+        (f"1a2b:{UUID}@123456789012345", Reference("1a2b", Place(123456789012345, UUID))),
         ("/tmp/a:b/x.jsonl:7", Reference("/tmp/a:b/x.jsonl", 7)),
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
     ],
@@ -35,12 +37,16 @@ def test_what_names_a_record(text: str, reference: Reference) -> None:
         ("1a2b3c4d", "'1a2b3c4d' has no colon between a session and a record"),
         ("", "'' has no colon between a session and a record"),
         (":56", "':56' names no session before its colon"),
-        ("1a2b:", "'' is neither a line number nor the uuid of a record"),
-        ("1a2b:-1", "'-1' is neither a line number nor the uuid of a record"),
-        ("1a2b:1.5", "'1.5' is neither a line number nor the uuid of a record"),
-        ("1a2b:٣", "'٣' is neither a line number nor the uuid of a record"),
-        ("1a2b:1000000000", "'1000000000' is neither a line number nor the uuid of a record"),
-        ("1a2b:r\x1b[31m1", "'r1' is neither a line number nor the uuid of a record"),
+        ("1a2b:", "'' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:-1", "'-1' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:1.5", "'1.5' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:٣", "'٣' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:1000000000", "'1000000000' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@", "'@' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@-1", "'@-1' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@1234567890123456", "'@1234567890123456' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:5@5", "'5@5' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:r\x1b[31m1", "'r1' is neither a line number, nor a uuid, nor @ and a byte"),
     ],
 )
 def test_what_names_none(text: str, wrong: str) -> None:
@@ -93,10 +99,39 @@ def test_by_uuid(entries: Entries) -> None:
         named_by(Reference(SESSION, SESSION), entries)
 
 
-def test_the_record_of_a_call(entries: Entries) -> None:
-    """Found by the call's id; no id names none."""
-    assert [entry.number for entry in entries.calling(["c1"])] == [5]
-    assert entries.calling(["c", "", "c2"]) == []
+def test_by_place(entries: Entries) -> None:
+    """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
+    garbage, last = (named_by(Reference(SESSION, number), entries) for number in (2, 5))
+    assert named_by(Reference(SESSION, Place(garbage.offset)), entries) == garbage
+    found = place_of(Reference(SESSION, Place(last.offset)), entries)
+    assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
+    assert (found.raw(), entries.counted(found)) == (last.raw(), last)
+    for nowhere in (garbage.offset + 1, entries.size, 10**14):
+        with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
+            place_of(Reference(SESSION, Place(nowhere)), entries)
+
+
+def test_by_uuid_and_place(entries: Entries) -> None:
+    """The place tells records of one uuid apart; where another record stands there by now the uuid alone counts."""
+    first, other = (named_by(Reference(SESSION, number), entries) for number in (0, 4))
+    assert place_of(Reference(SESSION, Place(first.offset, UUID.upper())), entries).offset == first.offset
+    for moved in (other.offset, first.offset + 1, entries.size):
+        assert named_by(Reference(SESSION, Place(moved, UUID)), entries).number == 3
+    with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
+        place_of(Reference(SESSION, Place(first.offset, session_id(7))), entries)
+
+
+def test_a_file_that_grows(tmp_path: Path) -> None:
+    """What was written since it was opened is no part of it, the rest of a line that was being written neither."""
+    path = Path(write_session(tmp_path, SESSION, conversation(2)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    entries = Entries(str(path), SESSION)
+    path.write_bytes(whole + whole)
+    torn = entries.at(len(entries) - 1)
+    assert torn is not None
+    assert (torn.record(), torn.offset + torn.length, entries.size) == (None, entries.size, len(whole) - 9)
+    assert entries.at(len(entries)) is None
 
 
 def test_a_file_that_goes(tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ def test_the_tool_of_a_result(tmp_path: Path) -> None:
         tool_result("c3", "stray", uuid="u3", parent="a"),
     ]
     entries = Entries(write_session(tmp_path, SESSION, records), SESSION)
-    asked, one, both, stray = (render(record, entries) for record in records)
+    asked, one, both, stray = (
+        render(record, entry) for n, record in enumerate(records) if (entry := entries.at(n)) is not None
+    )
     assert (one.kind, one.role, one.tool, one.target, one.text) == ("user", "user", "Read", "/x.py", "text")
     assert (both.tool, both.target) == ("Read, Bash", "")
     assert both.text == "[result of Read /x.py]\none\n\n[result of Bash ls]\ntwo"

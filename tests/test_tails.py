@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.graph import SKIPPED_BYTES
-from resume_hooks.tails import scan_live
+from resume_hooks.tails import is_live_part_within, scan_live
 from resume_hooks.transcript import scan
 from tests.bench.generate import generate_session
 from tests.builders import (
@@ -100,3 +100,16 @@ def test_generated_sessions(tmp_path: Path) -> None:
         whole, part, read_less = seen(str(path))
         assert part == whole
         assert read_less
+
+
+def test_how_much_is_live(tmp_path: Path) -> None:
+    """Told by as much of the end as is asked about; of a file that was never compacted all is live."""
+    path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
+    size = Path(path).stat().st_size
+    live = size - next(node.offset for node in scan(path).nodes if node.boundary)
+    assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [False, False, True, True]
+    kept = write_session(tmp_path, SESSION, compacted(*GONE_ON, segment=KEPT))
+    assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [False, True]
+    whole = write_session(tmp_path, SESSION, OLD)
+    size = Path(whole).stat().st_size
+    assert [is_live_part_within(whole, limit) for limit in (size - 1, size)] == [False, True]

@@ -17,7 +17,7 @@ from resume_hooks.plain import plain_line
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import PREFIX, Subagent, kind_of, name_of, subagents_of, title_of
 from resume_hooks.tally import FIRST_WORDS, Compaction, Tally
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.transcript import Observer, Transcript, scan
 
 LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
 """Where a turn stands: sent on resume (or some of it), before a compaction, on a branch that was left."""
@@ -69,11 +69,15 @@ class Outline(NamedTuple):
     bad_lines: tuple[int, ...]
 
 
-def outline(session: SessionFile) -> Outline:
-    """The outline of a session, or of a sub-agent. SessionNotFound where its file can't be read."""
+def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] = ()) -> Outline:
+    """The outline of a session, or of a sub-agent. SessionNotFound where its file can't be read.
+
+    With a ``reach`` that of the whole lines in the last so many bytes, in which turns and lines count from there.
+    ``watching`` are further observers of the scan.
+    """
     glance = Glance(session.path)
     tally = Tally(subagent=name_of(session.path) is not None)
-    transcript = scan(session.path, observers=[tally])
+    transcript = scan(session.path, reach, observers=[tally, *watching])
     places = _places(tally, transcript)
     turns = tuple(_turns(tally, places))
     return Outline(

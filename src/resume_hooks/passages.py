@@ -15,7 +15,7 @@ from resume_hooks.fitting import Piece, bounded, counted, indented
 from resume_hooks.glance import one_line
 from resume_hooks.plain import plain, plain_line
 from resume_hooks.records import Record, string
-from resume_hooks.reference import Entry, Names
+from resume_hooks.reference import Entry, Names, Place, is_record_id
 from resume_hooks.rendering import Rendering, block_text, calls_in, fields_text, rendered, text_of
 from resume_hooks.trimming.pieces import Call
 from resume_hooks.turns import opens_turn
@@ -60,13 +60,23 @@ class Passage(NamedTuple):
     added: bool
 
     @property
+    def word(self) -> str:
+        """What names the record behind a session: its line, or of one that was not counted its uuid and its place.
+
+        The uuid stays where the file is rewritten; the place finds it at once, and tells it from others of that uuid.
+        """
+        if self.entry.number >= 0:
+            return self.entry.word
+        return Place(self.entry.offset, self.uuid if is_record_id(self.uuid) else "").word
+
+    @property
     def characters(self) -> int:
         """Of the whole text, which ``text`` may be less of."""
         return len(self.shown.text)
 
     def piece(self, names: Names, limit: int = 0, *, with_turn: bool = False) -> Piece:
         """As it is printed in an answer of ``limit`` characters, 0 for any number."""
-        reference = names.reference(self.entry.number)
+        reference = names.reference(self.entry.word)
         turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
         facts = [reference, minute(self.timestamp)[5:], turn, self.speaker]
         head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
@@ -111,7 +121,7 @@ def passage(
     shown = rendered(record, calls)
     prompt = opens_turn(record, subagent=subagent)
     speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)
-    text = _brief(record, names.reference(entry.number), calls, len(shown.text))
+    text = _brief(record, names.reference(entry.word), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
     voice = prompt or (records.kind(record) == "assistant" and bool(records.text(record).strip()) and not aside)
     uuid, time = string(record, "uuid"), string(record, "timestamp")

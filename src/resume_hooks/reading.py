@@ -6,7 +6,7 @@ An observer notes where each record stands and what was called; texts stay on di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks import records
@@ -18,7 +18,7 @@ from resume_hooks.reference import Entry, Names
 from resume_hooks.rendering import calls_in, text_of
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import name_of
-from resume_hooks.transcript import scan
+from resume_hooks.transcript import Observer, scan
 from resume_hooks.trimming.pieces import Call
 from resume_hooks.turns import Turns, opens_turn
 
@@ -54,16 +54,19 @@ class Command(NamedTuple):
 
 
 class Reading:
-    """A transcript as it is read: ``rows`` in the order of the file, how many ``turns`` and bytes (``size``) it has."""
+    """A transcript as it is read: ``rows`` in the order of the file, how many ``turns`` and bytes (``size``) it has.
 
-    def __init__(self, session: SessionFile) -> None:
+    ``watching`` are further observers of the scan.
+    """
+
+    def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
         self.session = session
         self.subagent = name_of(session.path) is not None
         self.rows: list[Row] = []
         self.turns = 0
         self._commands: dict[str, Command] = {}
         self._calling: dict[str, Row] = {}
-        self.size = scan(session.path, observers=[self]).size
+        self.size = scan(session.path, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""

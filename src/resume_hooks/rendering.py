@@ -6,8 +6,8 @@ What the texts hold is foreign: whoever prints them keeps control characters fro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, NamedTuple
 
 from resume_hooks import records
 from resume_hooks.digest.kept import digest_in
@@ -17,7 +17,8 @@ from resume_hooks.lines import Line
 from resume_hooks.node_reader import node_of
 from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, string
-from resume_hooks.reference import Entries
+from resume_hooks.reference import Entry
+from resume_hooks.seeking import lines_before, opened
 from resume_hooks.trimming.pieces import Call, Pieces
 
 _ENVELOPE = frozenset(
@@ -25,6 +26,10 @@ _ENVELOPE = frozenset(
     | {"type", "timestamp", "logicalParentUuid", "subtype"}
 )  # fmt: skip
 """Fields that every record has, and that say nothing of its own."""
+
+LOOKED_BACK = 16 * 1024 * 1024
+"""Bytes before a result in which its call is looked for. It stands right before it; others that ran beside it, and
+their own results, may lie between."""
 
 
 class Rendering(NamedTuple):
@@ -37,11 +42,24 @@ class Rendering(NamedTuple):
     text: str
 
 
-def render(record: Record, entries: Entries) -> Rendering:
-    """A record of the file ``entries``, where the calls that it answers are looked up."""
-    asking = (entry.record() for entry in entries.calling(records.answered(record)))
-    calls = {call: found for asked in (record, *asking) if asked for call, found in calls_in(asked).items()}
-    return rendered(record, calls)
+def render(record: Record, entry: Entry) -> Rendering:
+    """The record of a line, the calls that it answers looked up before it."""
+    with opened(entry.file) as stream:
+        return rendered(record, calls_before(stream, entry.offset, records.answered(record)) | calls_in(record))
+
+
+def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, Call]:
+    """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id; of several the nearest."""
+    missing = {call for call in wanted if call}
+    found: dict[str, Call] = {}
+    for line in lines_before(stream, end) if missing else ():
+        if b'"tool_use"' in line.raw:
+            made = calls_in(records.parse(line.body) or {})
+            found = {call: made[call] for call in missing & made.keys()} | found
+            missing -= made.keys()
+        if not missing or end - line.offset > LOOKED_BACK:
+            break
+    return found
 
 
 def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:

@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeVar
 
 from resume_hooks.chain import Node, live_chain
-from resume_hooks.errors import SessionNotFound
 from resume_hooks.graph import SKIPPED_BYTES, Graph
 from resume_hooks.lines import Line
 from resume_hooks.node_reader import node_of
 from resume_hooks.records import parse
+from resume_hooks.seeking import Numbers, line_with, opened
 from resume_hooks.transcript import Observer, Start, Transcript, scan
-
-SEARCHED_BYTES = 1024 * 1024
-"""Bytes that a search through a file holds at a time."""
 
 _HINT = b'"last-prompt"'
 _BOUNDARY = b'"compact_boundary"'
@@ -32,13 +29,9 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     Of a large file that was compacted only the part since then, where that alone decides; else the whole. Numbers and
     offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
     """
-    try:
-        offset = _offset_of_live(path)
-        start = Start(offset, _lines_before(path, offset))
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    start = _start_of_live(path)
     seeing = observers()
-    if offset:
+    if start.offset:
         part = scan(path, observers=seeing, start=start)
         if chooses_alike(part) and is_complete(part.chain, part):
             return part, seeing
@@ -46,33 +39,39 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     return scan(path, observers=seeing), seeing
 
 
-def live_bytes(path: str) -> int:
-    """Bytes of a file from its last compaction on, as far as the end tells it; all where it was never compacted."""
-    try:
-        return os.path.getsize(path) - _offset_of_live(path)
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+def is_live_part_within(path: str, limit: int) -> bool:
+    """Whether a session has no more than ``limit`` bytes since its last compaction, told by that many of its end."""
+    with opened(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
 
-def _offset_of_live(path: str) -> int:
-    """Where the records begin that the last compaction left; 0 where the whole file is to be read."""
-    size = os.path.getsize(path)
-    if size <= SKIPPED_BYTES:
+def _start_of_live(path: str) -> Start:
+    """Where the records begin that the last compaction left; the start of the file where the whole is to be read."""
+    with opened(path) as stream:
+        offset = _offset_of_live(stream)
+        return Start(offset, Numbers(offset).of(stream, offset))
+
+
+def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
+    """Where the first record of the live part begins, of what a compaction kept too; 0 where nothing tells.
+
+    Nothing is looked for before the byte ``floor``.
+    """
+    size = os.fstat(stream.fileno()).st_size
+    boundary, offset = _last_compaction(stream, size, floor) if size > SKIPPED_BYTES else (None, 0)
+    if boundary is None:
         return 0
-    with open(path, "rb") as stream:
-        boundary, offset = _last_compaction(stream, size)
-        if boundary is None:
-            return 0
-        if boundary.segment is not None:
-            head = boundary.segment.uuids[0] if boundary.segment.uuids else boundary.segment.head
-            offset = _line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset)
-        return max(offset, 0)
+    if boundary.segment is not None:
+        head = boundary.segment.uuids[0] if boundary.segment.uuids else boundary.segment.head
+        offset = line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, floor)
+    return max(offset, 0)
 
 
-def _last_compaction(stream: BinaryIO, size: int) -> tuple[Node | None, int]:
+def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | None, int]:
     """The last boundary and its offset; text that only speaks of one is passed over."""
     offset = size
-    while (offset := _line_with(stream, _BOUNDARY, offset)) >= 0:
+    while (offset := line_with(stream, _BOUNDARY, offset, floor)) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
         record = parse(line.body)
@@ -81,42 +80,6 @@ def _last_compaction(stream: BinaryIO, size: int) -> tuple[Node | None, int]:
             if node.boundary and not node.sidechain:
                 return node, offset
     return None, -1
-
-
-def _line_with(stream: BinaryIO, needle: bytes, end: int) -> int:
-    """The offset of the last line that begins before ``end`` and holds ``needle``; -1 for none."""
-    after = b""
-    while end > 0:
-        start = max(0, end - SEARCHED_BYTES)
-        stream.seek(start)
-        piece = stream.read(end - start) + after
-        found = piece.rfind(needle)
-        if found >= 0:
-            return _line_start(stream, start + found)
-        after, end = piece[: len(needle) - 1], start
-    return -1
-
-
-def _line_start(stream: BinaryIO, place: int) -> int:
-    """The offset at which the line of the byte at ``place`` begins."""
-    while place > 0:
-        start = max(0, place - SEARCHED_BYTES)
-        stream.seek(start)
-        found = stream.read(place - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        place = start
-    return 0
-
-
-def _lines_before(path: str, offset: int) -> int:
-    """The number of the line that begins at ``offset``."""
-    count = 0
-    with open(path, "rb") as stream:
-        while offset > 0 and (piece := stream.read(min(SEARCHED_BYTES, offset))):
-            count += piece.count(b"\n")
-            offset -= len(piece)
-    return count
 
 
 def chooses_alike(tail: Transcript) -> bool:
@@ -164,13 +127,5 @@ def _last_boundary(tail: Transcript) -> int:
 
 def _hinted(path: str) -> bool:
     """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
-    try:
-        with open(path, "rb") as stream:
-            before = b""
-            while piece := stream.read(SEARCHED_BYTES):
-                if _HINT in before + piece[: len(_HINT)] or _HINT in piece:
-                    return True
-                before = piece[-len(_HINT) :]
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    return False
+    with opened(path) as stream:
+        return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

@@ -6,11 +6,12 @@ Contents before the last compaction count as nothing, since they are never sent 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.chain import Node
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.records import parse
+from resume_hooks.records import Record, counted_tokens, parse, string
 from resume_hooks.tails import certain_chain, chooses_alike, is_complete, stays_after_boundary
 from resume_hooks.transcript import scan
 
@@ -126,6 +127,21 @@ def recent_context(path: str, window: int = 0) -> Context:
     return session_context(path, scan(path).chain, window)
 
 
+def end_context(found: Sequence[Record], window: int = 0) -> Context | None:
+    """The context that was counted last among the records of a file's end, in their order.
+
+    None where nothing was counted there since the last compaction. Which branch a client would choose is not asked.
+    """
+    for record in reversed(found):
+        if record.get("isSidechain"):
+            continue
+        if string(record, "subtype") == "compact_boundary":
+            return None
+        if count := counted_tokens(record)[1]:
+            return Context(count, window or window_for(count), measured=True)
+    return None
+
+
 class Stated(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
@@ -144,8 +160,12 @@ def stated(path: str) -> Stated | None:
             first = stream.readline(MAX_FIRST_LINE)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    record = parse(first) if b'_metadata"' in first else None
-    on, trimmed = ((record or {}).get(key) for key in ("continue_metadata", "trim_metadata"))
+    return stated_in(parse(first) or {}) if b'_metadata"' in first else None
+
+
+def stated_in(record: Record) -> Stated | None:
+    """What the first record of a session states, as ``stated`` has it."""
+    on, trimmed = (record.get(key) for key in ("continue_metadata", "trim_metadata"))
     stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
     said = on if isinstance(on, dict) else {}
     counted = stats if isinstance(stats, dict) else {}

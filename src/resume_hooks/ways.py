@@ -17,7 +17,7 @@ from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.lineage import Family
 from resume_hooks.nodes import Node
-from resume_hooks.tails import live_bytes
+from resume_hooks.tails import is_live_part_within
 from resume_hooks.tokens import CHARACTERS_PER_TOKEN, Context
 from resume_hooks.traffic import Base, Traffic
 from resume_hooks.trimming import plan as trimming
@@ -25,6 +25,9 @@ from resume_hooks.trimming.words import options_of
 
 LOOKED_AT = 8 * 1024 * 1024
 """Bytes of a live conversation up to which it is told what a trim would leave: a tenth of a second."""
+
+WAITED_FOR = 64 * 1024 * 1024
+"""The same where somebody asked for it in a shell: a second."""
 
 NEARLY_FULL = 80
 """Per cent of the window from which on something is recommended."""
@@ -111,14 +114,14 @@ def compare(
 ) -> Comparison:
     """Compare the ways on from a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
 
-    What a trim would leave is told of a live conversation of up to ``limit`` bytes; 0: of any.
+    What a trim would leave is told of a live conversation of up to ``limit`` bytes.
     """
     now_ms = clock.milliseconds(at) or 0
     glance = Glance(path)
     context = tokens.recent_context(path, window)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
     base = Base(min(base.tokens, context.tokens), min(base.shared, context.tokens))
-    looked_at = not limit or live_bytes(path) <= limit
+    looked_at = is_live_part_within(path, limit)
     trimmed = _trimmed(path, window, environ) if looked_at else None
     warm = seen.is_warm(now_ms)
     reads = _reads(glance, context, base, trimmed)
@@ -140,7 +143,7 @@ def compare(
 
 def advise(path: str, context: Context, environ: Mapping[str, str]) -> Advice:
     """What fits best in a session that is as full as ``context`` says, however much room is left."""
-    trimmed = _trimmed(path, context.window, environ) if live_bytes(path) <= LOOKED_AT else None
+    trimmed = _trimmed(path, context.window, environ) if is_live_part_within(path, LOOKED_AT) else None
     return _fitting(trimmed.after if trimmed else None)
 
 

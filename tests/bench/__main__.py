@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.bench import SESSION, Bench
+from tests.bench.large import large
 from tests.bench.search import searches
 from tests.bench.trim import trims
 
@@ -50,6 +51,7 @@ def main() -> int:
         peer(bench, found)
         trims(bench, found)
         searches(bench, found)
+        large(bench)
     return 0
 
 

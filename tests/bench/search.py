@@ -5,40 +5,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import statistics
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 
 from resume_hooks.index.database import index_file
 from resume_hooks.index.opening import opened_index
-from resume_hooks.paths import project_key
 from resume_hooks.searching.scope import Scope
 from resume_hooks.searching.search import find
-from tests.bench.bench import BIG, SESSION, Bench, Run, elsewhere
-from tests.bench.generate import generate_home, generate_session
+from tests.bench.bench import SESSION, Bench
+from tests.bench.library import FILES, ROUNDS, Library, Spent, folder_size, load, note, row
+from tests.bench.listing import listings
 from tests.builders import user
 from tests.recall.peer import ask
 
-FILES = 3_000
 FEWER = 2_000
-ASKED = 254_000_000
-"""What is asked of ``generate_home``: it comes out at about 600 MB, since each file holds one whole turn at least."""
-
-ROUNDS = 3
-SAMPLED = 0.05
-"""Seconds between two looks at the memory of running processes."""
-
 QUERIES = (
     "git status",
     "fix failing test",
@@ -64,72 +52,6 @@ QUERIES = (
 """Plain words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, nonsense."""
 
 
-class Spent(NamedTuple):
-    """A whole process: wall time, processor time with its children's, and what it printed."""
-
-    ms: float
-    cpu_ms: float
-    printed: bytes
-
-
-class Library:
-    """A home of 3,000 sessions, one of 50 MB to come, and the environment in which commands find it."""
-
-    def __init__(self, bench: Bench, folder: Path) -> None:
-        self.bench = bench
-        self.config = folder / ".claude"
-        self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
-        self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
-        elsewhere(generate_home, str(self.config), FILES, ASKED)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all transcripts."""
-        return folder_size(self.config / "projects")
-
-    def add_big(self) -> None:
-        """Add the session of 50 MB."""
-        elsewhere(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
-
-    def keep(self, number: int) -> None:
-        """Remove all sessions but some."""
-        for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
-            path.unlink()
-
-    def run(self, run: Run) -> Spent:
-        """Run a command in this home."""
-        command, stdin, cwd = run
-        before, begun = os.times(), time.perf_counter()
-        done = subprocess.run(command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=True)
-        ms, after = (time.perf_counter() - begun) * 1000, os.times()
-        cpu = after.children_user + after.children_system - before.children_user - before.children_system
-        return Spent(ms, cpu * 1000, done.stdout)
-
-    def median(self, run: Run, rounds: int = ROUNDS, before: Callable[[], object] = lambda: None) -> Spent:
-        """Medians of a few rounds; ``before`` prepares each."""
-        spent = []
-        for _ in range(rounds):
-            before()
-            spent.append(self.run(run))
-        ms, cpu_ms = (
-            statistics.median(column) for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
-        )
-        return Spent(ms, cpu_ms, spent[-1].printed)
-
-    def peak_megabytes(self, run: Run) -> float:
-        """The most memory that a process and its children held together, what they share counted once."""
-        command, stdin, cwd = run
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env, cwd=cwd
-        ) as process:
-            seen = [0]
-            watcher = threading.Thread(target=_watch, args=(process, seen))
-            watcher.start()
-            process.communicate(stdin)
-            watcher.join()
-        return max(seen) / 1000
-
-
 def searches(bench: Bench, peer: str | None) -> None:
     """Print the rows on index, search and outline."""
     folder = bench.work.parent / "library"
@@ -137,6 +59,7 @@ def searches(bench: Bench, peer: str | None) -> None:
     print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
     build(library)
     check(library, FILES)
+    listings(library, peer)
     library.add_big()
     library.run(bench.shell("index"))
     print_searches(library)
@@ -231,53 +154,7 @@ def timed(action: Callable[[], object], rounds: int) -> list[float]:
     return times[1:]
 
 
-def load() -> str:
-    """How busy the machine was in the last minute, this benchmark included."""
-    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-
-
-def folder_size(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def spread(what: str, times: Sequence[float], target: str) -> None:
     """The median and the 95th percentile as two lines of the table."""
     for name, ms in (("p50", statistics.median(times)), ("p95", statistics.quantiles(times, n=20)[-1])):
         row(f"{what}, {name}", Spent(ms, 0, b""), target)
-
-
-def row(what: str, spent: Spent, target: str) -> None:
-    """One line of the table."""
-    cpu = f"{spent.cpu_ms:8.0f}" if spent.cpu_ms else f"{'':8}"
-    print(f"{what:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
-
-
-def note(text: str) -> None:
-    """What belongs to the line before it."""
-    print(f"  {text}", flush=True)
-
-
-def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
-    """Gather the memory of a process and its children, in kilobytes, until it ends."""
-    while process.poll() is None:
-        seen.append(sum(map(_kilobytes, _tree(process.pid))))
-        time.sleep(SAMPLED)
-
-
-def _tree(pid: int) -> list[int]:
-    """A process and all below it."""
-    found = [pid]
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
-            found += _tree(int(child))
-    return found
-
-
-def _kilobytes(pid: int) -> int:
-    """The memory of a process; of what it shares its part."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1])
-    return 0

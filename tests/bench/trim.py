@@ -8,6 +8,8 @@ import shutil
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +41,13 @@ def trims(bench: Bench, peer: str | None) -> None:
         kept = session.with_suffix(".kept")
         shutil.copyfile(session, kept)
         restore(bench, session, kept)
+        clean = partial(restore, bench, session, kept)
         for what, run in ours(bench, session):
-            spent = measure(bench, run, session, kept)
+            spent = measure(bench, run, clean)
             data = json.loads(spent.printed)["data"]
             row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
         for what, run in theirs(bench, session, peer):
-            spent = measure(bench, run, session, kept)
+            spent = measure(bench, run, clean)
             row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
         kept.unlink()
 
@@ -81,10 +84,10 @@ def saved_by_peer(printed: bytes) -> str:
     return ", ".join(f"{key} {value:,}" for key, value in said.items() if "saved" in key and isinstance(value, int))
 
 
-def measure(bench: Bench, run: Run, session: Path, kept: Path) -> Spent:
+def measure(bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS) -> Spent:
     """Medians over a few rounds after one that does not count."""
     times, memory, printed = [], [], b""
-    for _ in range(ROUNDS + 1):
+    for _ in range(rounds + 1):
         command, stdin, cwd = run
         begun = time.perf_counter()
         with subprocess.Popen(
@@ -104,7 +107,7 @@ def measure(bench: Bench, run: Run, session: Path, kept: Path) -> Spent:
             process.returncode = 0
         times.append((time.perf_counter() - begun) * 1000)
         memory.append(usage.ru_maxrss / 1000)
-        restore(bench, session, kept)
+        clean()
     return Spent(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -189,22 +190,31 @@ def test_pages(document: Document, session: Path) -> None:
         before = ["--before", data["firstId"]]
         if not data["hasMore"]:
             break
-    assert seen == [f"{SESSION}:{number}" for number in (0, 1, 2, 3, 5, 6, 7, 8)]
+    starts = [0, *accumulate(len(line) for line in session.read_bytes().splitlines(keepends=True))]
+    ids = {number: f"{SESSION}:@{starts[number]}" for number in (0, 1, 2, 3, 5, 6, 7, 8)}
+    ids[5] = f"{SESSION}:{UUID}@{starts[5]}"
+    assert seen == list(ids.values())
     empty = document("read", SESSION, "--page", "--before", "0")["data"]
     assert (empty["events"], empty["firstId"], empty["hasMore"]) == ([], None, False)
-    for words in (UUID, "5", f"{SESSION[:8]}:5"):
-        assert document("read", SESSION, "--page", "--before", words)["data"]["events"][-1]["record"] == 3
+    moved = f"{UUID}@{starts[7]}"
+    for words in (UUID, "5", f"{SESSION[:8]}:5", ids[5], f"@{starts[5]}", moved, f"{SESSION[:8]}:{UUID.upper()}@0"):
+        last = document("read", SESSION, "--page", "--before", words)["data"]["events"][-1]
+        assert (last["id"], last["reference"], last["record"], last["turn"]) == (ids[3], ids[3], None, None)
+        assert document("read", last["id"])["data"]["record"] == 3
 
 
 def test_a_page_as_text(cli: Cli, session: Path) -> None:
     """With the words that show the one before it."""
     lines = text(cli, SESSION, "--page", "--limit", "1")
-    earlier = "1 record, earlier: resume-hooks read 11111111 --page --before 11111111:8"
+    place = session.read_bytes().index(b'{"parentUuid":"u7"')
+    earlier = f"1 record, earlier: resume-hooks read 11111111 --page --before 11111111:@{place}"
     assert lines == [
         f"resume-hooks read: Run the tests · 11111111 · {earlier} · {MARK}",
-        "11111111:8 · 01-31 09:31 · assistant",
+        f"11111111:@{place} · 01-31 09:31 · assistant",
         "  all of it",
     ]
+    (first, *_) = text(cli, SESSION, "--page", "--limit", "4")
+    assert f" --before 11111111:{UUID}@" in first
 
 
 def test_a_subagent(cli: Cli, document: Document, session: Path) -> None:
@@ -246,6 +256,9 @@ REF = f"{SESSION}:5"
         (SESSION, "--page", "--limit", "0"),
         (SESSION, "--page", "--before", "ffff:2"),
         (SESSION, "--page", "--before", "99"),
+        (SESSION, "--page", "--before", "@1"),
+        (SESSION, "--page", "--before", f"{session_id(6)}@0"),
+        (SESSION, "--page", "--before", "@"),
         (SESSION, "--page", "--before", ""),
         (SESSION, "--turns", "1", "--session", SESSION),
     ],

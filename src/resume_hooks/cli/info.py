@@ -8,6 +8,7 @@ import click
 
 from resume_hooks import settings, tokens
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
+from resume_hooks.cli.progress import watched
 from resume_hooks.glance import Glance
 from resume_hooks.lineage_block import size_text
 from resume_hooks.transcript import Transcript, scan
@@ -27,7 +28,9 @@ def command(locator: str | None, as_json: bool) -> None:
       resume-hooks info 5e12a303 --json
     """
     session = located(locator)
-    data = facts(session.session_id, Glance(session.path), scan(session.path))
+    with watched(session.path, quiet=as_json) as watching:
+        transcript = scan(session.path, observers=watching)
+    data = facts(session.session_id, Glance(session.path), transcript)
     emit("info", data, lambda: table(_shown(data)), as_json=as_json)
 
 

@@ -9,6 +9,7 @@ import click
 
 from resume_hooks import turns as words
 from resume_hooks.cli.output import current_folder, emit, json_option, locator_argument
+from resume_hooks.cli.progress import watched
 from resume_hooks.outline import Outline, Turn, outline
 from resume_hooks.outline_text import outline_text
 from resume_hooks.reference import Names, names_of
@@ -43,7 +44,8 @@ def command(locator: str | None, turns: str | None, touched: str | None, max_cha
     """
     asked = words.parse(turns) if turns is not None else None
     session = locate(locator, current_folder(), os.environ)
-    found = outline(session)
+    with watched(session.path, quiet=as_json) as watching:
+        found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
     chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, touched)]
     names = names_of(session, os.environ)

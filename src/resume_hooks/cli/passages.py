@@ -50,10 +50,10 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
 
 def _added(run: Sequence[Passage], names: Names) -> Piece:
     """What the client added in a row, told of in a line."""
-    reference = names.reference(run[0].entry.number)
+    reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
-    last = f" to {run[-1].entry.number}" if len(run) > 1 else ""
+    last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
     return Piece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
@@ -69,7 +69,7 @@ def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
             span = span_text(passages[first].turn, passages[last].turn)
             return f"… {count:,} records left out, turns {span}: resume-hooks read {names.word} --turns {span}"
-        reference = names.reference(passages[first].entry.number)
+        reference = names.reference(passages[first].entry.word)
         more = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {more}" if more else ""
         return f"… {counted(count, 'record')} left out: resume-hooks read {reference}{after}"
@@ -94,8 +94,8 @@ def passage_rows(passages: Sequence[Passage], names: Names, limit: int) -> list[
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
     return [
         {
-            "reference": f"{names.full}:{one.entry.number}",
-            "record": one.entry.number,
+            "reference": f"{names.full}:{one.word}",
+            "record": one.entry.number if one.entry.number >= 0 else None,
             "turn": one.turn if one.turn >= 0 else None,
             "uuid": one.uuid,
             "kind": one.shown.kind,

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from resume_hooks.lines import Line
+from resume_hooks.nodes import Node
+from resume_hooks.records import Record
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from resume_hooks.transcript import Observer
+
 LONG = 32 * 1024 * 1024
 """Bytes to be read from which on somebody waits."""
+
+DRAWN = 4 * 1024 * 1024
+"""Bytes of one file between two looks of its bar."""
 
 
 @contextmanager
@@ -23,6 +33,34 @@ def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield bar.advance if shown else lambda _done, _total: None
     finally:
         bar.end()
+
+
+@contextmanager
+def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
+    """The observers that show somebody who waits how far the scan of a file is; none where nobody does.
+
+    The observers of ``transcript.scan`` cost time, so that a small file has none either.
+    """
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    if quiet or size < LONG or not sys.stderr.isatty():
+        yield []
+        return
+    with at_work("Reading", quiet=quiet) as advance:
+        yield [_Reached(advance, size)]
+
+
+class _Reached:
+    """An observer of ``transcript.scan`` that tells how far it is, every DRAWN bytes."""
+
+    def __init__(self, advance: Callable[[int, int], None], size: int) -> None:
+        self._advance = advance
+        self._size = size
+        self._next = 0
+
+    def __call__(self, line: Line, _record: Record, _node: Node | None) -> None:
+        if line.offset >= self._next:
+            self._next = line.offset + DRAWN
+            self._advance(line.offset, self._size)
 
 
 class _Bar:

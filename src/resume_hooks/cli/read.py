@@ -10,6 +10,7 @@ import click
 
 from resume_hooks.cli import passages as several
 from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.progress import watched
 from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.errors import UsageError
 from resume_hooks.fitting import counted
@@ -19,7 +20,7 @@ from resume_hooks.pages import around, page
 from resume_hooks.passages import WHOLE, passage
 from resume_hooks.plain import plain_line
 from resume_hooks.reading import Reading
-from resume_hooks.reference import EXAMPLE, Entries, Names, named_by, names_of, parse, shortened
+from resume_hooks.reference import EXAMPLE, Entries, Entry, Names, named_by, names_of, parse, place_of, shortened
 from resume_hooks.rendering import render
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import locate, name_of, names_subagent, title_of
@@ -55,9 +56,12 @@ def command(target: str | None, max_chars: int, as_json: bool, **asked: Any) -> 
     """Print records of a session: one by its reference REF, <session>:<record>, or some of the session LOCATOR.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
-    counted from 0, or a uuid. Of a record whose contents were trimmed the original is printed. A sub-agent is
-    <session>/agent-<id>. What does not fit says how to get it; --max-chars counts the characters of all that is
-    printed, of a single record those of its text.
+    counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
+    trimmed the original is printed. A sub-agent is <session>/agent-<id>. What does not fit says how to get it;
+    --max-chars counts the characters of all that is printed, of a single record those of its text.
+
+    A page is read from the end, or from the record before which --before puts it: it stays the same while the
+    session grows, and takes no longer where the file is large.
 
     \b
     Examples:
@@ -66,7 +70,8 @@ def command(target: str | None, max_chars: int, as_json: bool, **asked: Any) -> 
       resume-hooks read 1a2b3c4d --turns 12-15
       resume-hooks read 1a2b3c4d --errors
       resume-hooks read 1a2b3c4d --commands --turns -3
-      resume-hooks read 1a2b3c4d --page --before 1a2b3c4d:56 --limit 50 --json
+      resume-hooks read 1a2b3c4d --page --limit 50 --json
+      resume-hooks read 1a2b3c4d --page --before 1a2b3c4d:@7348 --limit 50 --json
       resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
     """
     options = Options(max_chars, as_json)
@@ -144,7 +149,7 @@ def _look_up(target: str | None, session: str | None) -> Found:
 
 def _turns(session: SessionFile, turns: Turns | None, options: Options, *, failed: bool) -> None:
     """The records of turns, or those that tell of failures."""
-    reading = Reading(session)
+    reading = _read(session, options)
     names = names_of(session, os.environ)
     rows = reading.chosen(turns, failed=failed)
     passages = reading.passages(rows, names)
@@ -165,7 +170,7 @@ def _turns(session: SessionFile, turns: Turns | None, options: Options, *, faile
 
 
 def _commands(session: SessionFile, turns: Turns | None, options: Options) -> None:
-    reading = Reading(session)
+    reading = _read(session, options)
     names = names_of(session, os.environ)
     found = reading.commands(turns)
     about = _about(session, names, _what(turns, reading.turns, "command", len(found)))
@@ -173,11 +178,16 @@ def _commands(session: SessionFile, turns: Turns | None, options: Options) -> No
     emit("read", data, lambda: several.commands_text(about, found, names, options.limit), as_json=options.as_json)
 
 
+def _read(session: SessionFile, options: Options) -> Reading:
+    with watched(session.path, quiet=options.as_json) as watching:
+        return Reading(session, watching)
+
+
 def _page(session: SessionFile, before: str | None, limit: int, options: Options) -> None:
     names = names_of(session, os.environ)
     entries = Entries(session.path, session.session_id)
-    number = None if before is None else _place_of(before, names, entries)
-    found = page(entries, names, number, limit)
+    place = None if before is None else _place_of(before, names, entries)
+    found = page(entries, names, place, limit)
     rows = several.passage_rows(found.passages, names, options.limit)
     data = {
         "events": [{"id": row["reference"], **row} for row in rows],
@@ -185,7 +195,7 @@ def _page(session: SessionFile, before: str | None, limit: int, options: Options
         "hasMore": found.more,
         "size": entries.size,
     }
-    first = names.reference(found.passages[0].entry.number) if rows else ""
+    first = names.reference(found.passages[0].word) if rows else ""
     earlier = (
         f"earlier: resume-hooks read {names.word} --page --before {first}" if found.more else "from the first record on"
     )
@@ -197,13 +207,13 @@ def _page(session: SessionFile, before: str | None, limit: int, options: Options
     )  # fmt: skip
 
 
-def _place_of(before: str, names: Names, entries: Entries) -> int:
+def _place_of(before: str, names: Names, entries: Entries) -> Entry:
     """The line of an id on a page, which is a reference; its record's part alone will do. UsageError for no record."""
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
         shown = one_line(plain_line(before), 80)
         raise UsageError(f"'{shown}' is no record of {one_line(names.short, 80)}", "Give an id from an earlier page.")
-    return named_by(parse(record, names.full), entries).number
+    return place_of(parse(record, names.full), entries)
 
 
 def _around(found: Found, before: int, after: int, options: Options) -> None:
@@ -212,8 +222,8 @@ def _around(found: Found, before: int, after: int, options: Options) -> None:
     session = SessionFile(asked.session_id, asked.file, 0, 0)
     names = names_of(session, os.environ)
     entries = Entries(asked.file, asked.session_id)
-    earlier, later = around(entries, names, asked.number, before, after)
-    shown = render(record, Entries(found.original.file, found.original.session_id))
+    earlier, later = around(entries, names, asked, before, after)
+    shown = render(record, found.original)
     subagent = name_of(asked.file) is not None
     middle = passage(record, asked, names, {}, subagent=subagent)
     original = f", original {shortened(found.original.reference)}" if found.original != asked else ""

@@ -14,7 +14,7 @@ from resume_hooks.originals import Found, is_marked
 from resume_hooks.outline_text import marker
 from resume_hooks.plain import plain_line
 from resume_hooks.records import Record, string
-from resume_hooks.reference import Entries, Entry, shortened
+from resume_hooks.reference import Entry, shortened
 from resume_hooks.rendering import Rendering, render
 from resume_hooks.subagents import title_of
 
@@ -27,7 +27,7 @@ def print_record(found: Found, limit: int, skip: int, *, as_json: bool) -> None:
     ResumeHooksError for a line that holds no record.
     """
     record = record_in(found.original)
-    shown = render(record, Entries(found.original.file, found.original.session_id))
+    shown = render(record, found.original)
     rest = shown.text[skip:]
     kept = rest[:limit] if limit else rest
     data = _data(found, shown, kept, record)

@@ -74,5 +74,9 @@ class Comparison(Strict):
     base: Base
     rates: Rates
     estimates: list[Estimate]
+    trim_estimated: bool = Field(
+        description="false where the live conversation is too large to tell what a trim would leave; else no estimate "
+        "of one means that there is nothing to trim"
+    )
     advice: Advice | None = Field(description="null while there is room")
     commands: Commands

@@ -30,7 +30,7 @@ class PassageRow(Strict):
     """One record as a model reads it: calls in a line each, what the client added only told of."""
 
     reference: str = Field(description="session and record; what `read` takes")
-    record: int = Field(description="0-based line")
+    record: int | None = Field(description="0-based line; null in pages, where lines are not counted")
     turn: int | None = Field(description="counted by prompts in the order of the file; null in pages")
     uuid: str
     kind: str
@@ -78,9 +78,11 @@ class ShellCommands(Strict):
 
 
 class Event(PassageRow):
-    """A record on a page; ``id`` is what --before takes."""
+    """A record on a page."""
 
-    id: str
+    id: str = Field(
+        description="what --before takes: <session>:<uuid>@<byte>, or <session>:@<byte> for a record without a uuid"
+    )
 
 
 class Page(Strict):
@@ -89,7 +91,7 @@ class Page(Strict):
     events: list[Event] = Field(description="oldest to newest")
     firstId: str | None = Field(description="the oldest of the page; null if it is empty")  # noqa: N815 - the contract's
     hasMore: bool = Field(description="there is something before it")  # noqa: N815
-    size: int = Field(description="bytes of the file")
+    size: int = Field(description="bytes of the file as it was read")
 
 
 class Read(RootModel[RecordText | Passages | ShellCommands | Page]):

@@ -1,0 +1,54 @@
+"""The bar over long work: drawn for somebody who waits, and for nobody else."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from resume_hooks.cli import progress
+from resume_hooks.transcript import scan
+from tests.builders import SESSION, conversation, write_session
+
+
+def screen(*, terminal: bool) -> SimpleNamespace:
+    """The module ``sys`` with a terminal as its standard error, or a file."""
+    return SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: terminal))
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What the bar was told, in place of a bar; every file is long."""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress, "LONG", 1)
+    monkeypatch.setattr(progress, "DRAWN", 800)
+    monkeypatch.setattr(progress._Bar, "advance", lambda _self, done, total: told.append((done, total)))
+    monkeypatch.setattr(progress, "sys", screen(terminal=True))
+    return told
+
+
+def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
+    """It says how far it is, now and then, always on the same file."""
+    path = write_session(tmp_path, SESSION, conversation(10))
+    with progress.watched(path, quiet=False) as watching:
+        found = scan(path, observers=watching)
+    places = [done for done, _ in drawn]
+    assert places[0] == 0
+    assert all(later - earlier >= 800 for earlier, later in pairwise(places))
+    assert 3 < len(places) < found.line_count
+    assert {total for _, total in drawn} == {found.size}
+
+
+@pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
+def test_nobody_waits(why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing watches the scan, so that it takes no longer."""
+    path = write_session(tmp_path, SESSION, conversation(10))
+    monkeypatch.setattr(progress, "sys", screen(terminal=why != "no terminal"))
+    if why == "a short file":
+        monkeypatch.setattr(progress, "LONG", 1_000_000)
+    where = "/none.jsonl" if why == "no file" else path
+    with progress.watched(where, quiet=why == "asked for JSON") as watching:
+        assert watching == []
+    assert drawn == []

@@ -1,0 +1,1 @@
+"""The official SDK as an oracle."""

@@ -1,0 +1,247 @@
+"""Messages against the official SDK: the same conversations, page by page; where not, why, and who is right.
+
+Who is right was asked of the real client: ``tests/test_chain_in_client.py`` resumes every case of ``chain_cases`` with
+it. Where the SDK differs it shows another conversation than a resumed client sends.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
+
+from resume_hooks import records
+from resume_hooks.lines import BOM
+from resume_hooks.pages import page
+from resume_hooks.passages import says
+from resume_hooks.paths import session_id_of
+from resume_hooks.records import Record
+from resume_hooks.reference import Entries, Names
+from resume_hooks.subagents import subagents_of
+from resume_hooks.transcript import Transcript, scan
+from tests.builders import SESSION, ConfigHome, conversation, session_bytes
+from tests.chain_cases import CASES, Case
+from tests.needs import corpus, corpus_folder, corpus_sessions
+
+LEAF = "it does not read last-prompt, the client's own note of where the conversation ends"
+KEPT = "it leaves out the messages that a compaction kept"
+BRIDGE = "it stops at a parent that is not in the file, where the client bridges up to five seconds"
+LARGE = "of more than 5 MiB the client does not read what a compaction dropped"
+ORDER = "it sorts results of parallel calls by time and call, where the client takes the order of the file"
+BROKEN = "it takes records that the client steps over: without a usable message, or blank"
+PROGRESS = "it walks progress records wherever they stand"
+QUEUED = "it does not know a queued prompt by the id that it was sent under"
+
+DIFFERENCES = {
+    "a hint beats a newer branch": (LEAF, "u1 a1 u3 a3"),
+    "a hint before a newer branch still holds": (LEAF, "u1 a1 u3 a3"),
+    "a hint at an ancestor with another branch last": (LEAF, "u1 a1 u4 a4"),
+    "an explicit hint is exact": (LEAF, "u1 a1 u2 a2"),
+    "a hint at an aside means the message above it": (LEAF, "u1 u2 a2"),
+    "a hint at a result of calls side by side stays": (LEAF, "u1 c2 c1 r1 r2 a1"),
+    "an emptied conversation": (LEAF, "u1 a1"),
+    "a walked segment is spliced in": (KEPT, "s u3 a3"),
+    "a listed segment is spliced in": (KEPT, "s u3 a3"),
+    "what hangs before a spliced compaction hangs on its segment": (KEPT, "u1 a1 u3 a3"),
+    "a hint with answers below it is void beside a kept segment": (KEPT, "s u3 u5 a5"),
+    "over 5 MiB a kept segment is still spliced in": (KEPT, "s u3 a3"),
+    "a missing parent is bridged within five seconds": (BRIDGE, "u2 a2"),
+    "of two records at the same instant the first bridges": (BRIDGE, "u2 a2"),
+    "a cycle is bridged by time, then ends": (BRIDGE, ""),
+    "over 5 MiB what a compaction dropped stays dropped": (LARGE, "u1 a1 u2 a2 u3 a3"),
+    "over 5 MiB a near parent is bridged by what is left": (LARGE, "u1 a1 u2 a2 u3 a3"),
+    "over 5 MiB a shared message id pulls nothing in": (LARGE, "s c2 c1 r1 r2 a2"),
+    "parallel calls streamed between their results": (ORDER, "u1 c1 c2 r1 r2 a1"),
+    "results of parallel calls come in the order of the file": (ORDER, "u1 c1 c2 c3 r1 r2 r3 a1"),
+    "an answer of white space alone is stepped over": (BROKEN, "u1 a1 u2 a2"),
+    "a user record without a message is stepped over": (BROKEN, "u1 bad a1"),
+    "a progress record after its child is unknown to it": (PROGRESS, "u1 a1 u2 a2"),
+    "a queued prompt goes by the id that it was sent under": (QUEUED, "a2"),
+}
+"""By the name of a case: why the SDK differs there, and what it takes for the conversation, by uuids."""
+
+IN_CORPUS = {KEPT: 2, ORDER: 1, BROKEN: 1}
+"""How many sessions of the corpus differ for each of the reasons."""
+
+NAMES = Names(SESSION, SESSION)
+
+
+@pytest.fixture
+def project(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder in the config home of the SDK."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config_home.config))
+    return config_home.project()
+
+
+def theirs(session: str, limit: int | None = None, offset: int = 0) -> list[str]:
+    """The messages of a session by the SDK, as uuids."""
+    return [message.uuid for message in get_session_messages(session, limit=limit, offset=offset)]
+
+
+def ours(transcript: Transcript) -> list[str]:
+    """The messages of the live chain that the SDK would show: no remarks of the client's own, nobody else's."""
+    spoken = ((node, transcript.read(node)) for node in transcript.chain if node.spoken)
+    hidden = ("isMeta", "isSidechain", "teamName")
+    return [node.uuid for node, record in spoken if not any(record.get(key) for key in hidden)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_rule(project: Path, case: Case) -> None:
+    """The SDK takes the same conversation of each small transcript, or differs in a way that is written down."""
+    path = project / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes(case.records))
+    own = ours(scan(str(path)))
+    _, told = DIFFERENCES.get(case.name, ("", " ".join(own)))
+    assert " ".join(theirs(SESSION)) == told
+    assert (case.name in DIFFERENCES) is (told != " ".join(own))
+
+
+def test_every_difference_is_of_a_case() -> None:
+    """Nothing is excused that no client was asked about."""
+    assert DIFFERENCES.keys() <= {case.name for case in CASES}
+
+
+def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
+    """Why the SDK differs about a real session; ``""`` where it doesn't or nothing explains it."""
+    kept = {uuid for node in transcript.chain if node.segment for uuid in node.segment.uuids or ()}
+    if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
+        return KEPT
+    if own != told and sorted(own) == sorted(told):
+        results = {node.uuid for node in transcript.chain if node.results}
+        return ORDER if [u for u in own if u not in results] == [u for u in told if u not in results] else ""
+    broken = {node.uuid for node in transcript.nodes if node.broken}
+    return BROKEN if own != told and told and told[-1] in broken else ""
+
+
+def test_every_real_session(project: Path) -> None:
+    """The whole corpus: the same messages and slices of them, but for the sessions that are counted by reason."""
+    corpus()
+    reasons: Counter[str] = Counter()
+    for file in corpus_sessions():
+        session = session_id_of(str(file)) or SESSION
+        copy = project / f"{session}.jsonl"
+        shutil.copyfile(file, copy)
+        transcript = scan(str(copy))
+        own, told = ours(transcript), theirs(session)
+        if own != told:
+            reason = _reason(transcript, own, told)
+            assert reason, f"{file}: no reason is known for {len(own)} messages here, {len(told)} of the SDK"
+            reasons[reason] += 1
+        for limit, offset in ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ():
+            assert theirs(session, limit, offset) == own[offset : None if limit is None else offset + limit]
+        copy.unlink()
+    assert dict(reasons) == IN_CORPUS
+
+
+def events(path: Path, limit: int) -> list[str]:
+    """The uuids on our pages, walked from the end, put together."""
+    entries = Entries(str(path), SESSION)
+    found = page(entries, NAMES, None, limit)
+    uuids = [one.uuid for one in found.passages]
+    while found.more:
+        found = page(entries, NAMES, found.passages[0].entry, limit)
+        uuids = [one.uuid for one in found.passages] + uuids
+    return uuids
+
+
+def said(path: Path) -> list[str]:
+    """The records of a file that say something, by uuid, in its order."""
+    with path.open("rb") as stream:
+        rows: list[Record] = [record for line in stream if (record := records.parse(line)) and says(record)]
+    return [records.string(record, "uuid") for record in rows]
+
+
+def _sample() -> list[Path]:
+    """Every sixth session, by size."""
+    chosen = sorted(corpus_sessions(), key=lambda file: file.stat().st_size)[::6]
+    return [file for file in chosen if session_id_of(str(file))]
+
+
+@pytest.mark.parametrize("file", _sample(), ids=lambda file: file.name[:8])
+def test_pages(project: Path, file: Path) -> None:
+    """Pages are of the file, not of the live chain: every message of the SDK's that says something is on one, once."""
+    copy = project / file.name
+    shutil.copyfile(file, copy)
+    there = said(copy)
+    on_pages = events(copy, 61)
+    assert on_pages == there
+    counts = Counter(on_pages)
+    assert {counts[uuid] for uuid in theirs(file.stem) if uuid in set(there)} <= {1}
+
+
+def _sessions_with_agents() -> list[Path]:
+    return [file for file in corpus_sessions() if (file.parent / file.stem / "subagents").is_dir()]
+
+
+@pytest.mark.parametrize("file", _sessions_with_agents(), ids=lambda file: file.name[:8])
+def test_subagents(project: Path, file: Path) -> None:
+    """The same sub-agents, and on our pages of each one the SDK's messages in their order."""
+    copy = project / file.name
+    shutil.copyfile(file, copy)
+    shutil.copytree(file.parent / file.stem, project / file.stem)
+    found = subagents_of(str(copy))
+    assert [one.name.removeprefix("agent-") for one in found] == list_subagents(file.stem)
+    assert found
+    for one in found:
+        agent = one.name.removeprefix("agent-")
+        told = [message.uuid for message in get_subagent_messages(file.stem, agent)]
+        on_pages = events(Path(one.path), 2)
+        assert [uuid for uuid in on_pages if uuid in set(told)] == told
+        part = [message.uuid for message in get_subagent_messages(file.stem, agent, limit=2, offset=1)]
+        assert part == told[1:3]
+
+
+def test_subagents_beside_the_session(project: Path) -> None:
+    """Clients before 2.1 left sub-agents beside the session, where the SDK does not look: 9 of the corpus."""
+    corpus()
+    missed = 0
+    for folder in {file.parent for file in corpus_folder().rglob("agent-*.jsonl") if file.parent.name != "subagents"}:
+        for file in [*folder.glob("agent-*.jsonl"), *corpus_sessions()]:
+            if file.parent == folder:
+                shutil.copyfile(file, project / file.name)
+    for session in project.glob("*.jsonl"):
+        if session_id_of(str(session)):
+            assert list_subagents(session.stem) == []
+            missed += len(subagents_of(str(session)))
+    assert missed == 9
+
+
+DAMAGE = {
+    "CR LF": lambda content: content.replace(b"\n", b"\r\n"),
+    "no last line feed": lambda content: content[:-1],
+    "a torn last line": lambda content: content[:-20],
+    "a raw line separator": lambda content: content.replace(b"prompt 2", "a\u2028b".encode()),
+    "half of a surrogate pair": lambda content: content.replace(b"prompt 2", b"\\ud83d"),
+    "garbage between": lambda content: content.replace(b"\n", b"\nnull\n[1]\ngarbage\n\n", 1),
+}
+"""What the client tolerates, and the SDK too."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damage(project: Path, damage: Callable[[bytes], bytes]) -> None:
+    """A damaged file is read alike."""
+    path = project / f"{SESSION}.jsonl"
+    path.write_bytes(damage(session_bytes(conversation(2))))
+    assert theirs(SESSION) == ours(scan(str(path)))
+    assert len(theirs(SESSION)) >= 3
+
+
+def test_a_byte_order_mark(project: Path) -> None:
+    """The SDK loses the record behind it, the client does not."""
+    path = project / f"{SESSION}.jsonl"
+    path.write_bytes(BOM + session_bytes(conversation(2)))
+    assert theirs(SESSION) == ["r1", "r2", "r3"]
+    assert ours(scan(str(path))) == ["r0", "r1", "r2", "r3"]
+
+
+def test_bytes_that_are_no_utf_8(project: Path) -> None:
+    """One of them keeps the SDK from reading anything of the session; here U+FFFD stands for it."""
+    path = project / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
+    with pytest.raises(UnicodeDecodeError):
+        theirs(SESSION)
+    assert ours(scan(str(path))) == ["r0", "r1", "r2", "r3"]
