@@ -11,6 +11,7 @@ import resume_hooks
 from resume_hooks import (
     SearchHit,
     SessionNode,
+    fork_session,
     get_continuation_lineage,
     get_full_lineage_chain,
     get_parent_info,
@@ -211,3 +212,15 @@ def test_search_refuses(talks: list[Path]) -> None:
             search(query, **options)  # type: ignore[arg-type]
     with pytest.raises(SessionNotFound):
         search("linter", session=session_id(9))
+
+
+def test_fork(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A copy, whole, at a record or a turn, or at home elsewhere; a dry run writes nothing."""
+    path = write_session(config_home.project(), session_id(7), conversation(2))
+    assert not fork_session(path, dry_run=True).written
+    assert Path(fork_session(path).file).read_bytes().count(b"forkedFrom") == 4
+    for how in ({"at": 1}, {"at": "msg_r1"}, {"turn": 1}):
+        assert Path(fork_session(path, **how).file).read_bytes().count(b"forkedFrom") == 2
+    assert fork_session(path, home=tmp_path).folder == str(tmp_path)
+    with pytest.raises(UsageError, match="exclude each other"):
+        fork_session(path, at=1, turn=1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import TooDeep
-from resume_hooks.fields import encode, with_fields, without_usage
+from resume_hooks.fields import encode, with_fields, with_own, without_usage
 from resume_hooks.records import parse
 from tests.builders import assistant, line, usage, user
 
@@ -177,3 +177,20 @@ def test_a_spaced_key_with_a_compact_one_inside() -> None:
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
     changed = parse(with_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
+
+
+OWN = {
+    "added at the end": (b'{"x":1.50e+3}', b'{"x":1.50e+3,"own":{"a":"b"}}'),
+    "behind white space": (b'{"x":1} \t', b'{"x":1,"own":{"a":"b"}}'),
+    "set where it stands": (b'{"own":null,"x":1.50e+3}', b'{"own":{"a":"b"},"x":1.50e+3}'),
+    "not the one that is deeper inside": (b'{"y":{"own":1}}', b'{"y":{"own":1},"own":{"a":"b"}}'),
+    "not the one in a text": (rb'{"y":"\"own\""}', rb'{"y":"\"own\"","own":{"a":"b"}}'),
+    "spaced by another program": (b'{"own" : 1, "x": 2}', b'{"own":{"a":"b"},"x":2}'),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_field_of_its_own(name: str) -> None:
+    """Added, or set where the record has it at its top level."""
+    before, after = OWN[name]
+    assert with_own(before, "own", {"a": "b"}) == after

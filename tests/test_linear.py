@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.linear import Linear, linear, settled
+from resume_hooks.linear import Linear, linear, settled, settled_from
 from resume_hooks.lines import Line
 from resume_hooks.node_reader import node_of
 from resume_hooks.nodes import Node
@@ -124,3 +124,20 @@ def test_what_can_stand_alone(name: str) -> None:
     row = linear(chain(story))
     assert [settled(row, end) for end in range(1, len(row.nodes) + 1)] == counts
     assert settled(row, 0) == 0
+
+
+FORWARD = {
+    "where nothing is open it is there": ("u 1: u 2:", 2, 2),
+    "behind the result": ("u 1:a =a 2:", 2, 3),
+    "behind the results of all calls of an answer": ("u 1:a 1:b =a =b 2:", 2, 5),
+    "behind the rest of the answer": ("u 1: 1: u", 2, 3),
+    "nowhere, where the last call waits": ("u 1:a", 2, 0),
+    "a call that can't be answered any more is not waited for": ("u 1:a u 2:", 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_where_it_settles_next(name: str) -> None:
+    """The least number of records from there on that can stand alone."""
+    story, start, expected = FORWARD[name]
+    assert settled_from(linear(chain(story)), start) == expected

@@ -1,4 +1,4 @@
-"""The documented Python API over lineage, rollover, trim and search; paths in and out are ``pathlib.Path``."""
+"""The documented Python API over lineage, rollover, trim, fork, search; paths in and out are ``pathlib.Path``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resume_hooks import quick_rollover, settings, store
+from resume_hooks import cutting, fork, quick_rollover, settings, store
 from resume_hooks.digest.gather import digest_of
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
@@ -24,6 +24,7 @@ __all__ = [
     "Options",
     "SearchHit",
     "SessionNode",
+    "fork_session",
     "get_continuation_lineage",
     "get_full_lineage_chain",
     "get_parent_info",
@@ -119,6 +120,27 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     reading = trimming.read(session, settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options_of() if options is None else options)
     return trimming.receipt(decided) if dry_run or not decided.pays else trimming.write(decided, os.environ)
+
+
+def fork_session(
+    session_file: str | Path,
+    *,
+    at: str | int | None = None,
+    turn: int | None = None,
+    home: str | Path | None = None,
+    dry_run: bool = False,
+) -> Receipt:
+    """Make a copy of a session's live conversation under a new id: whole, or ``at`` a record, or to the end of a turn.
+
+    ``at`` is a 0-based line, a uuid or a message id; ``home`` a folder whose session it becomes. A cut never parts a
+    tool call from its answer; the receipt's warnings say where it moved. Raises ResumeHooksError; nothing is left then.
+    """
+    if at is not None and turn is not None:
+        raise UsageError("at and turn exclude each other", "A session is cut once.")
+    cut = cutting.AtTurn(turn) if turn is not None else cutting.parse_record(str(at)) if at is not None else None
+    session = store.session_file(_named(session_file))
+    decided = fork.plan(session, os.environ, cut=cut, home=None if home is None else os.fspath(home))
+    return fork.receipt(decided) if dry_run else fork.write(decided, os.environ)
 
 
 def search(

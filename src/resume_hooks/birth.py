@@ -14,7 +14,7 @@ from resume_hooks import checks, clock, lineage_block
 from resume_hooks.companions import link_companions
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
-from resume_hooks.home import home_folder
+from resume_hooks.home import home_folder, project_folder
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.links import Link, record_link
 from resume_hooks.metadata import Parent, read_parent
@@ -56,18 +56,28 @@ class Born(NamedTuple):
 
 
 def expect(
-    parent: SessionFile, glance: Glance, kind: str, environ: Mapping[str, str], output_dir: str | None = None
+    parent: SessionFile,
+    glance: Glance,
+    kind: str,
+    environ: Mapping[str, str],
+    output_dir: str | None = None,
+    *,
+    home: str = "",
 ) -> Birth:
-    """Decide on a child of ``parent``; nothing is written. UsageError for what can't be a parent."""
+    """Decide on a child of ``parent``; nothing is written. UsageError for what can't be a parent.
+
+    With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
+    """
     if glance.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     ancestors = tuple(Family(environ).lineage(parent.path))
-    folder = os.path.abspath(output_dir or os.path.dirname(parent.path))
-    setting = Setting(str(uuid.uuid4()), home_folder(glance), glance.branch, glance.version, clock.now())
+    folder = os.path.abspath(output_dir or (project_folder(home, environ) if home else os.path.dirname(parent.path)))
+    setting = Setting(str(uuid.uuid4()), home or home_folder(glance), glance.branch, glance.version, clock.now())
     path = os.path.join(folder, f"{setting.session_id}.jsonl")
     title = child_title(_root_title(ancestors), kind, folder)
     block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)
-    return Birth(parent, kind, setting, path, title, ancestors, block, _warnings(parent, output_dir, environ))
+    found = output_dir is None and (bool(home) or is_known(parent, environ))
+    return Birth(parent, kind, setting, path, title, ancestors, block, () if found else (OUTSIDE,))
 
 
 def bear(
@@ -155,9 +165,3 @@ def _root_title(ancestors: Sequence[Ancestor]) -> str:
     if oldest is None:
         return "Session"
     return oldest.title if oldest.derivation_type == "original" else root_of(oldest.title)
-
-
-def _warnings(parent: SessionFile, output_dir: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    if output_dir is None and is_known(parent, environ):
-        return ()
-    return (OUTSIDE,)

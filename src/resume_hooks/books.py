@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import BinaryIO
+
 from resume_hooks.carried import carried_lines
-from resume_hooks.fields import with_fields
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.fields import encode, with_fields
 from resume_hooks.glance import Glance
 from resume_hooks.lines import Line
 from resume_hooks.records import parse
+from resume_hooks.rehoming import Moving
 from resume_hooks.survey import Survey
 from resume_hooks.transcript import Transcript
 
 
-def books_of(transcript: Transcript, survey: Survey, glance: Glance, session_id: str) -> list[bytes]:
-    """The lines, without endings, that follow the chain. Snapshots stay byte for byte but for a session's id."""
+def books_of(
+    transcript: Transcript, survey: Survey, glance: Glance, session_id: str, moving: Moving | None = None
+) -> list[bytes]:
+    """The lines, without endings, that follow the chain. Snapshots stay byte for byte but for a session's id.
+
+    Where the child is ``moving`` to another home they speak of the files there.
+    """
     kept = {node.uuid for node in transcript.chain}
     wanted = [snapshot for snapshot in survey.snapshots if snapshot.message in kept]
-    rows: list[bytes] = []
-    if wanted:
+    rows = [_renamed(body, session_id) for body in _bodies(transcript, [(one.offset, one.length) for one in wanted])]
+    if moving is not None:
+        rows = [_moved(row, moving) for row in rows]
+    return [*rows, *carried_lines(glance, session_id, moved=moving is not None)]
+
+
+def replaced_of(transcript: Transcript, survey: Survey, session_id: str) -> list[bytes]:
+    """The lines about results that the client sends shorter than they were; for a child that changes none of them."""
+    return [_renamed(body, session_id) for body in _bodies(transcript, survey.replaced)]
+
+
+def _bodies(transcript: Transcript, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    """The lines at these offsets, of these lengths. SessionNotFound where the file is gone."""
+    if not places:
+        return []
+    try:
         with open(transcript.path, "rb") as stream:
-            for snapshot in wanted:
-                stream.seek(snapshot.offset)
-                rows.append(_renamed(Line(-1, snapshot.offset, stream.read(snapshot.length)).body, session_id))
-    return [*rows, *carried_lines(glance, session_id)]
+            return [_body(stream, *place) for place in places]
+    except OSError as error:
+        raise SessionNotFound(f"{transcript.path} can't be read: {error.strerror}", "Check the path.") from error
+
+
+def _body(stream: BinaryIO, offset: int, length: int) -> bytes:
+    stream.seek(offset)
+    return Line(-1, offset, stream.read(length)).body
 
 
 def _renamed(body: bytes, session_id: str) -> bytes:
-    """A snapshot under the child's id, where it names a session at all; today's don't."""
+    """A line under the child's id, where it names a session at all; today's snapshots don't."""
     record = (parse(body) or {}) if b'"sessionId"' in body else {}
     return with_fields(body, record, {"sessionId": session_id}) if "sessionId" in record else body
+
+
+def _moved(body: bytes, moving: Moving) -> bytes:
+    """A snapshot of the same files in the new home."""
+    record = parse(body) or {}
+    changed = moving.snapshot(record)
+    return body if changed == record else encode(changed)

@@ -7,14 +7,14 @@ Pure functions over nodes; no file is touched here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from resume_hooks.graph import Graph
 from resume_hooks.leaf import find_leaf
 from resume_hooks.nodes import Checkpoint, Node, Segment
 from resume_hooks.parallel import recover
 
-__all__ = ["Checkpoint", "Node", "Segment", "live_chain"]
+__all__ = ["Checkpoint", "Node", "Segment", "chain_to", "live_chain"]
 
 BRIDGE_MS = 5_000
 """How far back the client looks for a stand-in of a parent that is not in the file, in milliseconds."""
@@ -31,12 +31,35 @@ def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, 
     if leaf is None:
         return []
     chain = _walk(graph, leaf, bridging=bridging)
-    on_chain = {node.uuid for node in chain}
-    off = [node for node in graph.nodes.values() if node.uuid not in on_chain]
-    if off:
+    if off := _off(graph, chain):
         chain = recover(graph, chain, off)
         chain += _remarks_below(graph, leaf, off, {node.uuid for node in chain})
     return _from_last_boundary(chain)
+
+
+def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
+    """The records that the client would load had the conversation ended at ``last``, oldest first.
+
+    ``nodes`` are those of a whole file. What a compaction after ``last`` dropped is there still. The results of a
+    parallel call that ``last`` is part of come along, behind it.
+    """
+    later = (node for node in nodes if node.boundary and not node.sidechain and node.number > last.number)
+    compaction = next(later, None)
+    if compaction is not None:
+        size = min(size, compaction.offset)
+        nodes = [node for node in nodes if node.number < compaction.number]
+    graph = Graph(nodes, size)
+    leaf = graph.nodes.get(last.uuid)
+    if leaf is None:
+        return []
+    chain = _walk(graph, leaf, bridging=True)
+    return _from_last_boundary(recover(graph, chain, _off(graph, chain)))
+
+
+def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
+    """The records that are not on a chain."""
+    on_chain = {node.uuid for node in chain}
+    return [node for node in graph.nodes.values() if node.uuid not in on_chain]
 
 
 def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:

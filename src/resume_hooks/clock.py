@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 _LAST = 253_402_300_799
 """The last second that datetime can hold, since the epoch."""
 
+_UNITS = {"min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+"""Seconds."""
+
+WHEN = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
+
 
 def now() -> str:
     """The current instant, such as ``2026-01-31T09:30:00.123Z``."""
@@ -40,6 +45,17 @@ def parse(text: object) -> datetime | None:
         return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     except (ValueError, OverflowError):  # the latter at either end of the calendar
         return None
+
+
+def point(text: str) -> datetime | None:
+    """The instant that a person means: a date, an instant (in UTC unless it says more), or so long ago (``12h``)."""
+    wanted = text.strip().lower()
+    count = wanted.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = _UNITS.get(wanted[len(count) :])
+    number = count.strip()
+    if unit is None or not (number.isascii() and number.isdigit() and len(number) <= 4):
+        return parse(text.strip())
+    return datetime.fromtimestamp(max(1, datetime.now(UTC).timestamp() - int(number) * unit), UTC)
 
 
 def milliseconds(text: object) -> int | None:

@@ -62,6 +62,14 @@ def with_field(body: bytes, record: Record, key: str, value: object) -> bytes | 
     return _at_the_top(body, _field(key, record[key]), _field(key, value), {**record, key: value})
 
 
+def with_own(body: bytes, key: str, value: object) -> bytes:
+    """``body`` with a field of its own added at its end, or set where it has it; byte for byte otherwise."""
+    record = parse(body) if b'"%s"' % key.encode() in body else None
+    if record is not None and key in record:
+        return with_field(body, record, key, value) or encode({**record, key: value})
+    return b"%s,%s}" % (body.rstrip()[:-1], _field(key, value))
+
+
 def without_usage(body: bytes) -> bytes:
     """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
     start = body.rfind(_USAGE)

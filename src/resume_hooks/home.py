@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from resume_hooks.glance import Glance
-from resume_hooks.paths import project_key
+from resume_hooks.paths import project_key, project_names, projects_home
 from resume_hooks.records import string
 
 
@@ -14,10 +15,16 @@ def home_folder(glance: Glance) -> str:
     key = os.path.basename(os.path.dirname(glance.path))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
     here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
-    return next((folder for folder in dict.fromkeys([*seen, here]) if _is_keyed(folder, key)), glance.cwd) or here
+    return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), glance.cwd) or here
 
 
-def _is_keyed(folder: str, key: str) -> bool:
+def project_folder(home: str, environ: Mapping[str, str]) -> str:
+    """The folder in which today's client keeps new sessions of a working directory, whether it is there or not."""
+    return os.path.join(projects_home(environ), project_names(home, environ, known=list)[0])
+
+
+def is_keyed(folder: str, key: str) -> bool:
+    """Whether a project folder's name is made of a working directory."""
     try:
         return project_key(folder) == key
     except ValueError:

@@ -45,6 +45,11 @@ def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: 
     return "\n".join([*lines, _ADVICE, CLOSING])
 
 
+def moved_note(old: str, new: str) -> str:
+    """What stands after the block of a session that got another home."""
+    return f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are meant below the other."
+
+
 def shortened(block: str, most: int) -> str:
     """A rendered block in at most ``most`` (1,000 or more) characters, by leaving out ancestors from its middle.
 

@@ -6,7 +6,7 @@ Pure functions over nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -37,13 +37,22 @@ def linear(chain: Sequence[Node]) -> Linear:
 
 def settled(row: Linear, end: int) -> int:
     """How many of the first ``end`` records can stand alone: no call among them is open, no answer is cut in two."""
-    count, waiting = 0, set[str]()
-    for place, node in enumerate(row.nodes[:end], 1):
+    return max(takewhile(lambda place: place <= end, _standing(row)), default=0)
+
+
+def settled_from(row: Linear, start: int) -> int:
+    """The least number of records, ``start`` or more, that can stand alone; 0 where none can."""
+    return next((place for place in _standing(row) if place >= start), 0)
+
+
+def _standing(row: Linear) -> Iterator[int]:
+    """Every number of first records that can stand alone, the least first."""
+    waiting = set[str]()
+    for place, node in enumerate(row.nodes, 1):
         waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
         waiting.difference_update(node.results)
         if not waiting and not _goes_on(row.nodes, place):
-            count = place
-    return count
+            yield place
 
 
 def _goes_on(nodes: Sequence[Node], place: int) -> bool:

@@ -1,7 +1,7 @@
 """A child that goes on with its parent's own records: its lines, in a form that every client takes.
 
 Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link to the record before
-it, an instant that would go back, and token counts where the session shrank.
+it, an instant that would go back, token counts where the session shrank, and what a mark adds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from resume_hooks.transcript import Transcript
 Edit = Callable[[Record], Record | None]
 """A record as it shall stand in the child; None leaves it out."""
 
+Mark = Callable[[bytes, Node], bytes]
+"""A line of the parent with what the child adds to it."""
+
 LATEST_MS = 4_102_444_800_000
 """The year 2100: what claims to be later is no instant, and nothing could come after it."""
 
@@ -46,7 +49,8 @@ class Succession:
 
     ``edits`` go by line number of the parent's file; ``lineage`` becomes a record of its own before the node at the
     place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``: token counts are set to
-    zero, since they tell of a larger context, and old clients would compact at once. ``closing`` ends the chain.
+    zero, since they tell of a larger context, and old clients would compact at once. ``closing`` ends the chain;
+    ``mark`` is asked last for each record of the parent.
     """
 
     source: str
@@ -60,6 +64,7 @@ class Succession:
     books: tuple[bytes, ...] = ()
     shrunk: bool = True
     closing: Closing | None = None
+    mark: Mark | None = None
 
 
 def succession(  # noqa: PLR0913 - what a child is made of
@@ -74,6 +79,7 @@ def succession(  # noqa: PLR0913 - what a child is made of
     books: Sequence[bytes] = (),
     shrunk: bool = True,
     closing: Closing | None = None,
+    mark: Mark | None = None,
 ) -> Succession:
     """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
 
@@ -99,6 +105,7 @@ def succession(  # noqa: PLR0913 - what a child is made of
         books=tuple(books),
         shrunk=shrunk,
         closing=closing,
+        mark=mark,
     )
 
 
@@ -186,10 +193,12 @@ class _Thread:
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
-        at = max(self._time + last, _instant(node))
+        at = max(self._time + (last and self._last is not None), _instant(node))
         body = self._threaded(node, body, at)
         if self._child.shrunk and node.context_tokens:
             body = without_usage(body)
+        if self._child.mark is not None:
+            body = self._child.mark(body, node)
         self._last, self._time = node.uuid, at
         return body
 

@@ -15,6 +15,10 @@ from resume_hooks.records import Record, string
 SNAPSHOTS = frozenset({"file-history-snapshot", "file-history-delta"})
 
 
+REPLACED = "content-replacement"
+"""Results that the client sends shorter than they were, so that what is cached of them still counts."""
+
+
 class Snapshot(NamedTuple):
     """A bookkeeping line about the user's files as they were at the record ``message``."""
 
@@ -24,10 +28,14 @@ class Snapshot(NamedTuple):
 
 
 class Survey:
-    """An observer of ``transcript.scan``; ``mends`` are numbers of records that an API would refuse as they are."""
+    """An observer of ``transcript.scan``; ``mends`` are numbers of records that an API would refuse as they are.
+
+    ``replaced`` are offsets and lengths of the lines about results that the client sends shorter.
+    """
 
     def __init__(self) -> None:
         self.mends: set[int] = set()
+        self.replaced: list[tuple[int, int]] = []
         self.snapshots: list[Snapshot] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -41,6 +49,8 @@ class Survey:
             message = string(inner, "messageId") if isinstance(inner, dict) else ""
             named = message or string(record, "snapshotMessageId") or string(record, "messageId")
             self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
+        elif record.get("type") == REPLACED:
+            self.replaced.append((line.offset, len(line.raw)))
 
 
 def needs_mending(record: Record) -> bool:

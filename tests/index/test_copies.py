@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import quick_rollover, store
+from resume_hooks import fork, quick_rollover, store
 from resume_hooks.index import updating
 from resume_hooks.index.opening import opened_index
 from resume_hooks.trimming import plan as trimming
@@ -30,8 +30,7 @@ def test_a_fork_of_the_client_is_a_copy(config_home: ConfigHome) -> None:
     """The same ids in another file: one row at the file that was there first, one copy, and what is new."""
     shared = [said("alpha"), replied("beta")]
     written(config_home, *shared)
-    fork = written(config_home, *({**record, "sessionId": FORK} for record in shared), said("gamma"), name=FORK)
-    aged(fork)
+    aged(written(config_home, *({**record, "sessionId": FORK} for record in shared), said("gamma"), name=FORK))
     with opened_index(config_home.environ) as index:
         found = owners(index)
     assert sum(map(len, found.values())) == 2
@@ -51,6 +50,28 @@ def test_a_fork_of_the_sdk_is_a_copy_and_so_is_its_fork(config_home: ConfigHome)
         found = owners(index)
     both = [(f"{FORK}.jsonl", False), (f"{GRANDCHILD}.jsonl", False)]
     assert found == {f"{NAME}:0": both, f"{NAME}:1": both, f"{FORK}.jsonl:2": [], f"{GRANDCHILD}.jsonl:2": []}
+
+
+def test_a_fork_of_ours_is_a_copy_also_of_a_fork_of_the_sdk(config_home: ConfigHome) -> None:
+    """It keeps the ids and names what it came from; nothing more is noted for that."""
+    shared = [said("alpha"), replied("beta", parent=uid("alpha"), ts=1)]
+    once = [forked(record, SESSION, FORK) for record in shared]
+    once[1]["parentUuid"] = once[0]["uuid"]
+    written(config_home, *shared)
+    theirs = written(config_home, *once, name=FORK)
+    made = fork.write(fork.plan(store.session_file(str(theirs)), config_home.environ), config_home.environ)
+    again = fork.write(
+        fork.plan(store.session_file(str(theirs.with_name(NAME))), config_home.environ), config_home.environ
+    )
+    with opened_index(config_home.environ) as index:
+        found = owners(index)
+        aliases = index.db.execute("SELECT count(*) FROM aliases").fetchone()
+    copies = {f"{FORK}.jsonl", Path(made.file).name, Path(again.file).name}
+    assert {name: {file for file, _ in there} for name, there in found.items() if name.startswith(NAME)} == {
+        f"{NAME}:0": copies,
+        f"{NAME}:1": copies,
+    }
+    assert aliases == (2,)
 
 
 def bulky(home: ConfigHome) -> Path:

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -26,10 +25,6 @@ from resume_hooks.searching.shown import MOST_LIMIT, text_of
 
 MAX_CHARACTERS = 8_000
 """Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""
-
-_AGO = re.compile(r"(\d{1,4})\s*([hdwmy])")
-_UNITS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
-"""Seconds."""
 
 _HERE = "."
 
@@ -138,12 +133,9 @@ def _seconds(when: str | None) -> int | None:
     """An instant as seconds since the epoch. UsageError for what is none."""
     if when is None:
         return None
-    ago = _AGO.fullmatch(when.strip().lower())
-    if ago is not None:
-        return max(1, int(time.time() - int(ago[1]) * _UNITS[ago[2]]))
-    moment = clock.parse(when.strip())
+    moment = clock.point(when)
     if moment is None:
-        raise UsageError(f"'{when}' is no date", "Such as 2026-01-31, 2026-01-31T09:30, 12h, 3d, 2w, 6m or 1y.")
+        raise UsageError(f"'{when}' is no date", clock.WHEN)
     return int(moment.timestamp())
 
 

@@ -186,7 +186,8 @@ class Writer:
         """A forked record under the key that it had at first: a fork of a fork names the fork."""
         found = self._db.execute("SELECT key FROM aliases WHERE own=?", (row.key,)).fetchone()
         key = found[0] if found else row.key
-        self._db.execute("INSERT OR IGNORE INTO aliases VALUES(?,?)", (row.own, key))
+        if row.own != key:  # a fork of ours keeps its ids
+            self._db.execute("INSERT OR IGNORE INTO aliases VALUES(?,?)", (row.own, key))
         return row._replace(key=key)
 
     def _is_copy(self, file_id: int, row: Row) -> bool:

@@ -1,0 +1,246 @@
+"""Forks of real sessions in the real client: what is sent of one is what the client sends of its parent, whole or cut.
+
+The measure is what the newest client sends when it resumes the parent itself, with ``--resume-session-at`` for a cut.
+A sample runs every time; thirty sessions on all clients by ``make test-all``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+import uuid
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import fork, store
+from resume_hooks.cutting import AtRecord, Truncator
+from resume_hooks.errors import NothingToFork
+from resume_hooks.lineage_block import OPENING
+from resume_hooks.linear import linear, settled
+from resume_hooks.nodes import Node
+from resume_hooks.opening import UNANSWERED
+from resume_hooks.paths import is_session_id
+from resume_hooks.receipt import Receipt
+from resume_hooks.transcript import Transcript, scan
+from tests.builders import SESSION, assistant, session_bytes, session_id, tool_result, tool_use, user
+from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.index.probe import uid
+from tests.needs import corpus, corpus_folder, corpus_sessions
+
+PROMPT = "go on now"
+CUTS = 2
+"""Random places at which each session is cut."""
+
+SAMPLE = (
+    "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
+    "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
+    "obra__episodic-memory/large-conversation.jsonl",
+)
+"""Parallel calls, a compaction that kept messages, a call without an answer, no prompt at the start."""
+
+ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+THIRTY = sorted(ALL, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
+
+REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
+"""What the client adds of its own, at other places on other versions: date, tools, skills, the environment, reports."""
+
+INSERTED = {"", "No response requested.", "(no content)", "[Request interrupted by user]", UNANSWERED}
+LOST = (UNANSWERED, "[Tool call interrupted:", "[Tool result missing")
+"""How a call without an answer is answered: by us, by the newest client, by older ones."""
+
+REFERENCES = "[Tool references removed"
+"""How a result begins that named tools which are not there; why differs by version."""
+
+CLEARED = ("<persisted-output>Tool result saved to", "[Old tool result content cleared]")
+"""What an old client makes of results where the context is too large for it, of the parent's as of the fork's."""
+
+Sent = list[tuple[str, str, str]]
+
+
+def said(request: dict[str, Any]) -> Sent:
+    """The conversation of a request as (kind, role or id, text), without what the client adds of its own."""
+    rows: Sent = []
+    for message in request["messages"]:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        rows += (row for block in blocks if message["role"] != "system" for row in told(message["role"], block))
+    while rows and rows[-1][:2] == ("text", "user"):
+        rows.pop()  # the prompt; or that of a compaction, where a context is too large for an old client
+    return rows
+
+
+def told(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What one block says."""
+    if block["type"] == "text":
+        text = REMINDER.sub("", block["text"]).strip()
+        if text not in INSERTED:
+            yield "text", role, text
+    elif block["type"] == "tool_use":
+        # Clients complete what a plan's approval says by the plan's file as it is now.
+        given = {} if block["name"] == "ExitPlanMode" else block["input"]
+        yield "tool_use", block["id"], str(sorted(given.items()))
+    elif block["type"] == "tool_result":
+        content = block.get("content") or ""
+        texts = [content] if isinstance(content, str) else [inner.get("text", "[media]") for inner in content]
+        text = REMINDER.sub("", "\n".join(texts)).strip()
+        known = next(
+            (mark for marks in (LOST, CLEARED, (REFERENCES,)) for mark in marks if text.startswith(mark)), text
+        )
+        yield "tool_result", block["tool_use_id"], LOST[0] if known in LOST else known
+    elif block["type"] not in {"thinking", "redacted_thinking"}:  # which thinking is sent depends on the model
+        yield block["type"], role, str(block.get("source"))
+
+
+def sent(client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str) -> Sent:
+    """What a client sends when it resumes a session."""
+    api.clear()
+    done = run_print(client, home, api, PROMPT, resume=name, extra_args=extra)
+    assert done.returncode == 0, done.stderr
+    return said(api.main_requests()[0])
+
+
+def environ_of(home: ClientHome) -> dict[str, str]:
+    """The environment of our own commands in a client's home."""
+    return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+
+
+def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
+    """The receipt of a fork."""
+    environ = environ_of(home)
+    return fork.write(fork.plan(store.session_file(str(parent)), environ, cut=cut), environ)
+
+
+def installed(home: ClientHome, name: str) -> Path:
+    """A session of the corpus in the client's home."""
+    source = corpus() / name
+    return home.install_session(source, source.stem if is_session_id(source.stem) else str(uuid.uuid4()))
+
+
+def twin(home: ClientHome, parent: Path) -> str:
+    """Another copy of a session: a client writes to what it resumes."""
+    return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
+
+
+def legal(transcript: Transcript) -> list[Node]:
+    """The messages after which a conversation can be cut as it is."""
+    row = linear(transcript.chain)
+    begun = next((place for place, node in enumerate(row.nodes) if node.prompt or node.summary), len(row.nodes))
+    return [
+        node
+        for place, node in enumerate(row.nodes, 1)
+        if node.spoken and place > begun and settled(row, place) == place
+    ]
+
+
+def without_lineage(rows: Sent) -> Sent:
+    """A fork of a conversation that begins with an answer needs a user's words before it: its lineage."""
+    return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING))]
+
+
+def differences(found: Sent, wanted: Sent) -> list[Any]:
+    """Where two conversations differ, as sent by an older client and by the newest; none is what is hoped for."""
+    pairs = list(zip_longest(without_lineage(found), wanted))
+    return [(one, other) for one, other in pairs if one != other and not is_cleared(one, other)]
+
+
+def is_cleared(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
+    """Whether an old client took a result's text out."""
+    return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
+
+
+def sends_alike(child: Receipt, parent: Path, client: ClientVersion, home: ClientHome, api: MockApi, *at: str) -> None:
+    """What a client sends of a fork is what the newest one sends of the parent.
+
+    An older client reads some odd files in a way of its own: then it is what that client sends of the parent, too, and
+    every call and result is there as the newest has them.
+    """
+    found = sent(client, home, api, child.session_id)
+    wanted = sent(find_client(NEWEST), home, api, twin(home, parent), *at)
+    if client.version != NEWEST and differences(found, wanted):
+        assert calls(found) == calls(wanted)
+        wanted = sent(client, home, api, twin(home, parent), *at)
+    assert differences(found, wanted) == [], at
+
+
+def calls(rows: Sent) -> list[tuple[str, str]]:
+    """Kinds and ids of calls and results."""
+    return sorted(row[:2] for row in rows if row[0].startswith("tool_"))
+
+
+def forks_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Fork a session whole and at random places, resume the forks, and compare with what is sent of the parent."""
+    parent = installed(home, name)
+    fingerprint = hashlib.sha256(parent.read_bytes()).digest()
+    try:
+        whole = forked(home, parent)
+    except NothingToFork:
+        return
+    sends_alike(whole, parent, client, home, api)
+    places = legal(scan(str(parent)))
+    for node in random.Random(name).sample(places, min(CUTS, len(places))):
+        cut = forked(home, parent, AtRecord(node.uuid))
+        assert cut.warnings == ()
+        sends_alike(cut, parent, client, home, api, "--resume-session-at", node.uuid)
+    assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample(name: str, version: str, home: ClientHome, api: MockApi) -> None:
+    """Four sessions on the oldest and the newest client, whole and at two random places each."""
+    forks_well(name, find_client(version), home, api)
+
+
+@pytest.mark.whole_corpus
+@pytest.mark.parametrize("name", THIRTY)
+def test_thirty_sessions_on_every_client(
+    name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Thirty sessions of the corpus on 2.1.42, 2.1.112 and 2.1.329, whole and at two random places each."""
+    forks_well(name, every_client, home, api)
+
+
+def branched(name: str) -> bytes:
+    """A first turn with a call, a second that was left, a third in its place."""
+    rows = [
+        user("first", uuid=uid(1), ts=1, session_id=name),
+        tool_use("toolu_1", uuid=uid(2), parent=uid(1), ts=2, name="Bash", tool_input={"command": "ls"}),
+        tool_result("toolu_1", "OUTPUT", uuid=uid(3), parent=uid(2), ts=3),
+        assistant("done", uuid=uid(4), parent=uid(3), ts=4),
+        user("LEFT", uuid=uid(5), parent=uid(4), ts=5),
+        assistant("left", uuid=uid(6), parent=uid(5), ts=6),
+        user("TAKEN", uuid=uid(7), parent=uid(4), ts=7),
+        assistant("taken", uuid=uid(8), parent=uid(7), ts=8),
+    ]
+    return session_bytes({**row, "sessionId": name} for row in rows)
+
+
+def test_difference_on_a_left_branch(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The client's own ``--resume-session-at`` knows no record that is not loaded; a fork there resumes that branch."""
+    parent = home.install_session(branched(SESSION), SESSION)
+    copy = home.install_session(branched(session_id(2)), session_id(2))
+    done = run_print(every_client, home, api, PROMPT, resume=copy.stem, extra_args=["--resume-session-at", uid(6)])
+    assert done.returncode != 0
+    assert "No message found" in done.stderr + str(done.events)
+    made = forked(home, parent, AtRecord(uid(6)))
+    texts = [text for kind, _, text in sent(every_client, home, api, made.session_id) if kind == "text"]
+    assert texts == ["first", "done", "LEFT", "left"]
+
+
+def test_difference_behind_a_call(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The client cuts a call from its result and makes up for that; a fork takes the result along."""
+    parent = home.install_session(branched(SESSION), SESSION)
+    copy = home.install_session(branched(session_id(2)), session_id(2))
+    theirs = sent(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
+    assert "OUTPUT" not in [text for _, _, text in theirs]
+    made = forked(home, parent, AtRecord(uid(2)))
+    assert made.warnings == ("The cut moved forward to record 2, so that no tool call is split.",)
+    assert sent(every_client, home, api, made.session_id)[-1] == ("tool_result", "toolu_1", "OUTPUT")

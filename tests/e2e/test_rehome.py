@@ -1,0 +1,132 @@
+"""A session at home elsewhere, in the real client: its folder moved, it is resumed, listed, and its files rewind there.
+
+Files rewind in a fork, too, with nothing of its parent left.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import fork, records, store
+from resume_hooks.cutting import AtRecord, Truncator
+from resume_hooks.receipt import Receipt
+from resume_hooks.transcript import scan
+from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import LINEAGE, spoken
+from tests.e2e.test_fork import environ_of
+from tests.e2e.test_trim_files import CHECKPOINTS, LONG, edit_twice
+
+
+def move(home: ClientHome) -> Path:
+    """The project's folder gets another name, as where somebody moved a repository; the old one."""
+    old = home.cwd
+    home.cwd = old.rename(home.root / "elsewhere")
+    home._seed()
+    return old
+
+
+def child_of(parent: Path, home: ClientHome, cut: Truncator | None = None, *, rehomed: bool = True) -> Receipt:
+    """A fork, at home where the client is started now."""
+    environ = environ_of(home)
+    where = str(home.cwd) if rehomed else None
+    return fork.write(fork.plan(store.session_file(str(parent)), environ, cut=cut, home=where), environ)
+
+
+def prompts(parent: Path) -> list[str]:
+    """The uuids of a session's prompts."""
+    transcript = scan(str(parent))
+    return [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
+
+
+def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, child: str, prompt: str) -> None:
+    """The client's own ``--rewind-files``."""
+    done = subprocess.run(
+        [*client.command, "-p", "--resume", child, "--rewind-files", prompt],
+        cwd=home.cwd,
+        env=home.env(api.client_env() | CHECKPOINTS),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def forget(parent: Path, home: ClientHome) -> None:
+    """Nothing of the parent is left."""
+    parent.unlink()
+    shutil.rmtree(home.config / "file-history" / parent.stem)
+
+
+def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Re-home a session whose folder moved; resume it there, and rewind the moved files to both prompts."""
+    parent = edit_twice(client, home, api)
+    first, second = prompts(parent)
+    old = move(home)
+    made = child_of(parent, home)
+    forget(parent, home)
+    file = home.cwd / "a.txt"
+    rewind_files(client, home, api, made.session_id, second)
+    assert file.read_text() == f"FIRST\n{LONG}"
+    rewind_files(client, home, api, made.session_id, first)
+    assert file.read_text() == "ORIGINAL\n"
+    assert not old.exists()
+    api.clear()
+    done = run_print(client, home, api, "go on now", resume=made.session_id)
+    assert done.returncode == 0, done.stderr
+    said = spoken(api.main_requests()[-1])
+    assert LINEAGE in said
+    assert f"Its project was {old} and is {home.cwd} now" in said
+    assert "edit it" in said
+
+
+def test_a_moved_project(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The newest client, which writes only into folders that are the ones a backup names."""
+    rewinds_elsewhere(client, home, api)
+
+
+@pytest.mark.all_versions
+def test_a_moved_project_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Old clients keep their snapshots in another form."""
+    rewinds_elsewhere(every_client, home, api)
+
+
+def test_without_it_the_session_is_not_found(home: ClientHome, api: MockApi) -> None:
+    """What re-homing is for: an old client finds no session of another folder. The newest does, by its id alone."""
+    oldest = find_client(OLDEST)
+    parent = edit_twice(oldest, home, api)
+    move(home)
+    done = run_print(oldest, home, api, "go on now", resume=parent.stem)
+    assert done.returncode != 0
+    assert "No conversation found" in done.stderr + done.text + str(done.events)
+
+
+def test_the_picker_shows_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The client's own list in the new folder holds the child under its title."""
+    parent = edit_twice(client, home, api)
+    move(home)
+    made = child_of(parent, home)
+    with Tui(client, home, api) as tui:
+        tui.start(["--resume"], ready=False)
+        tui.wait_for(re.escape(made.title))
+
+
+def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Whole and cut, with nothing of the parent left: to the prompts that the fork holds."""
+    parent = edit_twice(client, home, api)
+    first, second = prompts(parent)
+    last = next(node for node in reversed(scan(str(parent)).chain) if node.uuid == second)
+    cut = child_of(parent, home, AtRecord(last.number - 1), rehomed=False)
+    whole = child_of(parent, home, rehomed=False)
+    forget(parent, home)
+    file = home.cwd / "a.txt"
+    rewind_files(client, home, api, whole.session_id, second)
+    assert file.read_text() == f"FIRST\n{LONG}"
+    rewind_files(client, home, api, cut.session_id, first)
+    assert file.read_text() == "ORIGINAL\n"

@@ -1,0 +1,177 @@
+"""Forks against the official SDK: the same conversation when the fork is resumed; where not, why, and who is right.
+
+Which records a fork holds is told by ``forkedFrom``, which both write alike. The measure is what a client would load of
+each fork; that ours is what the client loads of the parent, ``tests/e2e/test_fork.py`` asks of the real one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from claude_agent_sdk import fork_session
+
+from resume_hooks import fork, store
+from resume_hooks.cutting import AtRecord
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.linear import linear
+from resume_hooks.paths import is_session_id
+from resume_hooks.survey import mended, needs_mending
+from resume_hooks.transcript import Transcript, scan
+from tests.builders import SESSION, ConfigHome, assistant, user, write_session
+from tests.chain_cases import CASES, Case
+from tests.index.probe import uid
+from tests.needs import corpus, corpus_sessions
+
+LEAF = "it drops last-prompt, the client's own note of where the conversation ends"
+KEPT = "it does not name the messages that a compaction kept by their new ids"
+LINES = "it splits lines where a text holds U+2028, and loses both halves"
+PARENTS = "it cuts the chain at a parent that is not in the file, or stands after its child, or twice in it"
+OTHER = "it copies records that the client passes over: blank ones, and a sub-agent's file"
+ORDER = "it leaves parallel calls between their results, where old clients lose all but one"
+PAIRS = "it leaves a call without an answer, and an answer at the start, for the client to mend"
+
+LARGE = "its fork is smaller than 5 MiB, so that what the client did not read of the parent any more is read again"
+PROGRESS = "it walks progress records wherever they stand"
+QUEUED = "it does not know a queued prompt by the id that it was sent under"
+AGENT = "it copies a file that begins with a sub-agent's record, which no list of sessions shows"
+
+IN_CASES = {
+    "over 5 MiB what a compaction dropped stays dropped": LARGE,
+    "over 5 MiB a near parent is bridged by what is left": LARGE,
+    "over 5 MiB a shared message id pulls nothing in": LARGE,
+    "over 5 MiB a kept segment is still spliced in": KEPT,
+    "a progress record after its child is unknown to it": PROGRESS,
+    "a queued prompt goes by the id that it was sent under": QUEUED,
+    "an inline sub-agent's records can be parents": AGENT,
+    "a hint beats a newer branch": LEAF,
+    "a hint before a newer branch still holds": LEAF,
+    "a hint at an ancestor with another branch last": LEAF,
+    "an explicit hint is exact": LEAF,
+    "a hint at an aside means the message above it": LEAF,
+    "a hint at a result of calls side by side stays": LEAF,
+    "an emptied conversation": LEAF,
+    "a walked segment is spliced in": KEPT,
+    "a listed segment is spliced in": KEPT,
+    "what hangs before a spliced compaction hangs on its segment": KEPT,
+    "a hint with answers below it is void beside a kept segment": KEPT,
+    "parallel calls streamed between their results": ORDER,
+    "a missing parent is bridged within five seconds": PARENTS,
+    "of two records at the same instant the first bridges": PARENTS,
+    "a duplicate uuid: the last record wins": PARENTS,
+    "parents after their children": PARENTS,
+}
+"""By the name of a case: why the SDK's fork differs there."""
+
+
+def of_parent(path: str) -> list[str]:
+    """The parent's messages that a client would load of a fork, in order."""
+    transcript = scan(path)
+    marks = (transcript.read(node).get("forkedFrom") for node in transcript.chain if node.spoken and not node.meta)
+    return [mark["messageUuid"] for mark in marks if mark]
+
+
+def ours(path: Path, cut: str | None = None) -> list[str]:
+    """What is loaded of a fork of ours; nothing where we refuse to make one."""
+    at = AtRecord(cut) if cut else None
+    try:
+        decided = fork.plan(store.session_file(str(path)), os.environ, cut=at)
+    except ResumeHooksError:
+        return []
+    return of_parent(fork.write(decided, os.environ).file)
+
+
+def theirs(path: Path, cut: str | None = None) -> list[str]:
+    """What is loaded of a fork of the SDK's; nothing where it refuses."""
+    try:
+        made = fork_session(path.stem, up_to_message_id=cut)
+    except ValueError:
+        return []
+    return of_parent(str(path.with_name(f"{made.session_id}.jsonl")))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_rule(config_home: ConfigHome, case: Case) -> None:
+    """Every rule of the live chain, in a fork of each: alike, but where a difference is named."""
+    path = Path(write_session(config_home.project(), SESSION, case.records))
+    assert (ours(path) != theirs(path)) == (case.name in IN_CASES)
+
+
+def test_every_difference_is_of_a_case() -> None:
+    """The table names no case that is gone."""
+    assert IN_CASES.keys() <= {case.name for case in CASES}
+
+
+def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) -> str:
+    """Why the SDK's fork of a real session differs; ``""`` for what has no name."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    row = linear(transcript.chain)
+    if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
+        return LINES
+    if any(node.segment for node in transcript.chain):
+        return KEPT
+    if sorted(own) == sorted(told):
+        return ORDER
+    blank = {n.uuid for n in transcript.nodes if n.spoken and is_blank(transcript, n.number)}
+    if set(told) - set(own) <= blank and not set(own) - set(told):
+        return OTHER
+    return PAIRS if row.dropped or row.open_calls else ""
+
+
+def is_blank(transcript: Transcript, number: int) -> bool:
+    """Whether nothing is left of a message once what no API takes is out of it."""
+    record = transcript.read(next(node for node in transcript.nodes if node.number == number))
+    return needs_mending(record) and mended(record) is None
+
+
+def test_every_real_session(config_home: ConfigHome) -> None:
+    """The whole corpus: alike, or different for a reason that has a name."""
+    corpus()
+    found: Counter[str] = Counter()
+    project = config_home.project()
+    for source in corpus_sessions():
+        path = project / f"{source.stem if is_session_id(source.stem) else SESSION}.jsonl"
+        shutil.copyfile(source, path)
+        own, told = ours(path), theirs(path)
+        found[reason(path, scan(str(path)), own, told) if own != told else "alike"] += 1
+        for file in project.glob("*.jsonl"):
+            file.unlink()
+    assert found[""] == 0
+    assert found["alike"] > 50
+    assert found.keys() <= {"alike", LINES, KEPT, ORDER, OTHER, PAIRS}
+
+
+def talk() -> list[dict[str, object]]:
+    """Two plain turns."""
+    rows = [user("one", uuid=uid(1), ts=1), assistant("two", uuid=uid(2), parent=uid(1), ts=2)]
+    return [*rows, user("three", uuid=uid(3), parent=uid(2), ts=3), assistant("four", uuid=uid(4), parent=uid(3), ts=4)]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_cuts(config_home: ConfigHome, number: int) -> None:
+    """``up_to_message_id`` and ``--at`` end at the same message."""
+    path = Path(write_session(config_home.project(), SESSION, talk()))
+    assert ours(path, uid(number)) == theirs(path, uid(number)) == [uid(n) for n in range(1, number + 1)]
+
+
+def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
+    """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
+    path = Path(write_session(config_home.project(), SESSION, talk()))
+    made = fork.write(fork.plan(store.session_file(str(path)), os.environ), os.environ)
+    assert [node.uuid for node in scan(made.file).nodes] == [uid(n) for n in range(1, 5)]
+    told = fork_session(path.stem)
+    other = scan(str(path.with_name(f"{told.session_id}.jsonl")))
+    assert not {node.uuid for node in other.nodes} & {uid(n) for n in range(1, 5)}
+
+
+def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
+    """Files can't be rewound in its forks, as its documentation says; in ours they can."""
+    snapshot = {"type": "file-history-snapshot", "messageId": uid(1), "snapshot": {"messageId": uid(1)}}
+    path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
+    made = fork.write(fork.plan(store.session_file(str(path)), os.environ), os.environ)
+    assert b"file-history-snapshot" in Path(made.file).read_bytes()
+    told = fork_session(path.stem)
+    assert b"file-history-snapshot" not in path.with_name(f"{told.session_id}.jsonl").read_bytes()

@@ -1,0 +1,44 @@
+"""Clock: what a person types for an instant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resume_hooks import clock
+
+EXACT = {
+    "2026-01-31": datetime(2026, 1, 31, tzinfo=UTC),
+    " 2026-01-31T09:30 ": datetime(2026, 1, 31, 9, 30, tzinfo=UTC),
+    "2026-01-31T09:30:00.123Z": datetime(2026, 1, 31, 9, 30, 0, 123_000, tzinfo=UTC),
+    "2026-01-31T10:30+01:00": datetime(2026, 1, 31, 9, 30, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("text", EXACT)
+def test_a_date_or_an_instant(text: str) -> None:
+    """In UTC where it does not say another zone."""
+    assert clock.point(text) == EXACT[text]
+
+
+AGO = {"30min": 1_800, "12h": 43_200, "3d": 259_200, " 2 W ": 1_209_600, "6m": 15_552_000, "1y": 31_536_000, "0h": 0}
+
+
+@pytest.mark.parametrize("text", AGO)
+def test_so_long_ago(text: str) -> None:
+    """Minutes, hours, days, weeks, months, years."""
+    found = clock.point(text)
+    assert found is not None
+    assert abs((datetime.now(UTC) - found) - timedelta(seconds=AGO[text])) < timedelta(seconds=60)
+
+
+def test_before_all_time() -> None:
+    """Ages that reach back past the epoch end there."""
+    assert clock.point("9999y") == datetime.fromtimestamp(1, UTC)
+
+
+@pytest.mark.parametrize("text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"])
+def test_no_instant(text: str) -> None:
+    """None for anything else."""
+    assert clock.point(text) is None
