@@ -94,6 +94,33 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     assert project_folders("/a", config_home.environ) == [str(projects / "-a")]
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "named"),
+    [
+        ("Mine_1", "/c", True),
+        ("x" * 64, "/c", True),
+        ("x" * 65, "/c", False),
+        ("", "/c", False),
+        ("a/b", "/c", False),
+        ("..", "/c", False),
+        ("caf\u00e9", "/c", False),
+        ("NUL", "/c", False),
+        ("lpt1", "/c", False),
+        ("Mine", "", False),
+    ],
+)
+def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) -> None:
+    """A plain name beside a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py); then the path's own."""
+    environ = {paths.DIR_NAME: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
+    assert paths.project_names("/w", environ) == [*([name] if named else []), "-w"]
+
+
+def test_rules_of_ones_own_for_project_folders() -> None:
+    """Each rule adds its names, in order, none twice."""
+    rules = (lambda cwd, _known, _env: [cwd[1:]], lambda _cwd, known, _env: known(), paths.by_path)
+    assert paths.project_names("/w", {}, lambda: ["-w", "other"], rules) == ["w", "-w", "other"]
+
+
 def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
     """Where there is none yet, our own hash names the folder; without a projects folder too."""
     expected = [str(config_home.config / "projects" / project_key(LONG))]

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import unicodedata
-from typing import Any, BinaryIO, Dict, List, Mapping, Optional
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Protocol, Tuple
 
 MAX_KEY = 200
 """Characters of a project key before the client cuts it and adds a hash."""
@@ -21,6 +21,14 @@ MAX_OBJECT = 1024 * 1024
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 ENDING = ".jsonl"
 """What the name of every transcript ends with."""
+
+DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
+"""The variable that names the project folder of every working directory."""
+
+LONGEST_DIR_NAME = 64
+_DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
+"""What no folder can be called on Windows, and the client therefore nowhere."""
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -73,18 +81,57 @@ def project_key(folder: str) -> str:
     return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
-def project_folders(cwd: str, environ: Optional[Mapping[str, str]] = None) -> list[str]:
-    """The project folders that may hold sessions of ``cwd``: several where a long key was hashed differently."""
-    home = projects_home(environ)
+class ProjectKeyStrategy(Protocol):
+    """How a client names the project folder of a working directory."""
+
+    def __call__(self, cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:
+        """The names that the folder may have, none where the rule says nothing; ``known`` lists those there are."""
+        ...
+
+
+def by_variable(cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:  # noqa: ARG001
+    """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory.
+
+    As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not know it.
+    """
+    name = environ.get(DIR_NAME, "")
+    small = name.lower()
+    sound = 0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
+    return [name] if sound and environ.get("CLAUDE_CONFIG_DIR") else []
+
+
+def by_path(cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:  # noqa: ARG001
+    """The folder's key; of a long path every name with the same beginning, since clients hash the rest differently."""
     key = project_key(cwd)
     if len(key) <= MAX_KEY:
-        return [os.path.join(home, key)]
+        return [key]
     prefix = key[: MAX_KEY + 1]
-    try:
-        names = sorted(os.listdir(home))
-    except OSError:
-        names = []
-    return [os.path.join(home, name) for name in names if name.startswith(prefix)] or [os.path.join(home, key)]
+    return [name for name in known() if name.startswith(prefix)] or [key]
+
+
+PROJECT_KEYS: Tuple[ProjectKeyStrategy, ...] = (by_variable, by_path)
+"""The rules in force. All of them count: 2.1.329 looks into the key's folder, too, where the variable names another."""
+
+
+def project_names(
+    cwd: str,
+    environ: Optional[Mapping[str, str]] = None,
+    known: Optional[Callable[[], List[str]]] = None,
+    strategies: Tuple[ProjectKeyStrategy, ...] = PROJECT_KEYS,
+) -> List[str]:
+    """The names of the project folders that may hold sessions of ``cwd``, the likeliest first.
+
+    ``known`` lists the folders that there are; left out, those of the config home.
+    """
+    env = os.environ if environ is None else environ
+    listed = known or (lambda: _names_in(projects_home(env)))
+    return list(dict.fromkeys(name for names in strategies for name in names(cwd, listed, env)))
+
+
+def project_folders(cwd: str, environ: Optional[Mapping[str, str]] = None) -> List[str]:
+    """The project folders that may hold sessions of ``cwd``: several where a long key was hashed differently."""
+    home = projects_home(environ)
+    return [os.path.join(home, name) for name in project_names(cwd, environ)]
 
 
 def is_session_id(text: object) -> bool:
@@ -131,13 +178,14 @@ def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
         return []
 
 
-def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
+def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None) -> BinaryIO:
     """Open a regular file to be read, through links if ``follow``. OSError for anything else.
 
-    A pipe that nobody writes to, or a link to a device without an end, would hold a prompt up for ever.
+    A pipe that nobody writes to, or a link to a device without an end, would hold a prompt up for ever. A relative
+    ``path`` is seen from the open folder ``within``.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=within)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)
@@ -165,6 +213,13 @@ def read_object(path: str) -> Dict[str, Any]:
 def is_session_file(path: str) -> bool:
     """Whether ``path`` is a regular file with something in it, not a link, named as a session."""
     return session_id_of(path) is not None and not os.path.islink(path) and _size(path) > 0
+
+
+def _names_in(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _mtime(path: str) -> float:

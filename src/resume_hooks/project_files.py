@@ -1,7 +1,9 @@
-"""The only writer of files in a user's project: a handoff document, a ledger. Whole or not at all.
+"""The only writer of files in a user's project: a document, a ledger, a file put back. Whole or not at all.
 
 The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
-link is never written through, and a file is replaced only as long as it is the one that was looked at.
+link is never written through, and a file is replaced or removed only as long as it is the one that was looked at.
+With ``within``, an open folder (``project_tree``), the last part of a path is seen from there and no link before it
+counts; the path itself is for messages.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from resume_hooks.paths import open_regular
 from resume_hooks.rewrite import name_exclusively, sweep, sync_folder, temporary_in
 
 
-def state_of(path: str) -> os.stat_result | None:
+def state_of(path: str, within: int | None = None) -> os.stat_result | None:
     """The regular file that may be replaced at ``path``; None where there is nothing.
 
     WriteFailed for a link, anything else that is no file, and a file that its owner protected.
     """
+    name = _seen_from(within, path)
     try:
-        found = os.lstat(path)
+        found = os.lstat(name, dir_fd=within)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:  # a NUL in a name
@@ -30,17 +33,17 @@ def state_of(path: str) -> os.stat_result | None:
     if not stat.S_ISREG(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
         raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
-    if not os.access(path, os.W_OK):
+    if not os.access(name, os.W_OK, dir_fd=within):
         raise WriteFailed(f"{path} is read-only, so it was left alone", "Allow writing to it, or name another file.")
     return found
 
 
-def read_state(path: str, limit: int) -> tuple[bytes, os.stat_result | None]:
+def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes, os.stat_result | None]:
     """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
-    if state_of(path) is None:
+    if state_of(path, within) is None:
         return b"", None
     try:
-        with open_regular(path, follow=False) as stream:
+        with open_regular(_seen_from(within, path), follow=False, within=within) as stream:
             found = os.fstat(stream.fileno())
             content = stream.read(limit + 1)
     except OSError as error:
@@ -50,27 +53,40 @@ def read_state(path: str, limit: int) -> tuple[bytes, os.stat_result | None]:
     return content, found
 
 
-def write(path: str, content: bytes, over: os.stat_result | None) -> None:
+def write(
+    path: str, content: bytes, over: os.stat_result | None, *, mode: int | None = None, within: int | None = None
+) -> None:
     """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is; that keeps its mode.
 
-    WriteFailed leaves what was there, and nothing else.
+    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else.
     """
     folder = os.path.dirname(path)
     sweep(folder)
-    temporary = temporary_in(folder)
+    name, temporary = _seen_from(within, path), _seen_from(within, temporary_in(folder))
     try:
-        _fill(temporary, content, over)
+        _fill(temporary, content, over, mode, within)
         if over is None:
-            name_exclusively(temporary, path)
+            name_exclusively(temporary, name, within)
         else:
-            _require_same(path, over)
-            os.replace(temporary, path)
+            _require_same(name, over, within)
+            os.replace(temporary, name, src_dir_fd=within, dst_dir_fd=within)
         sync_folder(folder)
     except (OSError, ValueError) as error:
         raise refused(path, error) from error
     finally:
         with contextlib.suppress(OSError, ValueError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=within)
+
+
+def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
+    """Remove the file whose state ``over`` is. WriteFailed leaves what was there."""
+    name = _seen_from(within, path)
+    try:
+        _require_same(name, over, within)
+        os.unlink(name, dir_fd=within)
+        sync_folder(os.path.dirname(path))
+    except (OSError, ValueError) as error:
+        raise refused(path, error) from error
 
 
 @contextlib.contextmanager
@@ -98,24 +114,32 @@ def refused(path: str, error: OSError | ValueError) -> WriteFailed:
     return WriteFailed(f"Could not write {path}: {why}", "Check free space and the permissions of the folder.")
 
 
-def _fill(path: str, content: bytes, over: os.stat_result | None) -> None:
+def _seen_from(within: int | None, path: str) -> str:
+    """What to call a path: its last part in an open folder, else all of it."""
+    return path if within is None else os.path.basename(path)
+
+
+def _fill(path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)  # a file of the project: what the user's umask leaves of it
+    # A file of the project: what the user's umask leaves of its mode.
+    descriptor = os.open(path, flags, 0o666, dir_fd=within)
     with os.fdopen(descriptor, "w+b") as stream:
         stream.write(content)
         stream.flush()
         if over is not None:
-            os.chmod(path, stat.S_IMODE(over.st_mode))
             with contextlib.suppress(OSError):  # where it is a colleague's; root gives it back to its owner
-                os.chown(path, over.st_uid, over.st_gid)
+                os.chown(path, over.st_uid, over.st_gid, dir_fd=within)
+        kept = mode if mode is not None else stat.S_IMODE(over.st_mode) if over is not None else None
+        if kept is not None:
+            os.chmod(path, kept, dir_fd=within)  # after the owner: giving a file away takes bits from its mode
         os.fsync(descriptor)
         stream.seek(0)
         if stream.read() != content:
             raise OSError(None, "it was read back otherwise than it was written")
 
 
-def _require_same(path: str, over: os.stat_result) -> None:
-    there = os.lstat(path)
+def _require_same(path: str, over: os.stat_result, within: int | None) -> None:
+    there = os.lstat(path, dir_fd=within)
     same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
     if same != (over.st_dev, over.st_ino, over.st_size, over.st_mtime_ns):
         raise OSError(None, "another program changed it meanwhile")

@@ -11,10 +11,10 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.splice import Splice, begins_with
+from resume_hooks.splice import Splice, await_line_end, begins_with
 
 try:
     import fcntl
@@ -91,22 +91,73 @@ def append_line(path: str, line: bytes) -> None:
 
     A torn last line of an interrupted writer is ended first, so that it can't swallow this one. OSError on failure.
     """
-    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | flags, MODE)
+    descriptor = _open_to_append(path, os.O_CREAT)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file", path)
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        whole = (b"\n" if torn else b"") + line + b"\n"
-        if os.write(descriptor, whole) < len(whole):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(descriptor)
+        _append(descriptor, line + b"\n")
     finally:
         os.close(descriptor)
+
+
+def append_records(path: str, lines: Sequence[bytes]) -> None:
+    """Append whole lines (without their endings) to a session file that is there; all of them, or WriteFailed and none.
+
+    A line that a client is writing just then is waited for. The file's time stays, unless others write too: by it the
+    client tells which session is the latest, and which are old enough to be deleted.
+    """
+    try:
+        descriptor = _open_to_append(path)
+        try:
+            await_line_end(descriptor)
+            was = os.fstat(descriptor)
+            written = _append(descriptor, b"".join(line + b"\n" for line in lines))
+            _keep_time(descriptor, was, was.st_size + written)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not add to {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the file.",
+        ) from error
+
+
+def _open_to_append(path: str, create: int = 0) -> int:
+    """A regular file, open to be appended to; OSError for anything else, links among them."""
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, MODE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return descriptor
+
+
+def _append(descriptor: int, lines: bytes) -> int:
+    """Write whole lines at the end of an open file, on a line of their own, synced; how many bytes that took.
+
+    What did not fit is taken back, as long as nobody else wrote behind it.
+    """
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    size = os.fstat(descriptor).st_size
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    whole = (b"\n" if torn else b"") + lines
+    written = os.write(descriptor, whole)
+    if written < len(whole):
+        if os.fstat(descriptor).st_size == size + written:
+            os.ftruncate(descriptor, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(descriptor)
+    return written
+
+
+def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
+    """Give an open file the time that it had, if it has the ``size`` that our own writing made."""
+    with contextlib.suppress(OSError):  # another user's file, which we may write: it counts as new
+        now = os.fstat(descriptor)
+        if now.st_size == size:
+            os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
+            if os.fstat(descriptor).st_size != size:
+                os.utime(descriptor)  # somebody wrote between the two calls
 
 
 def sweep(folder: str) -> None:
@@ -206,20 +257,27 @@ def _sync(descriptor: int, failures: list[OSError]) -> None:
         failures.append(error)
 
 
-def name_exclusively(temporary: str, path: str) -> None:
-    """Give the finished file its name, never over an existing one."""
+def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
+    """Give the finished file its name, never over an existing one; returns whether it has its old name still, too.
+
+    Relative names are seen from the open folder ``within``.
+    """
     try:
-        os.link(temporary, path)
+        os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
     except FileExistsError:
         raise
-    except OSError:
-        # No hard links here (some network and FAT volumes): reserve the name, then rename over the reservation.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
-        try:
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(path)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
             raise
+        # No hard links here (some network and FAT volumes): reserve the name, then rename over the reservation.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=within))
+        try:
+            os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+        except OSError:
+            os.unlink(path, dir_fd=within)
+            raise
+        return False
+    return True
 
 
 def sync_folder(folder: str) -> None:

@@ -13,10 +13,13 @@ from resume_hooks import clock
 from resume_hooks.clipboard import Copied
 from resume_hooks.events import plain_cards, reply, trim_cards
 from resume_hooks.events.cards import handoff_card, lineage_card
+from resume_hooks.events.checkpoint_cards import not_rewound
 from resume_hooks.events.pending import Question
 from resume_hooks.events.resume_card import resume_card
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.receipt import Receipt
+from resume_hooks.reference import Names
+from resume_hooks.rewind_text import LeftOut
 from resume_hooks.ways import compare
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -210,3 +213,9 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         said = shown(text)
         assert "title" in said
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
+
+
+def test_a_rewind_says_how_files_come_back() -> None:
+    """Where copies of them were kept, by the verb that shows what would change and asks."""
+    kept = LeftOut(Names(SESSION, "11111111"), 5, 6, "e1")
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)

@@ -91,7 +91,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
         "report: it was slower so we stay",
         "left out, not lost: 11111111:5 to 11111111:6",
         "files, git and processes are not rewound",
-        "--rewind-files",
+        "the client kept no copies of files",
         f"  in this client   /resume {child.stem}\n",
         f"claude --resume {child.stem}",
     ):

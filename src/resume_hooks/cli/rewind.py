@@ -38,8 +38,8 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
     """Make a session that stands at the checkpoint of LOCATOR again and holds your report of what came after.
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
-    are not rewound; for files there is the client's own --rewind-files. Where the checkpoint does not resolve any
-    more, the new session starts at the root. The checkpoint is used up by it.
+    are not rewound; rewind-files brings files back. Where the checkpoint does not resolve any more, the new session
+    starts at the root. The checkpoint is used up by it.
 
     \b
     Examples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -87,17 +86,15 @@ def rewound_card(
 
 
 def not_rewound(receipt: Receipt, left_out: LeftOut | None) -> list[str]:
-    """What a rewind leaves as it is, in lines, and the client's own way to bring files back."""
+    """What a rewind leaves as it is, in lines, and how files are brought back."""
     facts = ["files, git and processes are not rewound"]
     if left_out is None:
         return facts
     if left_out.prompt:
-        # Clients refuse it without that variable: "File rewinding is not enabled."
-        facts[0] += "; files, in a shell:"
-        facts.append(f"    cd {shlex.quote(receipt.folder)} && CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=1 \\")
-        facts.append(f"    claude -p --resume {receipt.parent_session_id} --rewind-files {left_out.prompt}")
+        facts[0] += "; files, in a shell (it shows what would change, and asks):"
+        facts.append(f"    resume-hooks rewind-files {receipt.parent_session_id} --to {left_out.prompt}")
     else:
-        facts[0] += "; the client kept no copies of files for its --rewind-files"
+        facts[0] += "; the client kept no copies of files"
     return [f"left out, not lost: {left_out.span}", *facts]
 
 

@@ -1,0 +1,250 @@
+"""``rewind-files``: the files of a project as they were at a message of a session, shown, asked about, put back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import click
+
+from resume_hooks.cli.output import dry_run_option, emit, json_option, located, say, table
+from resume_hooks.errors import CantRestore, UsageError
+from resume_hooks.file_history import history, keeping, rewinding, target, writing
+from resume_hooks.file_history.plan import Change, FilesPlan
+from resume_hooks.file_history.target import FORMS, Aim, told
+from resume_hooks.liveness import why_live
+from resume_hooks.plain import plain, plain_line
+from resume_hooks.store import SessionFile
+
+MOST_LINES = 400
+"""Lines of differences that are shown in all."""
+
+NAMED = 3
+"""Files that a refusal names."""
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class FilesHow(TypedDict):
+    """The options of rewind-files."""
+
+    to: str | None
+    undo: bool
+    yes: bool
+    partial: bool
+    dry_run: bool
+    as_json: bool
+
+
+class _Asked(NamedTuple):
+    """What was asked for, decided."""
+
+    session: SessionFile
+    aimed: Aim | None
+    decided: FilesPlan
+    live: str
+
+
+@click.command("rewind-files")
+@click.argument("locator", required=False)
+@click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
+@click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--partial", is_flag=True, help="Put back what can be, even if some files can't.")
+@dry_run_option
+@json_option
+def command(locator: str | None, **how: Unpack[FilesHow]) -> int:
+    """Put the files that LOCATOR tracked back as they were when a message was sent, before what came of it.
+
+    The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
+    files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
+    state folder, and --undo brings it back. Files outside the project, behind links, or of git are left alone; where
+    that is so, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
+
+    \b
+    Examples:
+      resume-hooks rewind-files --to 12 --dry-run
+      resume-hooks rewind-files 5e12a303 --to last
+      resume-hooks rewind-files --to 5e12a303:340 --yes
+      resume-hooks rewind-files 5e12a303 --undo
+    """
+    asks = not (how["yes"] or how["dry_run"])
+    if asks and (how["as_json"] or not _is_watched()):
+        raise UsageError(
+            "Files are put back only after a question, and here nobody can be asked",
+            "Add --yes, or --dry-run to see what would change.",
+        )
+    asked = _asked(locator, how)
+    decided, notes = asked.decided, _warnings(asked)
+    if asks:
+        say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
+    if not how["dry_run"]:
+        _require_complete(decided, partial=how["partial"])
+    agreed = bool(decided.wanted) and not how["dry_run"]
+    if agreed and asks:
+        agreed = click.confirm(f"\n{_question(decided)}", err=True)
+    kept = writing.write(decided, os.environ) if agreed else ""
+    emit(
+        "rewind-files",
+        _data(asked, kept),
+        lambda: _outcome(asked, kept, seen=asks),
+        as_json=how["as_json"],
+        warnings=() if asks else notes,
+    )
+    return int(bool(decided.left) and not how["dry_run"])
+
+
+def _is_watched() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _asked(locator: str | None, how: FilesHow) -> _Asked:
+    """The plan that the options ask for. UsageError for what does not go together."""
+    if (how["to"] is None) is not how["undo"]:
+        raise UsageError("Say either --to or --undo", FORMS)
+    if how["to"] is None:
+        session = located(locator)
+        undo = keeping.plan_undo(session.session_id, os.environ)
+        return _Asked(session, None, undo, why_live(session, os.environ))
+    wanted = target.parse(how["to"])
+    session = located(locator if locator is not None else wanted.session)
+    if wanted.session is not None and located(wanted.session).session_id != session.session_id:
+        raise UsageError("LOCATOR and --to name two sessions", "Leave LOCATOR out.")
+    read = history.read(session)
+    aimed = target.aim(read, wanted)
+    return _Asked(session, aimed, rewinding.plan(read, aimed, os.environ), why_live(session, os.environ))
+
+
+def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
+    """CantRestore where some files can't be put back and nobody said that the others may be."""
+    left = decided.left
+    if not left or partial:
+        return
+    named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
+    more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+    rest = f"--partial puts the other {_files(decided.wanted)} back." if decided.wanted else "The others are unchanged."
+    raise CantRestore(f"{_files(left)} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+
+
+def _question(decided: FilesPlan) -> str:
+    gone = sum(change.action == "delete" for change in decided.wanted)
+    return f"Put {_files(decided.wanted)} back{f' ({gone:,} of them deleted)' if gone else ''}?"
+
+
+def _warnings(asked: _Asked) -> list[str]:
+    found = []
+    if asked.aimed and not asked.aimed.exact:
+        found.append(
+            "The client kept no state at this message: this is the last one before it, and edits came between."
+        )
+    if asked.live and asked.decided.wanted:
+        found.append(f"The session may be open ({asked.live}); its client does not know of changed files.")
+    return found
+
+
+def _data(asked: _Asked, kept: str) -> dict[str, Any]:
+    decided, session = asked.decided, asked.session
+    return {
+        "session_id": session.session_id,
+        "file": session.path,
+        "project": decided.root.folder,
+        "undo": asked.aimed is None,
+        "to": _to(session, asked.aimed) if asked.aimed else None,
+        "files": [_row(change, written=bool(kept)) for change in decided.changes],
+        "complete": not decided.left,
+        "written": bool(kept),
+        "kept": kept or None,
+    }
+
+
+def _to(session: SessionFile, aimed: Aim) -> dict[str, Any]:
+    prompt = aimed.prompt
+    return {
+        "uuid": prompt.uuid,
+        "reference": f"{session.session_id}:{prompt.line}",
+        "turn": prompt.turn or None,
+        "words": prompt.words,
+        "exact": aimed.exact,
+    }
+
+
+def _row(change: Change, *, written: bool) -> dict[str, Any]:
+    planned = "written" if written else "planned"
+    status = "missing" if change.missing else "refused" if change.left else "unchanged"
+    return {
+        "path": change.place.path,
+        "action": change.action,
+        "status": planned if change.action != "none" else status,
+        "why": change.why,
+        "changed_since": change.changed_since,
+        "added": change.difference.added,
+        "removed": change.difference.removed,
+        "mode": f"{change.after.mode:o}" if change.after else None,
+        "backup": os.path.join(change.source.root, *change.source.parts) if change.source else None,
+    }
+
+
+def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
+    """What was done; before it, where nobody was asked, what it was about."""
+    decided = asked.decided
+    if kept:
+        undo = f"resume-hooks rewind-files {decided.session_id} --undo"
+        done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
+    else:
+        done = "Nothing was written." if decided.wanted else "Nothing to do: no file differs from it."
+    if seen:
+        return done
+    return f"{_facts(asked)}\n\n{done}" if kept else f"{_shown(asked)}\n\n{done}"
+
+
+def _shown(asked: _Asked) -> str:
+    """The plan for people: what happens to each file, then how their texts differ."""
+    differences = list(_differences(asked.decided))
+    return "\n".join([_facts(asked), *(["", *differences] if differences else [])])
+
+
+def _facts(asked: _Asked) -> str:
+    decided = asked.decided
+    back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else "as before the last rewind-files"
+    head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
+    named = [_line(change) for change in decided.changes if change.action != "none" or change.left]
+    same = len(decided.changes) - len(named)
+    return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])
+
+
+def _line(change: Change) -> str:
+    """One file: what happens to it."""
+    path, counts = plain_line(change.place.path), change.difference
+    if change.left:
+        word = "missing" if change.missing else "refused"
+        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
+    sizes = f"  +{counts.added:,} -{counts.removed:,}" if counts.added is not None else ""
+    before, after = change.before, change.after
+    modes = f"  mode {before.mode:o} -> {after.mode:o}" if before and after and before.mode != after.mode else ""
+    since = click.style("  changed since the session knew it", fg="yellow") if change.changed_since else ""
+    return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
+
+
+def _differences(decided: FilesPlan) -> Iterator[str]:
+    left = MOST_LINES
+    for number, change in enumerate(decided.wanted):
+        if left <= 0:
+            yield f"... and {len(decided.wanted) - number:,} more files"
+            return
+        counts = change.difference
+        if not counts.lines:
+            continue
+        yield click.style(f"--- {plain_line(change.place.path)}", bold=True)
+        for line in counts.lines[:left]:
+            shown = plain(line).replace("\n", " ")
+            yield click.style(shown, fg=_COLOURS.get(line[:1]))
+        hidden = counts.more + len(counts.lines[left:])
+        if hidden:
+            yield f"... and {hidden:,} more lines"
+        left -= len(counts.lines)
+
+
+def _files(changes: tuple[Change, ...]) -> str:
+    return "1 file" if len(changes) == 1 else f"{len(changes):,} files"

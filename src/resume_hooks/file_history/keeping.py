@@ -1,0 +1,139 @@
+"""Copies of what putting files back overwrites or removes, with a manifest: on disk before the first file is touched.
+
+The manifest names each file with the digest that it had and the one that it gets: after a crash a look at the file
+tells which of the two it is, and ``--undo`` needs to know no more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from resume_hooks import backups, clock, project_tree
+from resume_hooks.errors import NoFileHistory, WriteFailed
+from resume_hooks.file_history import plan as files
+from resume_hooks.file_history.places import Root
+from resume_hooks.file_history.plan import Change, Expected, FilesPlan, Source, Version, Wanted
+from resume_hooks.paths import private_folder, read_object, state_home
+from resume_hooks.records import Record, string
+from resume_hooks.rewrite import MODE, sync_folder
+
+FOLDER = "files"
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+    """Where the copies of a session's files lie, a folder a run; it may not exist."""
+    return os.path.join(state_home(environ), backups.FOLDER, FOLDER, session_id)
+
+
+def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
+    """Copy what the plan overwrites or removes; the folder of the copies.
+
+    WriteFailed where a file is not as it was looked at, or can't be copied; nothing stays then.
+    """
+    parent = folder_of(decided.session_id, environ)
+    folder = os.path.join(parent, clock.now().replace(":", "-"))
+    made = whole = False
+    try:
+        for each in (state_home(environ), os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
+            private_folder(each)
+        os.mkdir(folder, 0o700)
+        made = True
+        rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
+        _put(os.path.join(folder, MANIFEST), json.dumps(_manifest(decided, top, rows), indent=1).encode())
+        sync_folder(folder)
+        sync_folder(parent)
+        whole = True
+    except OSError as error:
+        raise WriteFailed(
+            f"What would be overwritten was not kept in {folder}: {error.strerror or error}",
+            "No file was changed. Check free space and the permissions of the folder.",
+        ) from error
+    finally:
+        if made and not whole:
+            shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def plan_undo(session_id: str, environ: Mapping[str, str]) -> FilesPlan:
+    """What takes back the last run for a session, an undo being one itself. NoFileHistory where there is none."""
+    folder = folder_of(session_id, environ)
+    try:
+        names = sorted(os.listdir(folder), reverse=True)
+    except OSError:
+        names = []
+    for name in names:
+        manifest = read_object(os.path.join(folder, name, MANIFEST))
+        if manifest.get("version") == VERSION and string(manifest, "root"):
+            root = Root.of(string(manifest, "root"), environ)
+            rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
+            folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
+            decided = files.decide(session_id, root, [row for row in rows if row], folders)
+            if decided.wanted or decided.left:  # else it was stopped before its first file, or taken back by hand
+                return decided
+    raise NoFileHistory(
+        f"Nothing that was put back for {session_id} is left to undo",
+        "resume-hooks rewind-files --to shows what could be.",
+    )
+
+
+def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Record:
+    """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
+    content, state = files.look(root, top, change.place)
+    there = files.version_of(content, state.st_mode) if content is not None and state else None
+    if there != change.before:
+        raise WriteFailed(
+            f"{change.place.path} changed while it was looked at", "No file was changed. Run the command again."
+        )
+    name = None
+    if content is not None:
+        name = str(number)
+        _put(os.path.join(folder, name), content)
+    return {"path": change.place.path, "before": _row(change.before, name), "after": _row(change.after, None)}
+
+
+def _manifest(decided: FilesPlan, top: int, rows: list[Record]) -> Record:
+    made = {
+        "/".join(parts): None
+        for change in decided.wanted
+        if change.action == "create"
+        for parts in project_tree.missing(top, change.place.parts[:-1])
+    }
+    root = decided.root.real
+    return {"version": VERSION, "session_id": decided.session_id, "root": root, "folders": list(made), "files": rows}
+
+
+def _row(version: Version | None, name: str | None) -> Record | None:
+    if version is None:
+        return None
+    return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
+
+
+def _wanted(root: Root, row: Any, run: Source) -> Wanted | None:
+    """A row of a manifest as a wanted file: as it was before, expected as it was after."""
+    path = string(row, "path") if isinstance(row, dict) else ""
+    if not path:
+        return None
+    before, after = row.get("before"), row.get("after")
+    name, mode = (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
+    sources = (Source(run.root, (*run.parts, name)),) if isinstance(name, str) and name.isdecimal() else ()
+    expected = string(after, "sha256") if isinstance(after, dict) else ""
+    why = "its copy has no name" if before is not None and not sources else ""
+    return Wanted(root.place(path), sources, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _put(path: str, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(descriptor)

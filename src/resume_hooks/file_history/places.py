@@ -1,0 +1,93 @@
+"""Where in a project a tracked path leads: names below its root, or the reason why it is left alone.
+
+A transcript's paths are data that anybody may have written: what could lead outside the project, or into the part of it
+that git runs programs from, is refused before the disk is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from resume_hooks.paths import config_home, state_home
+
+MAX_DEPTH = 100
+"""Folders that a path may go through."""
+
+_OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+
+class Place(NamedTuple):
+    """A tracked path: ``parts`` below the root, or none and ``why`` it is refused, as the end of a sentence."""
+
+    path: str
+    parts: tuple[str, ...]
+    why: str = ""
+
+
+class Root(NamedTuple):
+    """A project: ``folder`` as sessions name it, and ``real``, where it is.
+
+    ``closed`` are the client's and our own folders, which stay as they are: a project as wide as a home holds them.
+    """
+
+    folder: str
+    real: str
+    closed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, folder: str, environ: Mapping[str, str]) -> Root:
+        """The project whose folder that is; it may not exist."""
+        closed = (os.path.realpath(config_home(environ)), os.path.realpath(state_home(environ)))
+        return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
+
+    def place(self, path: str) -> Place:
+        """Where a tracked path leads."""
+        inner = self._below(path)
+        if inner is None:
+            return Place(path, (), "it lies outside the project")
+        parts = tuple(inner.split("/"))
+        why = _objection(inner, parts) or self._closed(inner)
+        return Place(path, (), why) if why else Place(inner, parts)
+
+    def moved(self, place: Place, folder: str) -> bool:
+        """Whether a file lay, links resolved, in a ``folder`` that its path does not say: it was behind a link."""
+        above = "/".join(place.parts[:-1])
+        return bool(folder and above) and not folder.endswith(f"/{above}")
+
+    def _closed(self, inner: str) -> str:
+        path = os.path.join(self.real, inner)
+        inside = any(f"{path}/".startswith(f"{folder}/") for folder in self.closed)
+        return "it belongs to the client" if inside else ""
+
+    def _below(self, path: str) -> str | None:
+        """A path as seen from the root; None where it leads elsewhere."""
+        if not path.startswith("/"):
+            return path
+        roots = (f"{root.rstrip('/')}/" for root in (self.folder, self.real))
+        return next((path[len(root) :] for root in roots if path.startswith(root)), None)
+
+
+def _objection(inner: str, parts: tuple[str, ...]) -> str:
+    """Why a path is refused; ``""`` where nothing speaks against it."""
+    if ".." in parts:
+        return "it lies outside the project"
+    if not inner or {"", "."} & set(parts) or "\0" in inner or len(parts) > MAX_DEPTH:
+        return "it is no path of a file"
+    if _OTHER_SYSTEM.match(inner):
+        return "it is a path of another system"
+    if any(_visible(part).casefold() == ".git" for part in parts):
+        return "it belongs to git"
+    try:
+        os.fsencode(inner)
+    except UnicodeEncodeError:
+        return "it is no path of a file"
+    return ""
+
+
+def _visible(part: str) -> str:
+    """A name without the characters that some file systems pass over."""
+    return "".join(letter for letter in part if unicodedata.category(letter) != "Cf")

@@ -1,0 +1,153 @@
+"""``rewind-files`` does to a project what the client's own ``--rewind-files`` does, at every prompt of a session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import store
+from resume_hooks.file_history import history
+from tests.e2e.harness.client import ClientHome, ClientVersion
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.test_trim_files import CHECKPOINTS, ask, trimmed
+from tests.needs import REPO
+
+Tree = dict[str, tuple[int, bytes]]
+
+
+def write(path: Path, content: str) -> dict[str, Any]:
+    """A call that writes a file."""
+    return {"name": "Write", "input": {"file_path": str(path), "content": content}}
+
+
+def edit(path: Path, old: str, new: str) -> dict[str, Any]:
+    """A call that edits a file."""
+    return {"name": "Edit", "input": {"file_path": str(path), "old_string": old, "new_string": new}}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A call that reads a file, which old clients want before an edit."""
+    return {"name": "Read", "input": {"file_path": str(path)}}
+
+
+def shell(command: str) -> dict[str, Any]:
+    """A call of the shell; the client tracks nothing of what it does."""
+    return {"name": "Bash", "input": {"command": command}}
+
+
+def work(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+    """A session that edits, creates and deletes real files over six prompts; its file."""
+    old, new, gone = home.cwd / "old.txt", home.cwd / "sub" / "new.py", home.cwd / "gone.md"
+    old.write_text("before\n", encoding="utf-8")
+    old.chmod(0o750)
+    gone.write_text("stays as long as nobody removes it\n", encoding="utf-8")
+    session_id = ask(client, home, api, "one", [read(old), write(old, "first\nzweite Zeile: ü\n"), "done"])
+    for prompt, script in (
+        ("two", [read(old), edit(old, "first", "second"), write(new, "x = 1\n"), "done"]),
+        ("three", ["only said something"]),
+        ("four", [read(new), edit(new, "1", "2"), read(gone), edit(gone, "nobody", "no one"), "done"]),
+        ("five", [shell(f"rm {gone} && echo by hand >> {old} && echo untracked > other.txt"), "done"]),
+        ("six", [read(old), edit(old, "second", "third"), "done"]),
+    ):
+        session_id = ask(client, home, api, prompt, script, session_id)
+    assert not gone.exists()
+    return home.project_folder / f"{session_id}.jsonl"
+
+
+def tree(folder: Path) -> Tree:
+    """Every file of a folder with its mode and bytes."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) for path in files}
+
+
+def theirs(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str) -> Tree | None:
+    """The project after the client's own rewind; None where it wrote no snapshot at this prompt, so quick it ended."""
+    done = subprocess.run(
+        [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
+        cwd=home.cwd,
+        env=home.env(api.client_env() | CHECKPOINTS),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    if b"No file checkpoint" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return tree(home.cwd)
+
+
+def ours(home: ClientHome, *arguments: str) -> Tree:
+    """The project after ours."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],
+        cwd=home.cwd,
+        env={**home.env(), "PYTHONPATH": str(REPO / "src")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return tree(home.cwd)
+
+
+def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str) -> None:
+    """At each prompt, from the same beginning, both leave the same files; an undo leaves what was there."""
+    aside = home.root.parent / "aside"
+    shutil.copytree(home.root, aside, symlinks=True)
+    before = tree(home.cwd)
+    seen, compared = [], 0
+    for prompt in history.read(store.session_file(str(file))).prompts:
+        wanted = theirs(client, home, api, session_id, prompt.uuid)
+        shutil.rmtree(home.root)
+        shutil.copytree(aside, home.root, symlinks=True)
+        found = ours(home, session_id, "--to", prompt.uuid)
+        assert found == (found if wanted is None else wanted), prompt.words
+        if found != before:
+            assert ours(home, session_id, "--undo") == before
+        shutil.rmtree(home.root)
+        shutil.copytree(aside, home.root, symlinks=True)
+        seen.append(found)
+        compared += wanted is not None
+    assert compared >= 4
+    assert len({repr(one) for one in seen}) >= 5, "the prompts are told apart"
+    assert seen[0]["old.txt"] == (0o750, b"before\n")
+
+
+def test_it_restores_what_the_client_would(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Contents, modes, files that came and files that went."""
+    file = work(client, home, api)
+    compare(client, home, api, file, file.stem)
+
+
+@pytest.mark.all_versions
+def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Old clients write snapshots alone, new ones deltas too."""
+    file = work(every_client, home, api)
+    compare(every_client, home, api, file, file.stem)
+
+
+def test_a_child_without_its_parent_restores_the_same(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A trimmed child carries the snapshots and has the backups under its own id."""
+    file = work(client, home, api)
+    child = trimmed(file, home)
+    file.unlink()
+    shutil.rmtree(home.config / "file-history" / file.stem)
+    compare(client, home, api, home.project_folder / f"{child}.jsonl", child)
+
+
+def test_a_child_finds_backups_of_its_parent(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Where the child's own are gone."""
+    file = work(client, home, api)
+    child = trimmed(file, home)
+    shutil.rmtree(home.config / "file-history" / child)
+    assert ours(home, child, "--to", "1")["old.txt"] == (0o750, b"before\n")
+    assert os.path.isdir(home.config / "file-history" / file.stem)
