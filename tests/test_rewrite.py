@@ -141,7 +141,7 @@ import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 from resume_hooks.errors import WriteFailed
-from resume_hooks.rewrite import append_line, create_session
+from resume_hooks.rewrite import append_line, append_records, create_session
 try:
     create_session(sys.argv[1], [b"x" * 40_000] * 9, lambda path: None)
 except WriteFailed as error:
@@ -150,18 +150,23 @@ try:
     append_line(sys.argv[2], b"y" * 60_000)
 except OSError as error:
     print("not appended")
+try:
+    append_records(sys.argv[2], [b"y" * 60_000])
+except WriteFailed as error:
+    print(error.message)
 """
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
-    """A write that the system cuts short fails as a sentence, and the folder is empty again."""
+    """A write that the system cuts short fails as a sentence, the folder is empty again, nothing half is appended."""
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")})
     assert "File too large" in done.stdout
     assert "not appended" in done.stdout
+    assert "Could not add to" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
     append_line(str(tmp_path / "log"), b"next")
-    assert (tmp_path / "log").read_bytes().endswith(b"y\nnext\n")
+    assert (tmp_path / "log").read_bytes() == b"next\n"
 
 
 CRASHING = """
@@ -209,7 +214,7 @@ def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
 def test_without_hard_links_the_name_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On volumes that know no hard links the file comes by a rename, and never over another one."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)

@@ -13,6 +13,7 @@ from resume_hooks.index.status import status_of
 from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import config_home, projects_home, read_object, state_home
 from resume_hooks.plugin_files import NAME
+from resume_hooks.trash import held
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
@@ -39,6 +40,7 @@ def diagnose(cwd: str) -> list[Finding]:
         _state,
         _settings,
         _index,
+        _trash,
         _clipboard,
     ]
     return [question(cwd) for question in questions]
@@ -152,6 +154,16 @@ def _index(_: str) -> Finding:
         return Finding("index", "note", f"{status.state}; the next search makes it anew")
     behind = f", {status.behind:,} files behind; the next search reads them" if status.behind else ""
     return Finding("index", "ok", f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+
+
+def _trash(_: str) -> Finding:
+    entries = held(os.environ)
+    if not all(entry.complete for entry in entries):
+        return Finding("trash", "note", "a delete was interrupted", "See what it moved: resume-hooks restore --list")
+    if not entries:
+        return Finding("trash", "ok", "empty")
+    size = size_text(sum(entry.size for entry in entries))
+    return Finding("trash", "ok", f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
 
 
 def _clipboard(_: str) -> Finding:

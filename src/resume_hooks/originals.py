@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks import records, store
+from resume_hooks import records, store, trash
 from resume_hooks.backups import folder_of
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.lineage import Family
@@ -70,18 +70,10 @@ def look_up(reference: Reference, cwd: str, environ: Mapping[str, str]) -> Found
     original = originals.of(record, asked.file) if record else None
     if original is None and record and is_marked(record):
         raise SessionNotFound(
-            f"The original of {asked.reference} is gone: {where_it_was(record)}",
+            f"The original of {asked.reference} is gone: {originals.where_it_was(record)}",
             f"What is left is the trimmed record in line {asked.number} of {asked.file}.",
         )
     return Found(asked, original or asked)
-
-
-def where_it_was(record: Record) -> str:
-    """In words, where a trimmed record says that its original is."""
-    origin = next(iter(origins_in(record)), None)
-    if origin is None:
-        return "nothing says where it was"
-    return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}"
 
 
 def _asked(reference: Reference, originals: Originals, cwd: str, environ: Mapping[str, str]) -> Entry:
@@ -112,6 +104,15 @@ class Originals:
     def of(self, record: Record, file: str) -> Entry | None:
         """The original of a trimmed ``record`` that stands in ``file``; None where it can't be found any more."""
         return self._follow(record, file, set())
+
+    def where_it_was(self, record: Record) -> str:
+        """In words, where a trimmed record says that its original is, and how that comes back from the trash."""
+        origin = next(iter(origins_in(record)), None)
+        if origin is None:
+            return "nothing says where it was"
+        session_id = origin.session_id or session_id_of(origin.file) or ""
+        back = f"; bring it back: resume-hooks restore {session_id}" if trash.holds(session_id, self._environ) else ""
+        return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
 
     def backups(self, session_id: str) -> list[str]:
         """The files that in-place trims of a session left in our state folder, oldest first."""

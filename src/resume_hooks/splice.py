@@ -119,6 +119,13 @@ class Splice:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def await_line_end(descriptor: int) -> None:
+    """Wait for the rest of a line that somebody may be writing into an open file; for an abandoned one not for long."""
+    deadline = time.monotonic() + TORN
+    while _is_torn(descriptor) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+
+
 def _is_torn(descriptor: int) -> bool:
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

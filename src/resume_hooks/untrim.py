@@ -23,7 +23,7 @@ from resume_hooks.lines import Line
 from resume_hooks.metadata import Size, continue_line
 from resume_hooks.node_reader import node_of
 from resume_hooks.nodes import Node
-from resume_hooks.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored, where_it_was
+from resume_hooks.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import Record, message
 from resume_hooks.reference import Entry
@@ -220,7 +220,7 @@ def _found(
         entry = originals.of(record, reading.session.path)
         original = entry.record() if entry else None
         if entry is None or original is None:
-            missing.append(Missing(node.number, f"its original is gone: {where_it_was(record)}"))
+            missing.append(Missing(node.number, f"its original is gone: {originals.where_it_was(record)}"))
         elif not pairs(record) <= pairs(original) or restored(record, original) is None:
             missing.append(Missing(node.number, f"{entry.reference} holds something else"))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from resume_hooks.fsck.findings import Finding, Kind
-from resume_hooks.originals import MARKS, Originals, is_marked, where_it_was
+from resume_hooks.originals import MARKS, Originals, is_marked
 from resume_hooks.records import Record, string
 from resume_hooks.trimming.origins import origin_of
 
@@ -50,7 +50,7 @@ def of_originals(trimmed: Trimmed, path: str, environ: Mapping[str, str]) -> Ite
             continue
         for number, told in rows:
             if not _is_there(originals, told, path):
-                message = f"The original of what was trimmed here is gone: {where_it_was(told)}"
+                message = f"The original of what was trimmed here is gone: {originals.where_it_was(told)}"
                 yield Finding(ORIGINAL_GONE, message, number, string(told, "uuid"))
 
 

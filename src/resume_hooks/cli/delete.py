@@ -1,0 +1,152 @@
+"""``delete``: moves a session to the trash; ``--empty-trash`` removes for good what lies there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from resume_hooks import clock, deletion, trash
+from resume_hooks.cli.output import dry_run_option, emit, json_option, located, say, table
+from resume_hooks.cli.restore import deleted_line, deleted_row, held_text
+from resume_hooks.deletion import Deletion
+from resume_hooks.errors import UsageError
+from resume_hooks.lineage_block import size_text
+from resume_hooks.trash import Entry
+
+DAY_MS = 24 * 60 * 60 * 1000
+SHOWN = 10
+"""Derived sessions that are named one by one."""
+
+
+@click.command("delete")
+@click.argument("locator", required=False)
+@click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
+@click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Even if the session is live.")
+@dry_run_option
+@json_option
+def command(
+    locator: str | None,
+    empty_trash: bool,
+    older_than: int | None,
+    yes: bool,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Move LOCATOR to the trash, with its sub-agents, tool outputs and file backups.
+
+    The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
+    for good.
+
+    \b
+    Examples:
+      resume-hooks delete 5e12a303
+      resume-hooks delete "Fix the parser" --yes
+      resume-hooks delete --empty-trash --older-than 30
+    """
+    if empty_trash is (locator is not None):
+        raise UsageError("Give either a LOCATOR or --empty-trash", "Deleting takes no session for granted.")
+    if older_than is not None and not empty_trash:
+        raise UsageError("--older-than belongs to --empty-trash", "Leave it out, or LOCATOR.")
+    asks = not (yes or dry_run)
+    if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise UsageError(
+            "Deleting asks first, and here nobody can be asked", "Add --yes, or --dry-run to see what would go."
+        )
+    if locator is None:
+        _empty(older_than, asks=asks, dry_run=dry_run, as_json=as_json)
+    else:
+        _delete(deletion.plan(located(locator), os.environ), asks, force=force, dry_run=dry_run, as_json=as_json)
+
+
+def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_json: bool) -> None:
+    if not (force or dry_run):
+        deletion.require_quiet(decided.session, os.environ)
+    if asks:
+        say(_facts(decided))
+    agreed = not dry_run and (not asks or click.confirm("\nMove it to the trash?", err=True))
+    entry = deletion.write(decided, os.environ, force=force) if agreed else decided.entry
+    data = {
+        "session": deleted_row(entry, os.environ),
+        "live": decided.live,
+        "derived": [
+            {"session_id": child.row.session_id, "title": child.row.title, "kind": child.row.kind}
+            for child in decided.derived
+        ],
+        "emptied": [],
+        "written": agreed,
+    }
+
+    def text() -> str:
+        if agreed:
+            return f"Deleted: {deleted_line(entry)}\nBring it back: resume-hooks restore {entry.session_id}"
+        return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
+
+    emit("delete", data, text, as_json=as_json)
+
+
+def _empty(older_than: int | None, *, asks: bool, dry_run: bool, as_json: bool) -> None:
+    limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * DAY_MS
+    found = [entry for entry in trash.held(os.environ) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    wanted = [entry for entry in found if entry.complete]
+    skipped = len(found) - len(wanted)
+    size = size_text(sum(entry.size for entry in wanted))
+    if asks and wanted:
+        say("\n".join(deleted_line(entry) for entry in wanted))
+    agreed = bool(wanted) and not dry_run
+    if agreed and asks:
+        agreed = click.confirm(f"\nRemove these {len(wanted):,} sessions, {size}, for good?", err=True)
+    gone = deletion.empty(wanted) if agreed else wanted
+    data: dict[str, Any] = {"session": None, "live": "", "derived": [], "written": agreed}
+    data["emptied"] = [deleted_row(entry, os.environ) for entry in gone]
+
+    def text() -> str:
+        if agreed:
+            return f"Removed for good: {_count(gone)}, {size}."
+        if not wanted:
+            return "There is nothing in the trash" + (
+                f" that was deleted {older_than} days ago." if older_than else "."
+            )
+        return f"{_count(wanted)}, {size}, would go for good. Nothing was removed."
+
+    told = f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list"
+    emit("delete", data, text, as_json=as_json, warnings=[told] if skipped else [])
+
+
+def _count(entries: Sequence[Entry]) -> str:
+    return "1 session" if len(entries) == 1 else f"{len(entries):,} sessions"
+
+
+def _facts(decided: Deletion) -> str:
+    """What a person should know before a session goes."""
+    entry = decided.entry
+    facts = [
+        ("session", entry.title),
+        ("id", entry.session_id),
+        ("file", decided.session.path),
+        ("last written", clock.minute(entry.ended)),
+        ("takes", held_text(entry)),
+    ]
+    if decided.live:
+        facts.append(("live", decided.live))
+    return table(facts) + _depending(decided)
+
+
+def _depending(decided: Deletion) -> str:
+    """The sessions that came from it, and what they lose."""
+    if not decided.derived:
+        return ""
+    count = len(decided.derived)
+    lines = [f"\n\n{'1 session' if count == 1 else f'{count:,} sessions'} came from it and will miss it:"]
+    lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
+    lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
+    lines.append("Their lineage will say (file gone).")
+    if any(child.row.derivation_type == "trimmed" for child in decided.derived):
+        lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")
+    return "\n".join(lines)

@@ -1,0 +1,216 @@
+"""What the trash holds: deleted sessions in our state folder, each with a note that says where its parts came from.
+
+``trash/<session id>/<instant>/`` holds the parts under names of their own. The note is there before the first part is
+and is finished after the last: an interrupted delete is told by it, and can be taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.moving import remove
+from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
+from resume_hooks.rewrite import create_session, sync_folder
+from resume_hooks.store import MIN_PREFIX
+from resume_hooks.subagents import PREFIX
+
+FOLDER = "trash"
+BEGUN = "moving.json"
+"""The note of a delete that is under way, or was interrupted."""
+
+DONE = "manifest.json"
+"""The note of a finished one: it has the digests, too."""
+
+GONE = ".gone"
+"""What the name of a folder ends with that is being removed for good."""
+
+VERSION = 1
+"""Of the notes; one of another is left alone."""
+
+PROJECTS, HISTORY = "projects", "file-history"
+"""The folders of the config home that parts come from."""
+
+
+class Part(NamedTuple):
+    """A file or folder of a session. ``place`` is where it belongs, from the config home on; the rest as ``Weight``."""
+
+    place: str
+    files: int
+    size: int
+    sha256: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the trash."""
+        return HISTORY if self.place.startswith(f"{HISTORY}/") else self.place.rpartition("/")[2]
+
+    def path(self, environ: Mapping[str, str]) -> str:
+        """Where it belongs."""
+        return os.path.join(config_home(environ), *self.place.split("/"))
+
+
+class Entry(NamedTuple):
+    """A deleted session. ``folder`` is where it is kept, ``parts`` begin with the transcript; instants as transcripts.
+
+    ``complete`` is false where the delete was interrupted: parts may still lie where they were.
+    """
+
+    session_id: str
+    folder: str
+    title: str
+    cwd: str
+    ended: str
+    deleted_at: str
+    parts: tuple[Part, ...]
+    complete: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def files(self) -> int:
+        """Files of all parts."""
+        return sum(part.files for part in self.parts)
+
+    def kept(self, part: Part) -> str:
+        """Where a part lies in the trash."""
+        return os.path.join(self.folder, part.name)
+
+
+def new_folder(session_id: str, environ: Mapping[str, str]) -> str:
+    """A private folder for a session that is deleted now. OSError where it can't be made."""
+    for folder in (state_home(environ), _home(environ), os.path.join(_home(environ), session_id)):
+        private_folder(folder)
+        if os.path.islink(folder):
+            raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
+    made = os.path.join(_home(environ), session_id, clock.now().replace(":", "-"))
+    os.mkdir(made, 0o700)  # of two deletes within a millisecond one fails
+    return made
+
+
+def note(entry: Entry) -> None:
+    """Write an entry's note, whole and synced. WriteFailed where it can't be."""
+    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
+    del row["folder"], row["complete"]
+    path = os.path.join(entry.folder, DONE if entry.complete else BEGUN)
+    create_session(path, [orjson.dumps(row, option=orjson.OPT_INDENT_2)], lambda _: None)
+
+
+def drop(entry: Entry) -> None:
+    """Remove an entry and all that is in its folder for good, for every reader at once. OSError where it can't be."""
+    parent = os.path.dirname(entry.folder)
+    os.rename(entry.folder, entry.folder + GONE)
+    sync_folder(parent)
+    for name in os.listdir(parent):
+        if name.endswith(GONE):  # of one that was interrupted, too
+            remove(os.path.join(parent, name))
+    with contextlib.suppress(OSError):  # it holds another delete of the same session
+        os.rmdir(parent)
+
+
+def held(environ: Mapping[str, str]) -> list[Entry]:
+    """Every deleted session that can be told, the last deleted first."""
+    owned = ((path, os.path.basename(path)) for path in _folders_in(_home(environ)))
+    own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
+    found = (_read(folder, session_id) for folder, session_id in own)
+    return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
+
+
+def holds(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Whether a session lies in the trash."""
+    if not is_session_id(session_id):
+        return False
+    return any(_read(folder, session_id) for folder in _folders_in(os.path.join(_home(environ), session_id)))
+
+
+def find(locator: str, environ: Mapping[str, str]) -> Entry:
+    """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
+
+    Of one session that was deleted more than once, the last. UsageError, SessionNotFound, AmbiguousLocator.
+    """
+    wanted = locator.strip()
+    if not wanted:
+        raise UsageError("An empty locator names no session", "Give an id or a title.")
+    entries = held(environ)
+    by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
+    found = by_id if len(wanted) >= MIN_PREFIX else []
+    found = found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+    if not found:
+        raise SessionNotFound(
+            f"The trash holds no session '{wanted}'", "See what it holds: resume-hooks restore --list"
+        )
+    if len({entry.session_id for entry in found}) > 1:
+        raise AmbiguousLocator(wanted, [_candidate(entry, environ) for entry in found])
+    return found[0]
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_home(environ), FOLDER)
+
+
+def _folders_in(folder: str) -> list[str]:
+    """The folders in a folder, sorted; links are none."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _read(folder: str, session_id: str) -> Entry | None:
+    """The entry that a folder's note tells; None where there is none that can be acted upon."""
+    complete = os.path.lexists(os.path.join(folder, DONE))
+    row = read_object(os.path.join(folder, DONE if complete else BEGUN))
+    texts = [row.get(name) for name in ("title", "cwd", "ended", "deleted_at")]
+    parts = tuple(part for each in _rows(row) if (part := _part(each, session_id)))
+    if row.get("version") != VERSION or folder.endswith(GONE):
+        return None
+    if not all(isinstance(text, str) for text in texts) or not parts:
+        return None
+    if parts[0].name != f"{session_id}.jsonl" or len(parts) != len(_rows(row)):
+        return None
+    title, cwd, ended, deleted_at = map(str, texts)
+    return Entry(session_id, folder, title, cwd, ended, deleted_at, parts, complete)
+
+
+def _rows(row: Mapping[str, object]) -> list[object]:
+    parts = row.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+def _part(row: object, session_id: str) -> Part | None:
+    """A part as a note has it; None where its place is none that a session's parts have."""
+    if not isinstance(row, dict):
+        return None
+    place, files, size, digest = (row.get(name) for name in Part._fields)
+    if not (isinstance(place, str) and isinstance(files, int) and isinstance(size, int) and isinstance(digest, str)):
+        return None
+    return Part(place, files, size, digest) if _is_place(place.split("/"), session_id) else None
+
+
+def _is_place(steps: list[str], session_id: str) -> bool:
+    if {"", ".", ".."} & set(steps) or any("\0" in step or os.sep in step for step in steps):
+        return False
+    if steps[0] == HISTORY:
+        return steps[1:] == [session_id]
+    own = steps[-1] in {session_id, f"{session_id}.jsonl"} or steps[-1].startswith(PREFIX)
+    return steps[0] == PROJECTS and len(steps) == 3 and own
+
+
+def _candidate(entry: Entry, environ: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "session_id": entry.session_id,
+        "title": entry.title,
+        "ended": entry.ended,
+        "session_file": entry.parts[0].path(environ),
+    }

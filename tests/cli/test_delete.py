@@ -1,0 +1,195 @@
+"""delete and restore: asked first, told what depends on it, taken back; and every bad input in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from resume_hooks.originals import Originals
+from resume_hooks.trimming.origins import Origin
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.cli.conftest import Cli, Document
+from tests.needs import REPO
+
+OLD = 1_700_000_000
+CHILD, THIRD = session_id(2), session_id(3)
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session of long ago, and a trimmed child of it."""
+    metadata = {"trim_metadata": {"parent_file": str(config_home.project() / f"{SESSION}.jsonl")}}
+    child = [metadata, *conversation(1, session_id=CHILD), custom_title("The child", CHILD)]
+    write_session(config_home.project(), CHILD, child, mtime=OLD)
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD))
+
+
+def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
+    """Run the command line where somebody can be asked."""
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **home.environ}
+    command = ["-m", "resume_hooks", *words]
+    return pexpect.spawn(sys.executable, command, env=env, cwd=str(home.root), encoding="utf-8", timeout=30)
+
+
+def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
+    """Deleted, listed, restored; lineage says meanwhile that the file is gone."""
+    before = path.read_bytes()
+    data = document("delete", "Mine", "--yes")["data"]
+    assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (True, str(path), True)
+    assert [row["session_id"] for row in data["derived"]] == [CHILD]
+    assert not path.exists()
+    assert b"(file gone)" in cli("lineage", CHILD).stdout
+    assert document("resolve", SESSION, code=1)["error"]["code"] == "session-not-found"
+    (row,) = document("restore")["data"]["trash"]
+    assert (row["title"], row["kept_in"]) == ("Mine", data["session"]["kept_in"])
+    assert b"Mine\n" in cli("restore", "--list").stdout
+    assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
+    assert not path.exists()
+    back = document("restore", "Mine")
+    assert (back["data"]["session"]["file"], back["data"]["written"]) == (str(path), True)
+    assert "7 days left" in back["warnings"][0]
+    assert path.read_bytes() == before
+    assert cli("restore").stdout == b"The trash is empty.\n"
+
+
+def test_it_asks_first(path: Path, config_home: ConfigHome) -> None:
+    """What goes, how old and large it is, who will miss it; Enter alone means no."""
+    terminal = on_a_terminal(config_home, "delete", SESSION)
+    for words in ("Mine", SESSION, "last written", "2023-11-14", "1 session came from it", "The child", "untrim"):
+        terminal.expect_exact(words)
+    terminal.expect_exact("Move it to the trash? [y/N]")
+    terminal.sendline("")
+    terminal.expect_exact("Nothing was deleted.")
+    terminal.expect(pexpect.EOF)
+    assert path.exists()
+    terminal = on_a_terminal(config_home, "delete", SESSION)
+    terminal.expect_exact("[y/N]")
+    terminal.sendline("y")
+    terminal.expect_exact(f"restore {SESSION}")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert (terminal.exitstatus, path.exists()) == (0, False)
+
+
+def test_interrupted_while_it_asks(path: Path, config_home: ConfigHome) -> None:
+    """130, and nothing happened."""
+    terminal = on_a_terminal(config_home, "delete", SESSION)
+    terminal.expect_exact("[y/N]")
+    terminal.sendintr()
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert (terminal.exitstatus, path.exists()) == (130, True)
+
+
+def test_emptying_the_trash(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """By age; asked for, counted, gone for good."""
+    assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
+    cli("delete", SESSION, "--yes")
+    assert document("delete", "--empty-trash", "--older-than", "1", "--yes")["data"]["emptied"] == []
+    would = document("delete", "--empty-trash", "--dry-run")["data"]
+    assert ([row["session_id"] for row in would["emptied"]], would["written"]) == ([SESSION], False)
+    terminal = on_a_terminal(config_home, "delete", "--empty-trash")
+    terminal.expect_exact("for good? [y/N]")
+    terminal.sendline("n")
+    terminal.expect_exact("Nothing was removed.")
+    terminal.expect(pexpect.EOF)
+    done = cli("delete", "--empty-trash", "--yes")
+    assert done.stdout.startswith(b"Removed for good: 1 session, ")
+    assert document("restore", SESSION, code=1)["error"]["code"] == "session-not-found"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delete",),
+        ("delete", SESSION),
+        ("delete", SESSION, "--json"),
+        ("delete", "--empty-trash"),
+        ("delete", SESSION, "--empty-trash", "--yes"),
+        ("delete", SESSION, "--older-than", "3", "--yes"),
+        ("delete", "--empty-trash", "--older-than", "-1", "--yes"),
+        ("delete", "--empty-trash", "--older-than", "x", "--yes"),
+        ("delete", "", "--yes"),
+        ("restore", SESSION, "--list"),
+        ("restore", ""),
+        ("restore", SESSION, "more"),
+    ],
+)
+def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
+    """2, a sentence, and the session where it was: nobody is asked off a terminal, and none is taken for granted."""
+    done = cli(*words)
+    assert done.returncode == 2
+    assert done.stdout == b"" or "--json" in words
+    assert path.exists()
+
+
+def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
+    """Refused with 1; a dry run says why; ``--force`` takes it."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-live"
+    assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["live"]
+    assert document("delete", SESSION, "--yes", "--force")["data"]["written"]
+
+
+def test_the_place_is_taken(path: Path, config_home: ConfigHome, document: Document) -> None:
+    """Refused with 1; the other session stays."""
+    document("delete", SESSION, "--yes")
+    write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
+    other = path.read_bytes()
+    assert document("restore", SESSION, code=1)["error"]["code"] == "place-taken"
+    assert path.read_bytes() == other
+
+
+def test_ambiguity_over_the_trash(path: Path, config_home: ConfigHome, document: Document) -> None:
+    """2, with what there is to choose from."""
+    write_session(
+        config_home.project(), THIRD, [*conversation(1, session_id=THIRD), custom_title("Mine", THIRD)], mtime=OLD
+    )
+    for number in (SESSION, THIRD):
+        document("delete", number, "--yes")
+    error = document("restore", "Mine", code=2)["error"]
+    assert {row["session_id"] for row in error["candidates"]} == {SESSION, THIRD}
+
+
+def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> None:
+    """Its size, and a delete that was interrupted."""
+    kept = document("delete", SESSION, "--yes")["data"]["session"]["kept_in"]
+
+    def finding() -> tuple[str, str]:
+        findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
+        (row,) = [row for row in findings if row["name"] == "trash"]
+        return row["level"], row["detail"]
+
+    assert finding()[0] == "ok"
+    assert "deleted sessions: 1, " in finding()[1]
+    os.rename(Path(kept) / "manifest.json", Path(kept) / "moving.json")
+    assert finding() == ("note", "a delete was interrupted")
+    assert b"interrupted" in cli("restore", "--list").stdout
+
+
+def test_an_original_in_the_trash_is_named(path: Path, config_home: ConfigHome, document: Document) -> None:
+    """What a placeholder stands for is a restore away, and says so."""
+    record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).marks(0)
+    assert "restore" not in Originals(config_home.environ).where_it_was(record)
+    document("delete", SESSION, "--yes")
+    assert Originals(config_home.environ).where_it_was(record).endswith(f"resume-hooks restore {SESSION}")
+
+
+def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
+    """Neither when a session goes nor from the note that the trash keeps."""
+    write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD)
+    target = config_home.project() / f"{SESSION}.jsonl"
+    escaped = '{"type":"custom-title","customTitle":"\\u001b]0;owned\\u0007red \\u001b[31m\\u202eevil \\ud800"}\n'
+    target.write_bytes(target.read_bytes() + escaped.encode())
+    os.utime(target, (OLD, OLD))
+    shown = b"".join(
+        done.stdout + done.stderr
+        for done in (cli("delete", SESSION, "--dry-run"), cli("delete", SESSION, "--yes"), cli("restore"))
+    )
+    assert b"red evil" in shown
+    assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))

@@ -1,0 +1,110 @@
+"""rename and tag: what they print, what they refuse, and that a dry run writes nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.cli.conftest import Cli, Document
+
+OTHER = session_id(2)
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session that was last written long ago."""
+    return Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_700_000_000))
+
+
+def test_rename(path: Path, cli: Cli, document: Document) -> None:
+    """Old and new title; a second time there is nothing to do, and the title is a locator by then."""
+    data = document("rename", SESSION, "Fix the parser")["data"]
+    assert data == {
+        "session_id": SESSION,
+        "file": str(path),
+        "old": "prompt 0",
+        "new": "Fix the parser",
+        "written": True,
+    }
+    again = document("rename", "Fix the parser", " Fix the parser ")["data"]
+    assert (again["old"], again["new"], again["written"]) == ("Fix the parser", "Fix the parser", False)
+    assert b"already. Nothing was written." in cli("rename", SESSION, "Fix the parser").stdout
+    shown = cli("rename", SESSION, "Other").stdout.decode().split("\n")
+    assert shown[:2] == ["new title  Other", "old title  Fix the parser"]
+
+
+def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
+    """A tag shows in ``info``; cleared it is gone; clearing none is nothing to do."""
+    assert document("tag", SESSION, "experiment")["data"]["written"]
+    assert document("info", SESSION)["data"]["tag"] == "experiment"
+    cleared = document("tag", SESSION, "--clear")["data"]
+    assert (cleared["old"], cleared["new"], cleared["written"]) == ("experiment", "", True)
+    assert b"Its tag is none already" in cli("tag", SESSION, "--clear").stdout
+
+
+@pytest.mark.parametrize("words", [("rename", "New"), ("tag", "new")])
+def test_a_dry_run_writes_nothing(path: Path, cli: Cli, document: Document, words: tuple[str, str]) -> None:
+    """It shows the same."""
+    before = path.read_bytes()
+    data = document(words[0], SESSION, words[1], "--dry-run")["data"]
+    assert (data["new"], data["written"]) == (words[1], False)
+    assert b"Nothing was written." in cli(words[0], SESSION, words[1], "--dry-run").stdout
+    assert path.read_bytes() == before
+
+
+def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Refused with 1, naming who has it; ``--force`` gives it."""
+    write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)])
+    error = document("rename", SESSION, "Mine", code=1)["error"]
+    assert error["code"] == "title-taken"
+    assert OTHER in error["message"]
+    assert document("rename", SESSION, "Mine", "--force")["data"]["written"]
+    assert cli("resolve", "Mine").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rename",),
+        ("rename", SESSION),
+        ("rename", SESSION, ""),
+        ("rename", SESSION, "x" * 201),
+        ("rename", SESSION, "latest"),
+        ("rename", SESSION, SESSION),
+        ("rename", "", "x"),
+        ("rename", SESSION, "--", "-x"),
+        ("rename", SESSION, "x", "y"),
+        ("rename", SESSION, os.fsdecode(b"\xff\xfe")),
+        ("tag", SESSION),
+        ("tag", SESSION, ""),
+        ("tag", SESSION, "x", "--clear"),
+        ("tag", SESSION, "\u200b"),
+        ("tag",),
+    ],
+)
+def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
+    """Two sentences at most, 2, and the file as it was."""
+    before = path.read_bytes()
+    done = cli(*words)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"resume-hooks: ")
+    assert len(done.stderr.splitlines()) == 2
+    assert path.read_bytes() == before
+
+
+def test_no_such_session(path: Path, document: Document) -> None:
+    """A locator that names none is a failure, not a bug."""
+    assert document("rename", OTHER, "x", code=1)["error"]["code"] == "session-not-found"
+    assert document("tag", OTHER, "x", code=1)["error"]["code"] == "session-not-found"
+
+
+def test_a_live_session_is_noted(config_home: ConfigHome, cli: Cli) -> None:
+    """Done all the same; the note says what is better."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    done = cli("rename", SESSION, "New")
+    assert done.returncode == 0
+    assert b"note: A client may have it open" in done.stderr

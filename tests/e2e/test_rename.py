@@ -1,0 +1,170 @@
+"""Titles, deletes and restores as the real client meets them: its picker, its /resume, its requests."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from resume_hooks import bookkeeping, deletion, restoring, store, trash
+from resume_hooks.glance import Glance
+from tests.builders import assistant, session_bytes, session_id, user
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+
+ONE, TWO = session_id(1), session_id(2)
+DAY_AGO = time.time() - 24 * 60 * 60
+
+
+def environ(home: ClientHome) -> dict[str, str]:
+    """Where our verbs find what the client has."""
+    return {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
+
+
+def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) -> store.SessionFile:
+    """A session of this project in which a word was said, a day ago."""
+    extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
+    records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
+    records += [assistant(f"I keep {word}", uuid=f"{number[:8]}-a", parent=f"{number[:8]}-u", ts=1, **extra)]
+    path = home.install_session(session_bytes(records), number)
+    os.utime(path, (DAY_AGO, DAY_AGO))
+    return store.session_file(str(path))
+
+
+def picker(tui: Tui) -> str:
+    """What the client's picker shows."""
+    tui.type("/resume")
+    tui.wait_for("/resume .*Resume")  # the menu of commands: before it stands, Enter may be a part of what was typed
+    tui.wait_idle()
+    tui.key("Enter")
+    tui.wait_for("Resume [Ss]ession")
+    tui.wait_idle()
+    shown = tui.text()
+    tui.key("Escape")
+    tui.wait_idle()
+    return shown
+
+
+def sent(version: ClientVersion, home: ClientHome, api: MockApi, number: str) -> list[Any]:
+    """The messages of the request that a resumed session sends; the session is left as it was."""
+    path = home.project_folder / f"{number}.jsonl"
+    before = path.read_bytes()
+    api.clear()
+    run_print(version, home, api, "go on", resume=number)
+    path.write_bytes(before)
+    os.utime(path, (DAY_AGO, DAY_AGO))
+    return list(api.main_requests()[-1]["messages"])
+
+
+def test_a_new_title_is_in_the_picker_and_leads_there(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
+    renamed, other = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    bookkeeping.write(bookkeeping.renamed(other, "old title", environ(home)))
+    with Tui(every_client, home, api) as tui:
+        tui.start()
+        assert "old title" in picker(tui)
+        bookkeeping.write(bookkeeping.renamed(renamed, "parser works", environ(home)))
+        bookkeeping.write(bookkeeping.renamed(other, "lexer works", environ(home)))
+        shown = picker(tui)
+        assert "parser works" in shown
+        assert "lexer works" in shown
+        assert "old title" not in shown
+        tui.submit("/resume parser works")
+        tui.wait_for("I keep ALPHA")
+        tui.wait_idle()
+        tui.submit("and now GAMMA")
+        tui.wait_for("Mock reply")
+    assert "ALPHA" in str(api.main_requests()[-1]["messages"])
+    assert "BETA" not in str(api.main_requests()[-1]["messages"])
+
+
+def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A session that /rename named before: with the title alone its old name would stay on the screen."""
+    session = spoken_in(home, ONE, "ALPHA", client)
+    bookkeeping.write(bookkeeping.renamed(session, "first name", environ(home)))
+    bookkeeping.write(bookkeeping.renamed(session, "second name", environ(home)))
+    with Tui(client, home, api) as tui:
+        tui.start(resume=ONE)
+        tui.wait_for(r"── second name ─")
+        assert "first name" not in tui.text()
+
+
+def test_names_change_nothing_that_is_sent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Title, name and tag are bookkeeping."""
+    session = spoken_in(home, ONE, "ALPHA", every_client)
+    before = sent(every_client, home, api, ONE)
+    bookkeeping.write(bookkeeping.renamed(session, "a title", environ(home)))
+    bookkeeping.write(bookkeeping.tagged(session, "a-tag", environ(home)))
+    assert _words(sent(every_client, home, api, ONE)) == _words(before)
+
+
+def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``/rename`` of the client writes the same two records, byte for byte."""
+    with Tui(client, home, api) as tui:
+        tui.start()
+        tui.submit("remember ALPHA")
+        tui.wait_for("Mock reply 1")
+        tui.wait_idle()
+        (path,) = home.sessions()
+        tui.submit("/rename the title")
+        tui.wait_for("Session renamed")
+        tui.wait_idle()
+    theirs = [line for line in path.read_bytes().split(b"\n") if line[:14] in {b'{"type":"custo', b'{"type":"agent'}]
+    ours = spoken_in(home, ONE, "BETA", client)
+    bookkeeping.write(bookkeeping.renamed(ours, "the title", environ(home), force=True))
+    written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
+    assert written.endswith(b"\n".join([*theirs[:2], b""]))
+    assert Glance(str(path)).agent_name == "the title"
+
+
+def test_a_deleted_session_leaves_the_picker_and_comes_back(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Not listed, not resumed; restored, it sends the same request as before."""
+    session, _ = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    before = sent(every_client, home, api, ONE)
+    bookkeeping.write(bookkeeping.renamed(session, "parser works", environ(home)))
+    whole = Path(session.path).read_bytes()
+    deletion.write(deletion.plan(store.session_file(session.path), environ(home)), environ(home))
+    with Tui(every_client, home, api) as tui:
+        tui.start()
+        shown = picker(tui)
+        assert "parser works" not in shown
+        assert "BETA" in shown
+        api.clear()
+        gone = run_print(every_client, home, api, "go on", resume=ONE)
+        assert gone.returncode != 0
+        assert not api.main_requests()
+        restoring.write(restoring.plan(trash.find("parser works", environ(home)), environ(home)), environ(home))
+        assert "parser works" in picker(tui)
+    assert Path(session.path).read_bytes() == whole
+    assert _words(sent(every_client, home, api, ONE)) == _words(before)
+
+
+def test_a_restored_old_session_outlives_the_clients_cleanup(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """One that would have expired long ago is given a week; one that nobody restored is cleaned away beside it."""
+    session, expired = (spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    for path in (session.path, expired.path):
+        os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
+    deletion.write(deletion.plan(store.session_file(session.path), environ(home)), environ(home))
+    restoring.write(restoring.plan(trash.find(ONE, environ(home)), environ(home)), environ(home))
+    api.script = [(12.0, "slow")]
+    run_print(client, home, api, "hello")
+    assert os.path.exists(session.path)
+    assert not os.path.exists(expired.path)
+
+
+def _words(messages: list[Any]) -> list[Any]:
+    """What was said, without what a client adds of its own at each start."""
+    said = []
+    for message in messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts = [block.get("text", "") for block in blocks]
+        said += [(message["role"], text) for text in texts if not text.startswith("<system-reminder>")]
+    return said
