@@ -1,0 +1,175 @@
+"""``import``: a transcript from an address or a file, as a new session of this folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import click
+
+from resume_hooks import importing
+from resume_hooks.addresses import is_address, parsed
+from resume_hooks.cli.child import How, answer, client_to_start, require_folder
+from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
+from resume_hooks.cli.progress import at_work
+from resume_hooks.errors import UsageError
+from resume_hooks.importing import ImportPlan, Source
+from resume_hooks.intake import MAX_BYTES, file_chunks, taken_in
+from resume_hooks.paths import projects_home
+from resume_hooks.plain import plain_line
+from resume_hooks.receipt import Receipt
+
+UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
+
+
+class Bringing(NamedTuple):
+    """How a transcript is brought in; ``home`` None is the current folder, ``force`` makes a second copy."""
+
+    home: str | None = None
+    allow_private: bool = False
+    max_bytes: int = MAX_BYTES
+    force: bool = False
+    dry_run: bool = False
+    quiet: bool = False
+
+
+class ImportHow(TypedDict):
+    """The options of an import."""
+
+    home: str | None
+    allow_private: bool
+    max_bytes: int
+    force: bool
+    start: bool
+    dry_run: bool
+    as_json: bool
+
+
+@click.command("import")
+@click.argument("source", metavar="ADDRESS|FILE")
+@click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one.")
+@click.option("--allow-private", is_flag=True, help="Follow ADDRESS into private networks, too.")
+@click.option(
+    "--max-bytes", type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
+)
+@click.option("--force", is_flag=True, help="Make another session where the same was imported before.")
+@click.option("--start", is_flag=True, help="Start the client on the new session.")
+@dry_run_option
+@json_option
+def command(source: str, **how: Unpack[ImportHow]) -> None:
+    """Bring a transcript in as a new session of this folder.
+
+    ADDRESS is the http or https address of a .jsonl file, FILE the path of one, packed by gzip or not. Only the
+    conversation that a client would send is taken over, with title and tag; modes, permissions, hooks' texts and links
+    are left out. The address is asked directly, without a proxy and without anything of yours.
+
+    \b
+    Examples:
+      resume-hooks import https://example.com/sessions/parser.jsonl
+      resume-hooks import ~/Downloads/session.jsonl --start
+      resume-hooks import http://10.0.0.5/session.jsonl --allow-private --dry-run
+    """
+    shared: How = {"output_dir": None, "start": how["start"], "dry_run": how["dry_run"], "as_json": how["as_json"]}
+    client = client_to_start(shared)
+    bringing = Bringing(
+        how["home"], how["allow_private"], how["max_bytes"], how["force"], how["dry_run"], how["as_json"]
+    )
+    require_folder(client, bringing.home or current_folder())
+    decided, made = bring_in(source, bringing)
+    more = {"imported": _data(decided, fresh=made.session_id != "")}
+    answer("import", made, shared, client, more=more, text=lambda: _text(decided, made))
+
+
+def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
+    """Import what an address or a path names, as ``bringing`` says. ImportFailed, NotATranscript, UsageError.
+
+    A receipt without a session id names, as its parent, the session that was made of the same bytes before.
+    """
+    home = bringing.home or current_folder()
+    with _opened(source, bringing) as taken:
+        decided = importing.plan(taken, home, os.environ)
+        if decided.existing is not None and not bringing.force:
+            return decided, importing.known(decided, decided.existing)
+        return decided, importing.receipt(decided) if bringing.dry_run else importing.write(decided)
+
+
+@contextlib.contextmanager
+def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
+    """What ``source`` names, in a file of ours for the length of the block."""
+    if not is_address(source):
+        path = _checked_path(source)
+        with taken_in(file_chunks(path), bringing.max_bytes, os.environ) as taken:
+            yield Source(taken.path, path, taken.sha256, taken.size)
+        return
+    # What speaks http takes 40 ms to load, which only an address has to spend.
+    from resume_hooks.fetching import Way, fetched  # noqa: PLC0415
+
+    address = parsed(source)
+    with (
+        at_work("Fetching", quiet=bringing.quiet) as progress,
+        fetched(address, bringing.max_bytes, Way(bringing.allow_private), progress) as found,
+        taken_in(found.chunks, bringing.max_bytes, os.environ) as taken,
+    ):
+        yield Source(taken.path, address.told, taken.sha256, taken.size, address.file_behind)
+
+
+def _checked_path(source: str) -> str:
+    """The absolute path of a file. UsageError for a session of this machine: a copy of it is a fork's business."""
+    path = os.path.abspath(os.path.expanduser(source))
+    sessions = os.path.realpath(projects_home())
+    if os.path.realpath(path).startswith(sessions + os.sep):
+        raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
+    return path
+
+
+def _data(decided: ImportPlan, *, fresh: bool) -> dict[str, Any]:
+    source = decided.source
+    return {
+        "source": source.name,
+        "bytes": source.size,
+        "sha256": source.sha256,
+        "lines": decided.lines,
+        "damaged": decided.damaged,
+        "records": decided.records,
+        "hidden": decided.hidden,
+        "existing": None if fresh or decided.existing is None else decided.existing.session_id,
+    }
+
+
+def _text(decided: ImportPlan, made: Receipt) -> str:
+    """The receipt in words."""
+    if not made.session_id:
+        return _known_text(made)
+    checked = f"{sum(check.ok for check in made.checks)} of {len(made.checks)} checks passed"
+    damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
+    hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
+    return table(
+        [
+            ("imported" if made.written else "would import", made.title),
+            ("from", plain_line(decided.source.name)),
+            ("sha256", decided.source.sha256),
+            ("id", made.session_id),
+            ("file", made.file),
+            ("took over", f"{decided.records:,} records of {decided.lines:,} lines{damaged}{hidden}"),
+            ("tokens", f"about {made.tokens_after:,}"),
+            ("checks", checked if made.written else "not run: nothing was written"),
+            ("note", UNVERIFIED),
+            ("in Claude Code", made.in_client),
+            ("in a shell", made.shell),
+        ]
+    )
+
+
+def _known_text(made: Receipt) -> str:
+    return table(
+        [
+            ("known", "the same was imported before, so nothing was written (--force makes another)"),
+            ("title", made.title),
+            ("id", made.parent_session_id),
+            ("file", made.parent_file),
+            ("in Claude Code", made.in_client),
+            ("in a shell", made.shell),
+        ]
+    )

@@ -1,0 +1,206 @@
+"""import: from an address, from a file; what is said of it; what is refused, and that nothing is left then."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import project_key
+from tests import strangers
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, write_session
+from tests.cli.conftest import Cli, Document
+from tests.web import Web, body, status
+
+CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
+
+
+def left(home: ConfigHome) -> list[str]:
+    """Every file below the config home."""
+    return sorted(str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file())
+
+
+def test_an_address(document: Document, config_home: ConfigHome) -> None:
+    """Fetched, checked, a new session of the current folder; of the address no query is kept."""
+    with Web({"/a/x.jsonl?key=secret": body(CONTENT)}) as web:
+        data = document("import", web.at("/a/x.jsonl?key=secret"), "--allow-private")["data"]
+        assert data["imported"] == {
+            "source": web.at("/a/x.jsonl?..."),
+            "bytes": len(CONTENT),
+            "sha256": hashlib.sha256(CONTENT).hexdigest(),
+            "lines": 7,
+            "damaged": 0,
+            "records": 6,
+            "hidden": 0,
+            "existing": None,
+        }
+    assert (data["written"], data["kind"], data["parent_session_id"]) == (True, "import", "")
+    assert Path(data["file"]).parent.name == project_key(str(config_home.root / "here"))
+    assert all(check["ok"] for check in data["checks"])
+    assert b"secret" not in Path(data["file"]).read_bytes()
+    assert left(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path, pack: type[bytes]) -> None:
+    """Any path, packed or not; the text says what was taken over, how to go on, and that nobody verified it."""
+    path = tmp_path / "x.jsonl"
+    packed = pack(CONTENT)
+    path.write_bytes(packed)
+    done = cli("import", str(path))
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = done.stdout.decode()
+    for part in (
+        "Fix the parser · import 1",
+        str(path),
+        "6 records of 7 lines",
+        "16 of 16 checks passed",
+        "What it says is not verified: it is whatever its author wrote.",
+        "/resume ",
+        f"cd {config_home.root / 'here'} && claude --resume ",
+    ):
+        assert part in text
+    assert path.read_bytes() == packed
+
+
+def test_another_folder(document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+    """--home names it; one that is not there is a usage error."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(CONTENT)
+    data = document("import", str(path), "--home", str(tmp_path))["data"]
+    assert Path(data["file"]).parent == config_home.config / "projects" / project_key(str(tmp_path))
+    assert data["commands"]["shell"].startswith(f"cd {tmp_path} && ")
+    document("import", str(path), "--home", str(tmp_path / "nowhere"), code=2)
+
+
+def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+    """The same numbers, and nothing is written."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(CONTENT)
+    data = document("import", str(path), "--dry-run")["data"]
+    assert (data["written"], data["checks"], data["imported"]["records"]) == (False, [], 6)
+    assert "would import" in cli("import", str(path), "--dry-run").stdout.decode()
+    assert left(config_home) == []
+
+
+def test_the_same_twice(cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+    """The session that is there is named, and nothing is written unless that is forced."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(CONTENT)
+    first = document("import", str(path))["data"]
+    with Web({"/y": body(gzip.compress(CONTENT))}) as web:
+        again = document("import", web.at("/y"), "--allow-private")["data"]
+    assert (again["written"], again["session_id"], again["file"]) == (False, "", "")
+    assert again["parent_session_id"] == again["imported"]["existing"] == first["session_id"]
+    text = cli("import", str(path)).stdout.decode()
+    assert "the same was imported before, so nothing was written (--force makes another)" in text
+    assert f"/resume {first['session_id']}" in text
+    assert len(left(config_home)) == 1
+    forced = document("import", str(path), "--force")["data"]
+    assert (forced["title"], forced["imported"]["existing"]) == ("Fix the parser · import 2", None)
+    assert len(left(config_home)) == 2
+
+
+def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
+    """In the line that says what was taken over."""
+    path = tmp_path / "x.jsonl"
+    records = conversation(2)
+    records[2]["isMeta"] = True
+    path.write_bytes(session_bytes([*records, b"garbage"]))
+    text = cli("import", str(path)).stdout.decode()
+    assert "4 records of 5 lines, 1 damaged; 1 of them the model reads and the screen does not show" in text
+
+
+def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
+    """Nothing of them drives the terminal."""
+    path = tmp_path / "\x1b[31mred\x1b]0;owned\x07.jsonl"
+    path.write_bytes(session_bytes([*conversation(1), custom_title("\x1b[2Jgone\u202e")]))
+    done = cli("import", str(path))
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "message"),
+    [
+        ("http://127.0.0.1:9999/x.jsonl", 1, "127.0.0.1 leads to 127.0.0.1, which is no public address"),
+        ("http://169.254.169.254/latest/meta-data", 1, "which is no public address"),
+        ("http://[::ffff:10.0.0.1]/x", 1, "which is no public address"),
+        ("https://me:secret@example.com/x.jsonl", 2, "a user name or a password"),
+        ("ftp://example.com/x.jsonl", 2, "Only http and https"),
+        ("file:///etc/passwd", 2, "Only http and https"),
+        ("nowhere.jsonl", 1, "can't be read: No such file"),
+        ("/etc", 1, "can't be read"),
+        ("/dev/zero", 1, "can't be read"),
+        ("/etc/passwd", 1, "holds no conversation"),
+        ("", 1, "can't be read"),
+    ],
+)
+def test_what_is_refused(document: Document, config_home: ConfigHome, source: str, code: int, message: str) -> None:
+    """One sentence, the documented exit code, no secret, and nothing left."""
+    error = document("import", source, code=code)["error"]
+    assert message in error["message"]
+    assert error["remedy"]
+    assert "secret" not in error["message"] + error["remedy"]
+    assert left(config_home) == []
+
+
+def test_what_a_server_may_answer(document: Document, config_home: ConfigHome) -> None:
+    """A page, an error, too much: each is told, and nothing is kept."""
+    answers = {
+        "/page": body(b"<!doctype html><title>Sign in</title>"),
+        "/large": body(CONTENT),
+        "/bomb": body(gzip.compress(bytes(10_000_000))),
+        "/loop": status(302, Location="/loop"),
+    }
+    with Web(answers) as web:
+        for path, code, message in (
+            ("/page", "not-a-transcript", "is a web page, not a transcript"),
+            ("/large", "import-failed", "more than 500"),
+            ("/bomb", "import-failed", "larger than"),
+            ("/loop", "import-failed", "redirects without end"),
+            ("/gone", "import-failed", "answered 404 Not Found"),
+        ):
+            most = ("--max-bytes", "500") if path == "/large" else ("--max-bytes", "100000")
+            error = document("import", web.at(path), "--allow-private", *most, code=1)["error"]
+            assert error["code"] == code
+            assert message in error["message"]
+    assert left(config_home) == []
+
+
+def test_a_session_of_this_machine(document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+    """A copy of one is a fork, which stays linked; a link to one is one, too."""
+    path = write_session(config_home.project(), SESSION, conversation(1))
+    link = tmp_path / "x.jsonl"
+    link.symlink_to(path)
+    for name in (path, str(link)):
+        error = document("import", name, code=2)["error"]
+        assert "is a session of this machine" in error["message"]
+        assert "resume-hooks fork" in error["remedy"]
+
+
+def test_start(cli: Cli, tmp_path: Path) -> None:
+    """Starts the client on the new session, in its folder; without a client nothing is made."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(session_bytes(strangers.hostile()))
+    assert cli("import", str(path), "--start").returncode == 1
+    client = tmp_path / "bin" / "claude"
+    client.parent.mkdir()
+    client.write_text('#!/bin/sh\necho "started in $PWD: $*"\n')
+    client.chmod(0o755)
+    done = cli(
+        "import", str(path), "--start", "--home", str(tmp_path), environ={"PATH": f"{client.parent}:/usr/bin:/bin"}
+    )
+    assert done.returncode == 0
+    assert f"started in {tmp_path}: --resume ".encode() in done.stdout
+
+
+def test_a_pipe(config_home: ConfigHome, cli: Cli, tmp_path: Path) -> None:
+    """One in place of a file is not waited for."""
+    os.mkfifo(tmp_path / "x.jsonl")
+    assert cli("import", str(tmp_path / "x.jsonl")).returncode == 1
+    assert left(config_home) == []

@@ -1,0 +1,128 @@
+"""An imported session says in the real client what was said elsewhere, and changes nothing of how that goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.cli.import_ import Bringing, bring_in
+from tests import strangers
+from tests.builders import session_bytes
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import spoken
+from tests.e2e.test_trim_corpus import sent
+from tests.needs import corpus
+from tests.web import Web, body
+
+SAMPLE = (
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
+    "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
+    "entireio__cli/839b35f7-4dbd-4d93-9772-3c272cc87caa.jsonl",
+    "obra__episodic-memory/long-conversation.jsonl",
+)
+INTRODUCTION = "The conversation below was held elsewhere and imported from "
+ADDED = (INTRODUCTION, "<task-notification>")
+"""What the newest client puts into a reminder, and what an import says first."""
+
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def here(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is imported goes into the client's own home."""
+    monkeypatch.setenv("HOME", str(home.root))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
+
+
+def imported(content: bytes, home: ClientHome) -> str:
+    """The id of a session that was fetched from a server on this machine."""
+    with Web({"/x.jsonl": body(content)}) as web:
+        _, made = bring_in(web.at("/x.jsonl"), Bringing(home=str(home.cwd), allow_private=True))
+    assert made.written
+    return made.session_id
+
+
+def said(request: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every block of a request's conversation, without what the client adds by itself and what an import says first.
+
+    Nor thinking: 2.1.329 sends it only to the model that it is from, and an import names none.
+    """
+    return [(m["role"], json.dumps(block)) for m in request["messages"] if m["role"] != "system" for block in _own(m)]
+
+
+def _own(message: dict[str, Any]) -> Iterator[Any]:
+    content = message["content"]
+    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        bare = _bare({key: value for key, value in block.items() if key != "cache_control"})
+        thought = bare["type"] in {"thinking", "redacted_thinking"}
+        if not thought and bare.get("text") != "" and not str(bare.get("text", "")).startswith(ADDED):
+            yield bare
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, str):
+        return _REMINDER.sub("", value).strip()
+    if isinstance(value, dict):
+        return {key: _bare(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [bare for inner in value if (bare := _bare(inner)) != {"type": "text", "text": ""}]
+    return value
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_it_sends_what_was_said(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Prompts, answers, calls and results, in their order; first that nobody verified them."""
+    source = corpus() / name
+    session_id = imported(source.read_bytes(), home)
+    found = sent(every_client, home, api, session_id)
+    assert spoken(found).count(INTRODUCTION) == 1
+    twin = home.install_session(source, str(uuid.uuid4()))
+    # Older clients lose parallel calls of the original; what the newest sends of it is the measure.
+    assert said(found) == said(sent(find_client(NEWEST), home, api, twin.stem))
+
+
+def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Neither mode, model, rights, system prompt, plan nor worktree of a hostile transcript; its talk is what it is."""
+    session_id = imported(session_bytes(strangers.hostile()), home)
+    done = run_print(every_client, home, api, "go on now", resume=session_id)
+    assert done.returncode == 0, done.stderr
+    request = api.main_requests()[-1]
+    assert strangers.EVIL not in json.dumps(request)
+    assert request["model"] != strangers.MODEL
+    (began,) = [event for event in done.events if event.get("subtype") == "init"]
+    assert began["permissionMode"] == "default"
+    assert began["cwd"] == str(home.cwd)
+    texts = spoken(request)
+    for words in strangers.SAID:
+        assert texts.count(words) == 1, words
+
+
+def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``claude --resume`` lists it by its title, its screen shows what was said, and one can go on."""
+    imported(session_bytes(strangers.hostile()), home)
+    with Tui(every_client, home, api) as tui:
+        tui.start(["--resume"], ready=False)
+        tui.wait_for("Fix the parser · import 1")
+        tui.key("Enter")
+        tui.wait_for(strangers.SAID[1])
+        tui.wait_idle()
+        assert "could not be restored" not in tui.text()
+        tui.submit("and now")
+        tui.wait_for("Mock reply 1")
+
+
+def test_a_copy_without_its_source(client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path) -> None:
+    """A file that was imported is not needed any more."""
+    path = tmp_path / "x.jsonl"
+    shutil.copyfile(corpus() / SAMPLE[0], path)
+    _, made = bring_in(str(path), Bringing(home=str(home.cwd)))
+    path.unlink()
+    assert said(sent(client, home, api, made.session_id))

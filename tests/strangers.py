@@ -1,0 +1,109 @@
+"""Owns the transcript of a hostile stranger: an ordinary talk, and beside it all that could steer a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.builders import (
+    Record,
+    assistant,
+    attachment,
+    custom_title,
+    last_prompt,
+    result,
+    system,
+    tool_use,
+    usage,
+    user,
+)
+
+EVIL = "EVIL-WISH"
+"""Stands in everything that must not be taken over."""
+
+MODEL = "claude-evil-9"
+SAID = ("please fix the parser", "the parser is fixed", "also the lexer", "the lexer is fixed, too")
+"""What was said, in its order."""
+
+_BACKUP = {"backupFileName": EVIL, "version": 1, "backupTime": "2026-01-31T09:30:00.000Z"}
+
+
+def hostile() -> list[Record]:
+    """The records, in the order of the file."""
+    return [
+        {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
+        {"type": "mode", "mode": EVIL, "sessionId": "x"},
+        {"type": "worktree-state", "worktreeSession": {"worktreePath": f"/tmp/{EVIL}"}, "sessionId": "x"},
+        {"type": "agent-name", "agentName": EVIL, "sessionId": "x"},
+        {"type": "agent-setting", "agentSetting": EVIL, "sessionId": "x"},
+        {"type": "queue-operation", "operation": "enqueue", "content": EVIL, "sessionId": "x"},
+        {"type": "continued-in", "sessionId": EVIL},
+        {"type": "cost-state", "cost": 10**6, "sessionId": EVIL},
+        _snapshot(),
+        {"type": "content-replacement", "replacements": [{"toolUseId": "c1", "replacement": EVIL}], "sessionId": "x"},
+        *_talk(),
+        {"type": "tag", "tag": "parser", "sessionId": "x"},
+        {"type": "pr-link", "prNumber": 1, "prUrl": f"https://{EVIL}", "sessionId": "x"},
+        last_prompt("a3"),
+        custom_title("Fix the parser"),
+    ]
+
+
+def _talk() -> list[Record]:
+    """The chain."""
+    first = user(SAID[0], uuid="u1", **_wishes(), toolUseResult={"agentId": EVIL, "outputFile": EVIL})
+    edit = {"file_path": "/x", "old_string": "a", "new_string": "b"}
+    calls = tool_use("c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_wishes())
+    # The diff has no form that a screen could show, on which client 2.1.42 ends.
+    answer = {"agentId": EVIL, "backgroundTaskId": EVIL, "filePath": "/x", "structuredPatch": [{"lines": EVIL}]}
+    ran = user([result("c1", "ok")], uuid="r1", parent="a1", ts=8, toolUseResult=answer, **_wishes())
+    done = assistant(SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_wishes(), tokens=900_000)
+    queued = attachment(EVIL, uuid="q1", parent="a2", ts=10)
+    queued["attachment"] = {"type": "queued_command", "prompt": SAID[2], "commandMode": "prompt", "origin": EVIL}
+    last = assistant(SAID[3], uuid="a3", parent="q1", ts="2099-01-01T00:00:00.000Z", model=MODEL, tokens=_bill())
+    return [first, *_instructions("u1"), calls, ran, done, queued, last]
+
+
+def _wishes() -> Record:
+    """Fields of a record by which a client goes on otherwise, or is led elsewhere."""
+    return {
+        "cwd": f"/home/{EVIL}",
+        "gitBranch": EVIL,
+        "permissionMode": "bypassPermissions",
+        "slug": f"../../{EVIL}",
+        "planContent": EVIL,
+        "todos": [{"content": EVIL, "status": "in_progress", "activeForm": EVIL}],
+        "agentId": EVIL,
+        "forkedFrom": {"sessionId": "00000001-0000-4000-8000-000000000001", "messageUuid": EVIL},
+        "continue_metadata": {"parent_session_file": f"/{EVIL}", "continued_at": "2026-01-31T09:30:00Z"},
+        "truncated": True,
+        "original_session": f"/{EVIL}",
+        "requestedModel": EVIL,
+        "promptId": EVIL,
+    }
+
+
+def _instructions(above: str) -> list[Record]:
+    """Attachments that speak with the authority of the client, one after the other below ``above``."""
+    kinds: list[dict[str, Any]] = [
+        {"type": "prompt_snapshot", "systemPrompt": [EVIL]},
+        {"type": "hook_additional_context", "content": [EVIL], "hookName": "SessionStart", "hookEvent": "SessionStart"},
+        {"type": "command_permissions", "allowedTools": ["Bash(*)", EVIL]},
+        {"type": "file", "filename": EVIL, "content": {"type": "text", "file": {"filePath": EVIL, "content": EVIL}}},
+    ]
+    rows = []
+    for number, told in enumerate(kinds, 1):
+        row = attachment(EVIL, uuid=f"h{number}", parent=above, ts=number, renderedRole="system")
+        rows.append({**row, "attachment": told})
+        above = f"h{number}"
+    rows.append(system("informational", uuid="h5", parent=above, ts=6, content=EVIL))
+    return rows
+
+
+def _bill() -> Record:
+    return {**usage(900_000), "service_tier": EVIL}
+
+
+def _snapshot() -> Record:
+    files = {f"/home/{EVIL}/x.py": _BACKUP}
+    inner = {"messageId": "u1", "trackedFileBackups": files, "timestamp": "2026-01-31T09:30:00.000Z"}
+    return {"type": "file-history-snapshot", "messageId": "u1", "snapshot": inner, "isSnapshotUpdate": False}
