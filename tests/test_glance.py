@@ -11,7 +11,8 @@ import pytest
 from claude_agent_sdk import get_session_info, list_sessions
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.glance import REACH, Glance, one_line
+from resume_hooks.glance import REACH, WIDE_REACH, Glance, one_line
+from resume_hooks.records import is_prompt
 from tests.builders import (
     CWD,
     SESSION,
@@ -61,6 +62,11 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> G
         ([user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")], "/x"),
         ([user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}], 'say "custom-title"'),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
+        ([PADDING, *conversation(1), PADDING], "prompt 0"),
+        ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 79 + "\u2026"),
+        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING, {"type": "last-prompt", "lastPrompt": "Last"}], "Last"),
+        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
+        ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
     ],
 )
 def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
@@ -154,6 +160,46 @@ def test_whether_anybody_went_on(tmp_path: Path, records: list[Record], own_turn
     assert (found.own_turns, found.touched) == (own_turns, touched)
 
 
+def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
+    """Each once, at every size up to both ends together; None beyond."""
+    for size in (100, REACH, REACH + 1, 2 * REACH - 1, 2 * REACH, 2 * REACH + 1):
+        first, last = custom_title("first"), custom_title("last")
+        room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
+        found = glance(tmp_path, [first, {"pad": "x" * room}, last])
+        whole = [first, {"pad": "x" * room}, last]
+        assert found.whole == (whole if found.size <= 2 * REACH else None)
+
+
+@pytest.mark.parametrize(
+    ("records", "listed", "helper", "prompts"),
+    [
+        ([], False, False, 0),
+        ([TITLE], False, False, 0),
+        (conversation(2), True, False, 2),
+        ([MARK, OPENING, CARD, TITLE], True, False, 0),
+        ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
+        ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
+        ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
+        ([TITLE, PADDING, TITLE], True, False, 0),
+    ],
+)
+def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:
+    """No sub-agent's file, no run of one question, none without a word; a long one is taken to hold some."""
+    found = glance(tmp_path, records)
+    assert (found.is_listed, found.is_helper, found.prompts) == (listed, helper, prompts)
+
+
+def test_names_that_the_client_gave(tmp_path: Path) -> None:
+    """The agent's last one, and every pull request."""
+    links: list[Record] = [
+        {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"} for n in (1, 2)
+    ]
+    agents: list[Record] = [{"type": "agent-name", "agentName": name} for name in ("first", "last")]
+    found = glance(tmp_path, [*conversation(1), *links, *agents])
+    assert found.agent_name == "last"
+    assert found.pull_requests == {"1", "2", "https://github.com/a/b/pull/1", "https://github.com/a/b/pull/2"}
+
+
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """An expected failure that names the file; a folder in its place too."""
     for path in (tmp_path / "gone.jsonl", tmp_path):
@@ -175,8 +221,9 @@ def test_every_session_agrees_with_the_official_sdk(path: Path, config_home: Con
     target.write_bytes(path.read_bytes())
     info = get_session_info(SESSION)
     found = Glance(str(target))
-    if info is None:
-        assert not found.first_prompt or found.is_sidechain
+    if info is None:  # the SDK looks for a prompt in the head alone
+        within_reach = any(is_prompt(record) for record in found.first_records)
+        assert found.is_sidechain or not within_reach
         return
     if info.custom_title:  # the SDK counts generated ones among them
         assert found.title == one_line(info.custom_title, 80)

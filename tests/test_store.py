@@ -81,7 +81,7 @@ def test_ambiguous_prefix(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "title",
     ["Fix it", "a/b", 'quoted "x" \\ y', "caf\u00e9 \U0001f680 \u65e5\u672c", "\u65e5\u672c", "notes.jsonl", "x" * 80,
-     "latest", "../up", "50% (done)", "tab\tand  spaces"],
+     "latest news", "../up", "50% (done)", "tab\tand  spaces"],
 )  # fmt: skip
 def test_title(config_home: ConfigHome, title: str) -> None:
     """An exact title of any characters, custom or generated, however the file escapes them."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 
+from resume_hooks.client_settings import settings_files
 from resume_hooks.paths import config_home, read_object
 from resume_hooks.programs import search_path, which
 
@@ -43,17 +43,6 @@ def version() -> tuple[int, ...] | None:
         return None
     numbers = out.split()[0].split(".") if out.split() else []
     return tuple(int(number) for number in numbers) if numbers and all(map(str.isdigit, numbers)) else None
-
-
-def settings_files(cwd: str) -> list[str]:
-    """The client's settings files from the weakest level to the strongest: user, project, local, managed."""
-    managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
-    return [
-        os.path.join(config_home(), "settings.json"),
-        os.path.join(cwd, ".claude", "settings.json"),
-        os.path.join(cwd, ".claude", "settings.local.json"),
-        os.path.join(managed, "managed-settings.json"),
-    ]
 
 
 def switched_on(key: str, cwd: str) -> str:

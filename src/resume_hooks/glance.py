@@ -17,6 +17,9 @@ from resume_hooks.lines import BOM, read_lines
 REACH = 65_536
 """Bytes read at each end: what the client's own listing reads."""
 
+WIDE_REACH = 1024 * 1024
+"""Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""
+
 TITLE_LENGTH = 80
 
 
@@ -64,26 +67,53 @@ class Glance:
 
     @cached_property
     def title(self) -> str:
-        """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt."""
+        """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
+
+        The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
+        which would be another title after each. Here that stands in where the first is out of reach.
+        """
         found = (
             self.custom_title
             or self._last("ai-title", "aiTitle")
             or self._last("summary", "summary")
             or self.first_prompt
+            or self._last("last-prompt", "lastPrompt")
             or "(no prompt yet)"
         )
         return one_line(found, TITLE_LENGTH)
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt within reach, or ``""``."""
-        prompts = (records.prompt_text(r) for r in self.first_records if records.is_prompt(r))
-        return next((found for found in prompts if found.strip()), "")
+        """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
+        found = _first_prompt(self.first_records)
+        return found if found or self.small else self._later_prompt()
+
+    def _later_prompt(self) -> str:
+        """The first prompt behind lines that are longer than the reach."""
+        try:
+            with open(self.path, "rb") as stream:
+                region = stream.read(WIDE_REACH)
+                return _first_prompt(_whole(region, keep_last=not stream.read(1)))
+        except OSError:
+            return ""  # gone since it was glanced at
 
     @cached_property
     def tag(self) -> str:
         """The last tag, ``""`` for none."""
         return self._last("tag", "tag")
+
+    @property
+    def agent_name(self) -> str:
+        """The name that the client gave the session's agent, ``""`` for none."""
+        return self._last("agent-name", "agentName")
+
+    @cached_property
+    def whole(self) -> list[records.Record] | None:
+        """Every record of the file, where its two ends hold all of it; else None."""
+        if self.small:
+            return self.first_records
+        missing = self.size - len(self.head)
+        return _whole(self.head + self.tail[-missing:], keep_last=True) if missing <= len(self.tail) else None
 
     @property
     def created(self) -> str:
@@ -129,6 +159,37 @@ class Glance:
         if not at:
             return self.own_turns
         return self.holds(lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at)
+
+    @cached_property
+    def prompts(self) -> int:
+        """Prompts that the two ends hold."""
+        return sum(records.is_prompt(record) for record in (self._seen if self.whole is None else self.whole))
+
+    @property
+    def is_helper(self) -> bool:
+        """Whether it is a headless run of one question, as far as the ends tell."""
+        return self.entrypoint.startswith("sdk") and self.prompts <= 1
+
+    @property
+    def says_something(self) -> bool:
+        """Whether somebody asked or answered here, or a child of ours waits to be gone on in.
+
+        A file that is longer than its ends is taken to hold some talk between them.
+        """
+        return self.whole is None or bool(self.derived_at) or any(is_talk(record) for record in self.whole)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether listings show it: no sub-agent's, no helper, not without a word."""
+        return not self.is_sidechain and not self.is_helper and self.says_something
+
+    @property
+    def pull_requests(self) -> frozenset[str]:
+        """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
+        links = [record for record in self._seen if records.kind(record) == "pr-link"]
+        numbers = (record.get("prNumber") for record in links)
+        known = {str(number) for number in numbers if isinstance(number, int) and number is not True}
+        return frozenset(known | {records.string(record, "prUrl").lower() for record in links} - {""})
 
     def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
         """Whether some record is ``wanted``; the middle of the file is read only where its ends hold none."""
@@ -198,6 +259,11 @@ class Glance:
         except ValueError:
             return ""
         return str(value)
+
+
+def _first_prompt(found: list[records.Record]) -> str:
+    prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
+    return next((text for text in prompts if text.strip()), "")
 
 
 def one_line(text: str, limit: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from resume_hooks import processes
@@ -31,17 +32,54 @@ PROC = "/proc"
 
 def why_live(session: SessionFile, environ: Mapping[str, str]) -> str:
     """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
-    try:
-        age = time.time() - os.stat(session.path).st_mtime
-        if age < FRESH:
-            return f"it was written {max(0, round(age))} seconds ago"
-        listed = list(_listed(environ))
-    except OSError as error:
-        return f"it can't be told whether a client has it open ({error.strerror})"
-    for pid, entry in listed:
-        if _runs(pid, entry) and (why := _names(entry, session)):
-            return f"the running client {pid} {why}"
-    return _unlisted(session, {pid for pid, _ in listed})
+    return Clients(environ).why_live(session)
+
+
+class Clients:
+    """The clients that run, looked up once, when first asked for, whatever number of sessions is asked about."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def why_live(self, session: SessionFile) -> str:
+        """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
+        try:
+            age = time.time() - os.stat(session.path).st_mtime
+            if age < FRESH:
+                return f"it was written {max(0, round(age))} seconds ago"
+            for pid, entry in self._running:
+                if why := _names(entry, session):
+                    return f"the running client {pid} {why}"
+            return self._why_unlisted(session)
+        except OSError as error:
+            return f"it can't be told whether a client has it open ({error.strerror})"
+
+    @cached_property
+    def _listed(self) -> list[tuple[int, dict[str, Any]]]:
+        return list(_listed(self._environ))
+
+    @cached_property
+    def _running(self) -> list[tuple[int, dict[str, Any]]]:
+        return [(pid, entry) for pid, entry in self._listed if _runs(pid, entry)]
+
+    @cached_property
+    def _unlisted(self) -> list[tuple[str, str]] | None:
+        """The running clients that don't list themselves, with their folders; None where none can be seen."""
+        if not os.path.isdir(f"{PROC}/self"):
+            return None
+        known = {pid for pid, _ in self._listed}
+        pids = (name for name in os.listdir(PROC) if name.isdecimal() and int(name) not in known)
+        return [(pid, cwd) for pid in pids if (cwd := _client_folder(pid))]
+
+    def _why_unlisted(self, session: SessionFile) -> str:
+        """Why it may be open in a client that does not list itself; processes are seen only where there is /proc."""
+        if self._unlisted is None:
+            parts = Glance(session.path).version.split(".")
+            version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
+            return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
+        inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
+        pid = next(inside, "")
+        return f"the running client {pid} was started in its folder, and does not list what it has open" if pid else ""
 
 
 def _listed(environ: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -81,26 +119,15 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
     return not now or now == started  # else the number went to another process since
 
 
-def _unlisted(session: SessionFile, listed: set[int]) -> str:
-    """Why a session may be open in a client that does not list itself; processes are seen only where there is /proc."""
-    if os.path.isdir(f"{PROC}/self"):
-        for name in os.listdir(PROC):
-            if name.isdecimal() and int(name) not in listed and _is_client_in(name, session):
-                return f"the running client {name} was started in its folder, and does not list what it has open"
-        return ""
-    parts = Glance(session.path).version.split(".")
-    version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
-    return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
-
-
-def _is_client_in(pid: str, session: SessionFile) -> bool:
+def _client_folder(pid: str) -> str:
+    """The folder that a process runs in, if it is a client; ``""`` for any other."""
     try:
         with open(f"{PROC}/{pid}/comm", "rb") as stream:
             if stream.read().rstrip(b"\n") != CLIENT.encode():
-                return False
-        return _is_folder_of(os.readlink(f"{PROC}/{pid}/cwd"), session)
+                return ""
+        return os.readlink(f"{PROC}/{pid}/cwd")
     except OSError:
-        return False  # ended since, or another user's: it could not write here
+        return ""  # ended since, or another user's: it could not write here
 
 
 def _is_folder_of(cwd: object, session: SessionFile) -> bool:

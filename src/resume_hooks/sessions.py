@@ -54,6 +54,15 @@ def all_sessions(environ: Mapping[str, str] | None = None, prefix: str = "") -> 
     return _newest_first(s for folder in paths.all_folders(environ) for s in sessions_in(folder, prefix))
 
 
+def known_ids(environ: Mapping[str, str] | None = None) -> set[str]:
+    """The ids in the names of all session files; no file is looked at."""
+    found = set()
+    for folder in paths.all_folders(environ):
+        with contextlib.suppress(OSError):
+            found |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+    return found
+
+
 def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
     """The project folders that are there and can't be listed, or whose files can't be looked at; sorted.
 
@@ -104,18 +113,21 @@ def session_file(path: str) -> SessionFile:
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
-def latest(cwd: str, environ: Mapping[str, str] | None = None) -> SessionFile:
-    """The newest session of a working directory that somebody talked in.
+def latest(cwd: str, environ: Mapping[str, str] | None = None, *, back: int = 0, but: str = "") -> SessionFile:
+    """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
 
-    Passed over: sub-agents, headless runs, and children of ours that nobody went on in yet.
+    Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the session ``but``.
     """
+    passed = 0
     for session in sessions_of(cwd, environ):
-        if _is_talk(session) and belongs(session.path, cwd):
-            return session
+        if session.session_id != but and _is_talk(session) and belongs(session.path, cwd):
+            if passed == back:
+                return session
+            passed += 1
     hidden = where_hidden(unlistable(environ))
+    missing = f"There are only {passed} sessions of {cwd} to count back" if passed else f"No session of {cwd} yet"
     raise SessionNotFound(
-        f"No session of {cwd} yet",
-        f"Name one by id, title or path, or change to the folder that it was started in.{hidden}",
+        missing, f"Name one by id, title or path, or change to the folder that it was started in.{hidden}"
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +9,12 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import project_key
-from resume_hooks.searching.scope import needed_folders, project_at, worktrees
+from resume_hooks.searching.scope import needed_folders, project_at
 from resume_hooks.searching.search import find
+from resume_hooks.worktrees import worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.index.probe import uid
-from tests.needs import need
 from tests.searching.asking import ids, places, search, talk
-
-
-@pytest.fixture
-def git(tmp_path: Path) -> Any:
-    """Run git in a folder, without anybody's settings."""
-    need("git", shutil.which("git"), "install git")
-
-    def run(folder: Path, *words: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
-        subprocess.run(["git", *who, *words], cwd=folder, env=environ, check=True, capture_output=True, timeout=60)
-
-    return run
-
-
-def test_no_repository(tmp_path: Path) -> None:
-    """The folder alone; one that is not there as well."""
-    assert worktrees(str(tmp_path)) == (str(tmp_path),)
-    assert worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
-
-
-def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
-    """From the main one, from a linked one (whose .git is a file), and from a folder within: all of them."""
-    main, linked = tmp_path / "main", tmp_path / "linked"
-    git(main, "init", "-q")
-    git(main, "commit", "-q", "--allow-empty", "-m", "x")
-    git(main, "worktree", "add", "-q", str(linked))
-    (main / "src").mkdir()
-    both = {str(main), str(linked)}
-    assert set(worktrees(str(main))) == both
-    assert set(worktrees(str(linked))) == both
-    assert set(worktrees(str(main / "src"))) == both | {str(main / "src")}
 
 
 def test_what_was_started_below_a_repository(
@@ -68,36 +33,6 @@ def test_what_was_started_below_a_repository(
     )
     monkeypatch.setenv("HOME", str(root))
     assert project_at(str(root)).within == ()
-
-
-def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
-    """Its worktrees belong together; the folder that it happens to lie in does not."""
-    seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
-    git(seed, "init", "-q")
-    git(seed, "commit", "-q", "--allow-empty", "-m", "x")
-    git(tmp_path, "clone", "-q", "--bare", str(seed), str(bare))
-    git(bare, "worktree", "add", "-q", str(one), "-b", "one")
-    git(bare, "worktree", "add", "-q", str(two), "-b", "two")
-    assert set(worktrees(str(one))) == {str(one), str(two)}
-
-
-def test_a_submodule(git: Any, tmp_path: Path) -> None:
-    """It is a project of its own."""
-    seed, outer = tmp_path / "seed", tmp_path / "outer"
-    for folder in (seed, outer):
-        git(folder, "init", "-q")
-        git(folder, "commit", "-q", "--allow-empty", "-m", "x")
-    git(outer, "submodule", "add", "-q", str(seed), "inner")
-    assert worktrees(str(outer / "inner")) == (str(outer / "inner"),)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"gitdir:", b"gitdir: /nowhere/x", b"\xff\x00", b"gitdir: \x00", b"x" * 9_000]
-)
-def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
-    """Whatever it holds, the folder itself is searched."""
-    (tmp_path / ".git").write_bytes(content)
-    assert str(tmp_path) in worktrees(str(tmp_path))
 
 
 def test_a_worktree_is_searched_from_the_other(git: Any, tmp_path: Path, config_home: ConfigHome) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from resume_hooks import paths, store
+from resume_hooks import store, worktrees
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.index.writing import ROLES
 from resume_hooks.lineage import Family
-from resume_hooks.paths import MAX_KEY, canonical, project_key
+from resume_hooks.paths import project_key
 from resume_hooks.plain import encodable
 from resume_hooks.subagents import locate
+from resume_hooks.worktrees import Project
 
 ALIASES = {
     "user": ("prompt",),
@@ -24,9 +25,6 @@ ALIASES = {
     **{role: (role,) for role in ROLES},
 }
 """What ``--role`` takes: the roles of the index, and the words that people know them by."""
-
-LONGEST_FILE = 4_096
-"""Bytes of a ``.git`` file that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +73,13 @@ def project_of(path: str) -> Scope:
     scope = project_at(home_folder(Glance(path)))
     # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
     beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
-    return replace(scope, projects=frozenset(beside))
+    return replace(scope, projects=scope.projects | beside)
 
 
 def project_at(cwd: str) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    folders = worktrees(cwd)
-    home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
-    roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
-    return Scope(folders=folders, within=tuple(roots))
-
-
-def worktrees(cwd: str) -> tuple[str, ...]:
-    """A folder, the root of the repository it lies in, and that repository's other worktrees. Runs no program."""
-    root = canonical(cwd)
-    while not os.path.lexists(os.path.join(root, ".git")):
-        parent = os.path.dirname(root)
-        if parent == root:
-            return (canonical(cwd),)
-        root = parent
-    git = os.path.join(root, ".git")
-    common = _common_folder(git)
-    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
-    return tuple(dict.fromkeys(folder for folder in found if folder))
+    found = worktrees.project_at(cwd)
+    return Scope(folders=found.folders, within=found.within, projects=frozenset(found.names))
 
 
 class Entered(NamedTuple):
@@ -111,8 +93,7 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
     """Put the files in scope into the table ``temp.scope``."""
     db.execute("CREATE TABLE IF NOT EXISTS temp.scope(id INTEGER PRIMARY KEY)")
     db.execute("DELETE FROM temp.scope")
-    keys = {project_key(folder)[:MAX_KEY] for folder in scope.folders or ()}
-    below = tuple(folder + os.sep for folder in scope.within)
+    holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
     wanted: list[tuple[int]] = []
     left_out: set[str] = set()
@@ -120,8 +101,7 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
     for file_id, session, agent, folder, cwd in rows:
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue
-        near = cwd.startswith(below) or (folder[:MAX_KEY] in keys and _is_of(cwd, folder, scope.folders or ()))
-        if scope.folders is not None and folder not in scope.projects and not near:
+        if scope.folders is not None and folder not in scope.projects and not holds([cwd], folder):
             continue
         if session in helpers:
             left_out.add(session)
@@ -182,17 +162,7 @@ def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None
     """The names of the project folders that a scope may lead to; None for all."""
     if scope.folders is None:
         return None
-    keyed = (os.path.basename(path) for folder in scope.folders for path in paths.project_folders(folder, environ))
-    starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in scope.within)
-    below = (name for path in paths.all_folders(environ) if (name := os.path.basename(path)).startswith(starts))
-    return [*keyed, *below, *scope.projects]
-
-
-def _is_of(cwd: str, folder: str, wanted: Sequence[str]) -> bool:
-    """Whether a session is of one of these folders; a key that fits several is decided by what stands in the file."""
-    if not cwd or project_key(cwd)[:MAX_KEY] != folder[:MAX_KEY]:
-        return True
-    return canonical(cwd) in wanted
+    return [*Project(scope.folders, scope.within).folder_names(environ), *scope.projects]
 
 
 def _named(db: sqlite3.Connection, name: str) -> list[int] | None:
@@ -216,44 +186,3 @@ def _touched(db: sqlite3.Connection, path: str) -> list[int]:
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
     return [number for number, name in rows if name == tail or name.endswith(ends) or inside in name]
-
-
-def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share.
-
-    In a linked one ``.git`` is a file that leads to a folder which names it; a submodule's is one of its own.
-    """
-    if os.path.isdir(git):
-        return git
-    line = _first_line(git)
-    if not line.startswith("gitdir:"):
-        return git
-    own = os.path.join(os.path.dirname(git), line.removeprefix("gitdir:").strip())
-    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
-
-
-def _main_folder(common: str) -> Iterator[str]:
-    """The worktree that a git folder lies in; a bare repository and a submodule have none there."""
-    parent = os.path.dirname(common)
-    beside = os.path.join(parent, ".git")
-    if beside == common or (os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)):
-        yield canonical(parent)
-
-
-def _linked_folders(common: str) -> Iterator[str]:
-    """The other worktrees; each has a folder of its own with the path of its ``.git``."""
-    linked = os.path.join(common, "worktrees")
-    try:
-        names = sorted(os.listdir(linked))
-    except (OSError, ValueError):
-        return
-    for name in names:
-        if git := _first_line(os.path.join(linked, name, "gitdir")):
-            yield canonical(os.path.dirname(os.path.join(linked, name, git)))
-
-
-def _first_line(path: str) -> str:
-    try:
-        return os.fsdecode(paths.read_regular(path, LONGEST_FILE).partition(b"\n")[0]).strip()
-    except (OSError, ValueError):
-        return ""

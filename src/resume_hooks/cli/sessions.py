@@ -1,0 +1,153 @@
+"""``sessions``: what sessions there are, newest first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from resume_hooks import listing
+from resume_hooks.cli.columns import fitted, width
+from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.errors import UsageError
+from resume_hooks.lineage_block import size_text
+from resume_hooks.listing import ORIGINAL, Look, Page, Row
+from resume_hooks.paths import canonical
+from resume_hooks.plain import plain_line
+from resume_hooks.receipt import resume_command
+from resume_hooks.worktrees import project_at
+
+LIMIT = 20
+MOST = 100_000
+"""Rows that can be asked for; nobody has more."""
+
+LEAST_TITLE = 24
+"""Columns that a title keeps beside its marks."""
+
+UNKNOWN = "-"
+_HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
+_STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+"""Seconds."""
+
+
+@click.command("sessions")
+@click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
+@click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+@click.option("--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
+@click.option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to pass over, the newest first.")
+@click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
+@json_option
+def command(everywhere: bool, project: str | None, limit: int, offset: int, helpers: bool, as_json: bool) -> None:
+    """List the sessions of this project and its repository's worktrees, newest first.
+
+    LEFT is the time until the client may delete a session, USED how full its context is. The id at the front of a row
+    names its session wherever LOCATOR is taken. Only the first and last 64 KB of a file are read: turns that these
+    don't hold make a number such as 12+.
+
+    \b
+    Examples:
+      resume-hooks sessions
+      resume-hooks sessions --all --limit 50
+      resume-hooks sessions --project ~/work/parser --json
+    """
+    if everywhere and project is not None:
+        raise UsageError("--all and --project exclude each other", "Leave one of them out.")
+    folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
+    look = Look(folder, os.environ)
+    found = listing.page(
+        look, None if everywhere else project_at(folder, os.environ), limit=limit, offset=offset, helpers=helpers
+    )
+    data = {
+        "scope": "all" if everywhere else folder,
+        "offset": offset,
+        "more": found.more,
+        "files": found.files,
+        "sessions": [_data(row) for row in found.rows],
+    }
+    hidden = [] if found.rows else look.store.hidden()
+    notes = [f"{place} can't be listed: check its permissions" for place in hidden]
+    emit("sessions", data, lambda: _text(found, folder, offset, everywhere=everywhere), as_json=as_json, warnings=notes)
+
+
+def _data(row: Row) -> dict[str, Any]:
+    """A row in its documented JSON form."""
+    data = row._asdict()
+    data["session_file"] = data.pop("path")
+    data["parent_session_id"] = data.pop("parent_id")
+    context = {name: data.pop(name) for name in ("tokens", "measured", "window")}
+    del data["mtime"]
+    return {
+        **data,
+        "context": {**context, "percent": row.percent},
+        "commands": {"in_client": f"/resume {row.session_id}", "shell": resume_command(row.folder, row.session_id)},
+    }
+
+
+def _text(found: Page, folder: str, offset: int, *, everywhere: bool) -> str:
+    if not found.rows:
+        where = "anywhere" if everywhere else f"of {plain_line(folder)}"
+        return f"No session {where}{f' after the first {offset:,}' if offset else ''}." + (
+            "" if everywhere else " --all lists those of every project."
+        )
+    now = time.time()
+    ids = listing.short_ids(found.rows, os.environ)
+    cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
+    marks = [_marks(row, folder) for row in found.rows]
+    lines = _table(cells, marks, shutil.get_terminal_size().columns)
+    more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
+    return "\n".join([*lines, *more])
+
+
+def _cells(row: Row, now: float) -> tuple[str, ...]:
+    percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
+    turns = f"{row.turns_at_least:,}+" if row.turns is None else f"{row.turns:,}"
+    left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
+    return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
+
+
+def _marks(row: Row, folder: str) -> str:
+    """What else there is to say of a session, the most telling first."""
+    away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
+    kind = "" if row.kind == ORIGINAL else row.kind
+    named = row.agent_name if row.agent_name != row.title else ""
+    said = (
+        "live" if row.live else "",
+        kind,
+        f"#{row.tag}" if row.tag else "",
+        named,
+        row.branch,
+        away and f"in {away}",
+    )
+    return " · ".join(plain_line(mark) for mark in said if mark)
+
+
+def _table(cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int) -> list[str]:
+    """Rows of at most ``columns`` columns: ids and titles from the left, numbers from the right."""
+    widths = [max(len(row[place]) for row in (_HEADS, *cells)) for place in range(len(_HEADS) - 1)]
+    room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
+    lines = [click.style(_line(_HEADS, widths).rstrip(), dim=True)]
+    for row, mark in zip(cells, marks, strict=True):
+        shown = fitted(mark, max(0, room - min(width(row[-1]), LEAST_TITLE) - 2))
+        title = fitted(row[-1], room - (width(shown) + 2 if shown else 0))
+        lines.append(f"{_line(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}")
+    return lines
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *numbers = (
+        cell.ljust(width) if not place else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=False))
+    )
+    return "  ".join([first, *numbers, *row[len(widths) :], ""])
+
+
+def _age(seconds: float) -> str:
+    """How long ago in one word: ``5m``, ``3h``, ``12d``."""
+    for step, letter in _STEPS:
+        if seconds >= step:
+            return f"{int(seconds // step)}{letter}"
+    return "now"

@@ -1,0 +1,312 @@
+"""What a user's words may name a session by, one small resolver a form, tried in order; each can be replaced.
+
+A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as a path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from resume_hooks import clock
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.glance import Glance, one_line
+from resume_hooks.paths import ENDING, is_session_id, project_names, projects_home
+from resume_hooks.plain import plain_line
+from resume_hooks.session_store import LocalStore, SessionStore
+from resume_hooks.sessions import SessionFile, belongs, latest, session_file, where_hidden
+from resume_hooks.sifting import as_written, sift, titles_of
+
+MIN_PREFIX = 4
+"""Characters of an id that a prefix needs; fewer would fit by chance."""
+
+MIN_PART = 3
+"""Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
+
+SEEN = "resume-hooks sessions shows what there is."
+
+MOST_CANDIDATES = 20
+"""Sessions that are shown of those that words fit."""
+
+_HEX = frozenset("0123456789abcdef-")
+_LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE)
+_PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
+
+
+class Facts(NamedTuple):
+    """What a session may be named by; ``listed`` is whether a listing shows it. ``pulls`` are numbers and addresses."""
+
+    titles: frozenset[str]
+    tag: str
+    pulls: frozenset[str]
+    listed: bool
+
+
+class Surroundings:
+    """Where words were typed, and what was already read there."""
+
+    def __init__(self, cwd: str, environ: Mapping[str, str], store: SessionStore | None = None) -> None:
+        self.cwd = cwd
+        self.environ = environ
+        self.store = store or LocalStore(environ)
+        self._facts: dict[str, Facts | None] = {}
+        self._names: dict[str, bytes] = {}
+        self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
+
+    @cached_property
+    def near(self) -> list[SessionFile]:
+        """The sessions in the project folders of the working directory, newest first; keys collide."""
+        return self.store.sessions(project_names(self.cwd, self.environ, self.store.projects))
+
+    @cached_property
+    def far(self) -> list[SessionFile]:
+        """All other sessions, newest first."""
+        known = {session.path for session in self.near}
+        return [session for session in self.store.sessions() if session.path not in known]
+
+    def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:
+        """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
+        near = self._fitting(pattern, fits, near=True)
+        here = [session for session in near if belongs(session.path, self.cwd)]
+        return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
+
+    def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
+        if (pattern, near) not in self._sifted:
+            self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names)
+        found = self._sifted[pattern, near]
+        return [session for session in found if (facts := self._facts_of(session)) is not None and fits(facts)]
+
+    def _facts_of(self, session: SessionFile) -> Facts | None:
+        if session.path not in self._facts:
+            self._facts[session.path] = _read(session)
+        return self._facts[session.path]
+
+
+class ResumeResolver(Protocol):
+    """One form of a locator."""
+
+    def __call__(self, words: str, around: Surroundings) -> SessionFile | None:
+        """The session that the words name in this form; None where they don't.
+
+        AmbiguousLocator where they name several, another ResumeHooksError where no other form may be tried.
+        """
+        ...
+
+
+def by_latest(words: str, around: Surroundings) -> SessionFile | None:
+    """``latest``, and ``latest~2`` for the second before it. The word is never a title: ``title:latest`` is."""
+    found = _LATEST.fullmatch(words)
+    if found is None:
+        return None
+    back = int(found[1] or 1) if found[1] is not None else 0
+    current = current_session(around)
+    if current is None:
+        return latest(around.cwd, around.environ, back=back)
+    return latest(around.cwd, around.environ, back=back - 1, but=current.session_id) if back else current
+
+
+def by_id(words: str, around: Surroundings) -> SessionFile | None:
+    """A full id, in any project."""
+    session_id = words.lower()
+    if not is_session_id(session_id):
+        return None
+    found = around.store.find(session_id)
+    if found is None:
+        raise SessionNotFound(
+            f"No session {words} under {projects_home(around.environ)}",
+            f"Was it deleted after 30 days?{where_hidden(around.store.hidden())}",
+        )
+    return found
+
+
+def by_path(words: str, around: Surroundings) -> SessionFile | None:
+    """The path of a .jsonl file, or any with a slash; titles may hold slashes too, so what is no file may still be one.
+
+    In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other files.
+    """
+    if not _is_path(words):
+        return None
+    path = _path(words, around)
+    try:
+        if "CLAUDECODE" in around.environ:
+            _refuse_others_files(path, around.environ)
+        return session_file(path)
+    except SessionNotFound:
+        return None
+
+
+def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
+    """Four or more characters that one id alone begins with."""
+    prefix = words.lower()
+    if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
+        return None
+    return _only(words, around.store.sessions(prefix=prefix))
+
+
+def by_title(words: str, around: Surroundings) -> SessionFile | None:
+    """An exact title, also as ``title:words``; one of this project before all others."""
+    title = _behind("title", words)
+    return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles))
+
+
+def by_tag(words: str, around: Surroundings) -> SessionFile | None:
+    """A tag; capitals don't matter. ``tag:words`` is that, or the whole of a title, and nothing else."""
+    tag = _behind("tag", words)
+    found = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
+    if not found and tag != words:
+        raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
+    return _only(words, found)
+
+
+def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
+    """A part of the title of one session that a listing shows; capitals don't matter, and a whole title comes first."""
+    title = _behind("title", words)
+    part = title.casefold()
+    if len(part.encode("utf-8", "replace")) < MIN_PART:
+        return None
+    ends = as_written(title)
+    whole = around.nearest(ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles))
+    some = whole or around.nearest(ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles))
+    return _only(words, some)
+
+
+def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
+    """A pull request that the client linked: ``#72``, ``pr:72`` or its address."""
+    if address := _PULL_ADDRESS.fullmatch(words):
+        page = address[1].lower()
+        return _linked(words, page.rpartition("/")[2], page, around)
+    number = _PULL_NUMBER.fullmatch(words)
+    return _linked(words, number[1], number[1], around) if number else None
+
+
+def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
+    """No address is followed by a verb that was not asked to: UsageError says which one is."""
+    if _PULL_ADDRESS.fullmatch(words):
+        raise SessionNotFound("No session is linked to this pull request", SEEN)
+    if _ADDRESS.match(words):
+        raise UsageError(
+            "An address names no session before it is brought in", "Bring it in first: resume-hooks import ADDRESS"
+        )
+    return None
+
+
+def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
+    """The number of a pull request alone, where it is nothing else."""
+    return _linked(words, words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
+
+
+RESOLVERS: tuple[ResumeResolver, ...] = (
+    by_latest,
+    by_id,
+    by_path,
+    by_pull_request,
+    by_prefix,
+    by_title,
+    by_address,
+    by_tag,
+    by_part_of_title,
+    by_bare_number,
+)
+"""The forms in the order in which they are tried."""
+
+
+def current_session(around: Surroundings) -> SessionFile | None:
+    """The session of the client that runs us, or None outside of one."""
+    session_id = around.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    if not is_session_id(session_id):
+        return None
+    found = around.store.find(session_id)
+    if found is None:
+        hidden = where_hidden(around.store.hidden())
+        raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
+    return found
+
+
+def not_found(words: str, around: Surroundings) -> SessionNotFound:
+    """What to say of words that name nothing in any form."""
+    hidden = where_hidden(around.store.hidden())
+    if _is_path(words):
+        try:
+            session_file(_path(words, around))
+        except SessionNotFound as error:
+            return error
+    return SessionNotFound(
+        f"No session is called '{one_line(plain_line(words), 80)}', and no id starts so",
+        "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, #72 for a "
+        f"pull request, or the path of a .jsonl file. {SEEN}{hidden}",
+    )
+
+
+def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
+    rows: list[dict[str, object]] = []
+    for session in sessions:
+        try:
+            title = Glance(session.path).title
+        except SessionNotFound:
+            continue  # deleted since the folder was listed
+        rows.append(
+            {
+                "session_id": session.session_id,
+                "title": title,
+                "ended": clock.from_epoch(session.mtime),
+                "session_file": session.path,
+            }
+        )
+    return rows
+
+
+def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
+    """Sessions by the time of their last write."""
+    return sorted(sessions, key=lambda session: session.mtime, reverse=True)
+
+
+def _only(words: str, found: list[SessionFile]) -> SessionFile | None:
+    """The one session among those found, newest first, of which several may be copies."""
+    newest: dict[str, SessionFile] = {}
+    for session in found:
+        newest.setdefault(session.session_id, session)
+    if len(newest) > 1:
+        raise AmbiguousLocator(words, candidates(list(newest.values())[:MOST_CANDIDATES]), len(newest))
+    return found[0] if found else None
+
+
+def _linked(words: str, number: str, pull: str, around: Surroundings) -> SessionFile | None:
+    """The session that a pull request is linked to, by its ``number``; ``pull`` is that or the address."""
+    linked = re.compile(rb'"prnumber":\s?%d\b' % int(number))
+    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls))
+
+
+def _read(session: SessionFile) -> Facts | None:
+    try:
+        glance = Glance(session.path)
+    except SessionNotFound:
+        return None  # deleted since it was listed
+    return Facts(titles_of(glance), glance.tag, glance.pull_requests, glance.is_listed)
+
+
+def _behind(form: str, words: str) -> str:
+    """The words without the name of a form before them, ``tag:words``."""
+    named, colon, rest = words.partition(":")
+    return rest.strip() if colon and named.lower() == form else words
+
+
+def _is_path(words: str) -> bool:
+    return words.endswith(ENDING) or os.sep in words
+
+
+def _path(words: str, around: Surroundings) -> str:
+    return os.path.join(around.cwd, os.path.expanduser(words))
+
+
+def _refuse_others_files(path: str, environ: Mapping[str, str]) -> None:
+    """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
+    home = os.path.realpath(projects_home(environ))
+    inside = os.path.realpath(path).startswith(home + os.sep) and path.endswith(ENDING)
+    if os.path.lexists(path) and (not inside or os.path.islink(path)):
+        raise UsageError(f"{path} is no transcript under {home}", "Other files are for the user to open, in a shell.")

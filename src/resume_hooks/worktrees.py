@@ -1,0 +1,127 @@
+"""What a project is: a folder, the repository it lies in with all that was started below it, the other worktrees.
+
+Read from git's own files; no program is run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from resume_hooks import paths
+from resume_hooks.paths import MAX_KEY, canonical, project_key
+
+LONGEST_FILE = 4_096
+"""Bytes of a ``.git`` file that is read."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Working directories, folders to which all that was started below them belongs, names of project folders."""
+
+    folders: tuple[str, ...]
+    within: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        """What the names of project folders begin with; each costs calls of the system."""
+        return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
+
+    @cached_property
+    def _below(self) -> tuple[str, ...]:
+        return tuple(folder + os.sep for folder in self.within)
+
+    def holds(self, started: Iterable[str], name: str) -> bool:
+        """Whether a session in the project folder ``name``, started in one of these directories, is of this project.
+
+        Keys collide and may fit several folders: what stands in the file decides, as far as it fits the name.
+        """
+        if name in self.names:
+            return True
+        known = [cwd for cwd in started if cwd]
+        if any(cwd.startswith(self._below) for cwd in known):
+            return True
+        if name[:MAX_KEY] not in self._keys:
+            return False
+        fitting = [cwd for cwd in known if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]]
+        return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
+
+    def folder_names(
+        self, environ: Mapping[str, str] | None = None, known: Callable[[], list[str]] | None = None
+    ) -> list[str]:
+        """The names of the project folders that may hold its sessions, of those that ``known`` lists."""
+        there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(environ)])
+        keyed = (name for cwd in self.folders for name in paths.project_names(cwd, environ, there))
+        starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
+        below = (name for name in there() if starts and name.startswith(starts))
+        return list(dict.fromkeys([*self.names, *keyed, *below]))
+
+
+def project_at(cwd: str, environ: Mapping[str, str] | None = None) -> Project:
+    """The project of a folder: its repository with all that was started below it, and the other worktrees.
+
+    The folder that a variable names holds the sessions of every project: it is all of this one's, too.
+    """
+    folders = worktrees(cwd)
+    home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
+    roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
+    named = paths.by_variable(cwd, list, os.environ if environ is None else environ)
+    return Project(folders, tuple(roots), tuple(named))
+
+
+def worktrees(cwd: str) -> tuple[str, ...]:
+    """A folder, the root of the repository it lies in, and that repository's other worktrees. Runs no program."""
+    root = canonical(cwd)
+    while not os.path.lexists(os.path.join(root, ".git")):
+        parent = os.path.dirname(root)
+        if parent == root:
+            return (canonical(cwd),)
+        root = parent
+    git = os.path.join(root, ".git")
+    common = _common_folder(git)
+    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
+    return tuple(dict.fromkeys(folder for folder in found if folder))
+
+
+def _common_folder(git: str) -> str:
+    """The git folder that all worktrees share.
+
+    In a linked one ``.git`` is a file that leads to a folder which names it; a submodule's is one of its own.
+    """
+    if os.path.isdir(git):
+        return git
+    line = _first_line(git)
+    if not line.startswith("gitdir:"):
+        return git
+    own = os.path.join(os.path.dirname(git), line.removeprefix("gitdir:").strip())
+    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+
+
+def _main_folder(common: str) -> Iterator[str]:
+    """The worktree that a git folder lies in; a bare repository and a submodule have none there."""
+    parent = os.path.dirname(common)
+    beside = os.path.join(parent, ".git")
+    if beside == common or (os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)):
+        yield canonical(parent)
+
+
+def _linked_folders(common: str) -> Iterator[str]:
+    """The other worktrees; each has a folder of its own with the path of its ``.git``."""
+    linked = os.path.join(common, "worktrees")
+    try:
+        names = sorted(os.listdir(linked))
+    except (OSError, ValueError):
+        return
+    for name in names:
+        if git := _first_line(os.path.join(linked, name, "gitdir")):
+            yield canonical(os.path.dirname(os.path.join(linked, name, git)))
+
+
+def _first_line(path: str) -> str:
+    try:
+        return os.fsdecode(paths.read_regular(path, LONGEST_FILE).partition(b"\n")[0]).strip()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,127 @@
+"""``sessions``: the table for people, the document for programs, and words that don't fit."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from resume_hooks.cli.columns import width
+from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
+from tests.cli.conftest import Cli, Document
+
+
+def put(home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600) -> str:
+    """A session of two turns, last written ``age`` seconds ago."""
+    name = session_id(number)
+    records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
+    return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
+
+
+def lines(cli: Cli, *words: str, **options: Any) -> list[str]:
+    """The lines that are printed."""
+    done = cli("sessions", *words, **options)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode().splitlines()
+
+
+def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
+    """A line a session, which its id begins; what else there is to say stands behind the title."""
+    put(config_home, 1, custom_title("Fix the parser"))
+    put(config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400)
+    head, first, second = lines(cli, "--project", CWD)
+    assert head.split() == ["ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE"]
+    assert first.split()[:3] == ["00000001", "1h", "29d"]
+    assert first.endswith("2    1%  Fix the parser  main")
+    assert second.split()[:3] == ["00000002", "3d", "26d"]
+    assert second.endswith("Older  #draft · main")
+    shown = cli("resolve", first.split()[0])
+    assert shown.stdout.decode().startswith(session_id(1))
+
+
+@pytest.mark.parametrize("columns", [80, 40, 200, 1])
+def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
+    """Titles and marks are cut by the columns that they take; a narrow terminal still shows their beginnings."""
+    put(config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60})
+    put(config_home, 2, custom_title("word " * 16), {"type": "agent-name", "agentName": "y" * 90}, age=90)
+    printed = lines(cli, "--project", CWD, environ={"COLUMNS": str(columns)})
+    assert max(map(width, printed)) <= max(columns, 75)
+    assert all(word in "\n".join(printed) for word in ("word", "\u4fee\u6b63"))
+    assert "\x1b" not in "".join(printed)
+
+
+def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
+    """No control character, none that hides or reorders text."""
+    put(config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"})
+    (_, row) = lines(cli, "--project", CWD)
+    assert row.endswith("ab c  #red · main")
+
+
+def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
+    """A dash where nothing was counted, or nothing expires."""
+    write_session(config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90)
+    (config_home.config / "settings.json").write_text('{"cleanupPeriodDays": 0}', encoding="utf-8")
+    (_, row) = lines(cli, "--project", CWD)
+    assert row.split()[1:3] == ["1m", "-"]
+    assert row.split()[6] == "-"
+
+
+def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """It says so, is no failure, and names the way to the others."""
+    assert lines(cli, "--project", "/nowhere") == [
+        "No session of /nowhere. --all lists those of every project.",
+    ]
+    assert lines(cli, "--all") == ["No session anywhere."]
+    put(config_home, 1)
+    assert lines(cli, "--all", "--offset", "5") == ["No session anywhere after the first 5."]
+    assert document("sessions", "--project", "/nowhere")["data"]["sessions"] == []
+
+
+def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """The last line says how to go on; programs are told that there is more."""
+    for number in range(1, 6):
+        put(config_home, number, age=number * 100)
+    assert lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
+    assert len(lines(cli, "--all", "--limit", "0")) == 6
+    page = document("sessions", "--all", "--limit", "2", "--offset", "2")["data"]
+    assert [row["session_id"] for row in page["sessions"]] == [session_id(3), session_id(4)]
+    assert (page["scope"], page["offset"], page["more"], page["files"]) == ("all", 2, True, 5)
+
+
+def test_the_document(config_home: ConfigHome, document: Document) -> None:
+    """Every figure of the row, with the commands that go on in it."""
+    path = put(config_home, 1, custom_title("Fix the parser"))
+    (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
+    assert (row["session_id"], row["session_file"], row["title"]) == (session_id(1), path, "Fix the parser")
+    assert row["context"] == {"tokens": 1_300, "window": 200_000, "measured": True, "percent": 1}
+    assert (row["turns"], row["size"], row["expires_days"], row["live"]) == (2, os.path.getsize(path), 29, False)
+    assert row["commands"]["shell"] == f"cd {CWD} && claude --resume {session_id(1)}"
+
+
+def test_other_folders_are_named(config_home: ConfigHome, cli: Cli) -> None:
+    """Where a session is at home elsewhere, the row says where; the folder may be given relative to the home."""
+    put(config_home, 1, cwd=str(config_home.root / "work"))
+    (_, row) = lines(cli, "--all")
+    assert row.endswith("in work")
+    (_, row) = lines(cli, "--project", "~/work")
+    assert row.endswith("main")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--all", "--project", "/x"), "--all and --project exclude each other"),
+        (("--limit", "-1"), "-1 is not in the range"),
+        (("--offset", "x"), "'x' is not a valid integer"),
+        (("word",), "unexpected extra argument"),
+        (("--page",), "No such option"),
+    ],
+)
+def test_words_that_do_not_fit(cli: Cli, document: Document, words: tuple[str, ...], said: str) -> None:
+    """One clear sentence, and the exit code of usage."""
+    done = cli("sessions", *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said in done.stderr.decode()
+    assert document("sessions", *words, code=2)["error"]["code"] == "usage"
