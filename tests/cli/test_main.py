@@ -190,9 +190,10 @@ def test_a_reader_that_left_is_no_failure(config_home: ConfigHome) -> None:
         assert done.stdout.count(b"\n") == 1
 
 
-def on_a_terminal(home: ConfigHome, *words: str, **environ: str) -> bytes:
-    """What a verb writes to a terminal."""
+def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
+    """What a verb writes to a terminal, at which this is typed."""
     ours, theirs = pty.openpty()
+    os.write(ours, typed)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
     process = subprocess.Popen(
         [sys.executable, "-m", "resume_hooks", *words], env=env, stdin=theirs, stdout=theirs, stderr=theirs
@@ -235,7 +236,7 @@ def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: l
     child.write_text("".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)]))
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
-        written = on_a_terminal(config_home, *chosen, *extra)
+        written = on_a_terminal(config_home, *chosen, *extra, typed=b"q\n")  # 0000 fits several: it is asked which
         plain = re.sub(rb"\x1b\[(?:[0-2]|3[0-7])m", b"", written)
         assert plain
         text = plain.decode()

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 SHORT = SESSION[:8]
 
 
 @pytest.fixture
-def parent(config_home: ConfigHome) -> str:
+def project(config_home: ConfigHome) -> str:
+    """A folder that is there."""
+    folder = config_home.root / "proj"
+    folder.mkdir()
+    return str(folder)
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome, project: str) -> str:
     """A titled session, nearly full, that was counted years ago."""
     counts = {"input_tokens": 5, "cache_read_input_tokens": 20_000, "cache_creation_input_tokens": 145_000}
     rows = [user("hello", uuid="u"), assistant("hi", uuid="a", parent="u", ts=1, tokens=counts)]
-    return write_session(config_home.project(), SESSION, [*rows, custom_title("Fix the parser")])
+    here = [{**row, "cwd": project} for row in rows]
+    return write_session(config_home.project(project), SESSION, [*here, custom_title("Fix the parser")])
 
 
-def test_for_people(cli: Cli, parent: str) -> None:
-    """Title, id, context, what fits best, the table, and what to type for each way, here and in the client."""
+def test_for_people(cli: Cli, parent: str, project: str) -> None:
+    """Title, id, context, what fits best, the table, what to type for each way; the command is the last line."""
     done = cli("resume", SESSION)
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
@@ -38,6 +59,7 @@ def test_for_people(cli: Cli, parent: str) -> None:
         f"resume-hooks rollover {SHORT}",
     ):
         assert part in text
+    assert text.splitlines()[-1] == f"cd {project} && claude --resume {SESSION}"
 
 
 def test_for_programs(document: Document, parent: str) -> None:
@@ -75,3 +97,106 @@ def test_what_is_not_there(cli: Cli, document: Document) -> None:
     """One sentence and its code: no session, no such locator."""
     assert cli("resume").returncode == 1
     assert document("resume", "nothing so called", code=1)["error"]["code"] == "session-not-found"
+
+
+def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
+    """Unless a session is called so; a part of a title is not meant by it."""
+    rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
+    write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
+    done = cli("resume", "true", "--print", cwd=project)
+    assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
+    rows[1] = custom_title("true", session_id(3))
+    write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
+    assert session_id(3).encode() in cli("resume", "true", "--print", cwd=project).stdout
+
+
+def test_a_way_where_nobody_can_be_asked(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
+    """The child is made, and its command is the last line; what would not pay is said."""
+    for words in (("--fork",), ("--way", "handoff")):
+        done = cli("resume", SESSION, *words)
+        assert done.returncode == 0
+        last = done.stdout.decode().splitlines()[-1]
+        assert last.startswith(f"cd {project} && claude --resume ")
+        assert SESSION not in last
+        assert (config_home.project(project) / f"{last[-36:]}.jsonl").is_file()
+    done = cli("resume", SESSION, "--way", "trim")
+    assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "Nothing was made.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--fork", "--way", "trim"),
+        ("--copy", "--print"),
+        ("--json", "--fork"),
+        ("--json", "--print"),
+        ("--way", "nonsense"),
+    ],
+)
+def test_options_that_mean_nothing_together(cli: Cli, parent: str, words: tuple[str, ...]) -> None:
+    """A usage error, before anything is made."""
+    assert cli("resume", SESSION, *words).returncode == 2
+
+
+class TestGone:
+    """A session whose folder is gone, where nobody can be asked."""
+
+    @pytest.fixture
+    def lost(self, config_home: ConfigHome, project: str) -> str:
+        """Its folder was renamed to ``project``, which still holds the file that it worked on."""
+        old = f"{config_home.root}/old"
+        os.mkdir(old)
+        rows = [
+            {**user("hello", uuid="u"), "cwd": old},
+            {**tool_use("t", uuid="a", parent="u", tool_input={"file_path": f"{old}/x.py"}), "cwd": old},
+            {**tool_result("t", uuid="r", parent="a"), "cwd": old},
+        ]
+        (config_home.root / "proj" / "x.py").touch()
+        path = write_session(config_home.project(old), session_id(5), rows)
+        os.rmdir(old)
+        return path
+
+    def test_the_card(self, cli: Cli, lost: str, project: str, config_home: ConfigHome) -> None:
+        """It says so, and its last line is what gives the session another home."""
+        done = cli("resume", session_id(5))
+        assert done.returncode == 0
+        assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
+        last = done.stdout.decode().splitlines()[-1]
+        assert last == f"resume-hooks fork {session_id(5)} --home {project} --start"
+        made = cli(*last.split()[1:-1], "--json")
+        assert made.returncode == 0
+        assert f'"cd {project} && claude --resume ' in made.stdout.decode()
+
+    @pytest.mark.parametrize("words", [("resume", "--print"), ("resume", "--fork"), ("continue",)])
+    def test_what_cannot_be_done(
+        self, cli: Cli, lost: str, project: str, config_home: ConfigHome, words: tuple[str, ...]
+    ) -> None:
+        """1, the sentence, the command; nothing is made."""
+        done = cli(words[0], session_id(5), *words[1:])
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert f"--home {project} --start" in done.stderr.decode()
+        assert list(config_home.project(project).iterdir()) == []
+
+
+class TestContinue:
+    """``continue`` where nobody can be asked."""
+
+    def test_the_command_alone(self, cli: Cli, parent: str, project: str) -> None:
+        """Of the latest session of the folder, so that it can be run as it is."""
+        done = cli("continue", cwd=project)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
+
+    def test_for_programs(self, document: Document, parent: str, project: str) -> None:
+        """The session, its folder, what starts it; with a fork whose child it is."""
+        data = document("continue", SESSION)["data"]
+        assert (data["session_id"], data["parent_session_id"], data["folder"]) == (SESSION, None, project)
+        forked = document("continue", SESSION, "--fork")["data"]
+        assert forked["parent_session_id"] == SESSION
+        assert forked["session_id"] in forked["commands"]["shell"]
+
+    def test_nothing_to_continue(self, cli: Cli) -> None:
+        """One sentence, 1."""
+        done = cli("continue")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"No session of " in done.stderr

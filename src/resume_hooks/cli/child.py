@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 import click
 
 from resume_hooks.birth import OUTSIDE, Birth
-from resume_hooks.cli.output import dry_run_option, emit, json_option, table
+from resume_hooks.cli.output import dry_run_option, emit, json_option, say, table
+from resume_hooks.cli.starting import start, start_of
+from resume_hooks.client import executable
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.receipt import Receipt
 
@@ -32,7 +33,7 @@ _OPTIONS = (
 )
 
 
-def child_options(verb: Callable[..., None]) -> Callable[..., None]:
+def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the options of ``How``, in the order of its help."""
     for option in reversed(_OPTIONS):
         verb = option(verb)
@@ -43,7 +44,7 @@ def client_to_start(how: How) -> str:
     """The client that ``--start`` asks for, ``""`` for none. Refused before anything is made, where it can't be."""
     if not how["start"] or how["dry_run"]:
         return ""
-    found = shutil.which("claude")
+    found = executable(os.environ)
     if found is None:
         raise ResumeHooksError(
             "claude is not on PATH, so nothing was made", "Leave --start out, or install the client."
@@ -76,13 +77,23 @@ def answer(
     *,
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
-) -> None:
-    """Print a receipt (with ``more`` fields, or as ``text``); start the client on the child where asked."""
+) -> Receipt:
+    """Print a receipt (with ``more`` fields, or as ``text``); start the client on the child where asked.
+
+    The receipt comes back where it was not: for whoever calls a verb of ours.
+    """
     data = {**receipt.data(), **(more or {})}
     emit(verb, data, text or (lambda: receipt_text(receipt)), as_json=how["as_json"], warnings=receipt.warnings)
     if client and receipt.written:
-        os.chdir(receipt.folder)
-        os.execv(client, [client, "--resume", receipt.session_id])
+        start(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ))
+    return receipt
+
+
+def tell(receipt: Receipt) -> None:
+    """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
+    say(f"{receipt.kind}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
+    for warning in receipt.warnings:
+        say(f"note: {warning}", err=True)
 
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:

@@ -51,7 +51,7 @@ class Made(NamedTuple):
 @click.option("--out", help="Also write a handoff document: a .md file, or a folder for one.")
 @click.option("--force", is_flag=True, help="With --out: overwrite the file.")
 @child_options
-def command(locator: str | None, **how: Unpack[HandoffHow]) -> None:
+def command(locator: str | None, **how: Unpack[HandoffHow]) -> Receipt | None:
     """Make a fresh session that holds the lineage of LOCATOR, a digest of its work, and the next step.
 
     The session itself is only read. The child is checked as read back before its id is printed. With the settings
@@ -69,13 +69,13 @@ def command(locator: str | None, **how: Unpack[HandoffHow]) -> None:
     parent = located(locator)
     if how["show"]:
         _show(_plan(parent, Contents(digest_of(parent, os.environ)), how), how)
-        return
+        return None
     client = client_to_start(how)
     decided = _plan(parent, Contents(digest_of(parent, os.environ)), how)
     require_start(client, decided.birth)
     made = _make_edited(parent, decided, how) if how["edit"] else _make(decided, how)
     files = made.files
-    answer(
+    return answer(
         "handoff",
         made.receipt._replace(warnings=(*made.receipt.warnings, *files.warnings)),
         how,

@@ -89,8 +89,9 @@ class Verbs(click.Group):
 @click.command(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="LOCATOR: a session id or four or more of its first characters, an exact title, the path of a .jsonl "
-    "file; by default the latest session of this folder. In Claude Code, type >help.",
+    epilog="LOCATOR: a session id or four or more of its first characters, a title or a part of one, a tag, the path "
+    "of a .jsonl file, latest, latest~2, #72 for a pull request; by default the latest session of this folder. In "
+    "Claude Code, type >help.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:
@@ -115,7 +116,7 @@ def run(arguments: list[str]) -> int:
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
         colour = False if os.environ.get("NO_COLOR") else None  # None: as the terminal has it
-        code = cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
+        code = _called(arguments, colour)
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -133,6 +134,19 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
         return _bug(verb, error, as_json)
     return code if isinstance(code, int) else 0
+
+
+def _called(arguments: list[str], colour: bool | None) -> object:
+    """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
+    try:
+        return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
+    except AmbiguousLocator as error:
+        from resume_hooks.cli.choice import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
+
+        again = meant(arguments, error)
+        if again is None:
+            raise
+    return _called(again, colour)
 
 
 def _way_on(verb: str) -> str:
@@ -154,6 +168,8 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     say(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
         say(f"  {candidate['session_id']}  {candidate['ended']}  {candidate['title']}", err=True)
+    if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
+        say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
         say(f"  {error.remedy}", err=True)
     return error.exit_code

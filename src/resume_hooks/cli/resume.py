@@ -1,24 +1,60 @@
-"""``resume``: a session, how full it is, and the ways on from it, compared."""
+"""``resume``: a session is chosen, the ways on from it compared, one of them taken, and the client started."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
+from typing import Any, TypedDict, Unpack
 
 import click
 
-from resume_hooks import clock, cost, settings, ways
-from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
+from resume_hooks import clock, cost, settings, store, ways
+from resume_hooks.cli import moved
+from resume_hooks.cli.going_on import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
+from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
+from resume_hooks.cli.starting import start_of
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.events import resume_card
+from resume_hooks.paths import is_session_id
 from resume_hooks.receipt import resume_command
+from resume_hooks.resolvers import RESOLVERS, by_part_of_title
+from resume_hooks.store import SessionFile
+
+BARE = "true"
+"""What programs around the client pass on where ``--resume`` was given no value."""
+
+EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
+"""The forms in which words name a session exactly; others narrow the list that it is chosen from."""
+
+
+class ResumeHow(TypedDict):
+    """The options of a resume."""
+
+    everywhere: bool
+    way: str | None
+    forks: bool
+    copy: bool
+    show: bool
+    as_json: bool
 
 
 @click.command("resume")
 @locator_argument
+@click.option("--all", "everywhere", is_flag=True, help="Choose among the sessions of every project.")
+@click.option("--way", type=click.Choice(WAYS), help="Go on in this way, without being asked.")
+@click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork: --way fork.")
+@click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
+@click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
 @json_option
-def command(locator: str | None, as_json: bool) -> None:
-    """Show a session, how full it is, and what going on, a trim, a handoff, a rollover or a compaction would cost.
+def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
+    """Choose a session, see what each way on from it would cost, and go on in it.
 
+    On a terminal, without a LOCATOR or with one that names nothing exactly, sessions are listed to choose from, and
+    searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
+    the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
+    re-homed: a child of it belongs to the folder that you choose.
+
+    Not on a terminal the session, how full it is, and the ways on from it are shown; the last line is the command.
     All figures but the context in use are estimates, from what the API counted of this session's own requests: the
     tokens that each way leaves, those that its next turn would send past the cache, and the turns after which it has
     cost less than going on. docs/estimates.md says how they are made.
@@ -26,13 +62,91 @@ def command(locator: str | None, as_json: bool) -> None:
     \b
     Examples:
       resume-hooks resume
-      resume-hooks resume 5e12a303
+      resume-hooks resume parser
+      resume-hooks resume 5e12a303 --way trim
+      resume-hooks resume latest --fork
       resume-hooks resume "Fix the parser" --json
     """
-    session = located(locator)
+    way = _way(how)
+    if how["as_json"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _answer(_located(locator), way, how)
+        return
+    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
+    session = settled(_named(locator) or _chosen(locator, how))
+    if way is not None:
+        if not go_on(session, way, _finish(how)):
+            say("Nothing was made, so nothing is started.")
+        return
+    found = compared(session, limit=ways.LOOKED_AT)
+    say(_card(found))
+    while not go_on(session, asked_way(session, found), _finish(how)):
+        say("")  # nothing was made: another way may do
+
+
+def compared(session: SessionFile, *, limit: int) -> ways.Comparison:
+    """The ways on from a session; ``limit`` in bytes, as ``ways.compare`` has it."""
     window = settings.number("context_window")
-    found = ways.compare(session.session_id, session.path, os.environ, window, clock.now(), limit=0)
-    emit("resume", facts(found), lambda: render(found), as_json=as_json)
+    return ways.compare(session.session_id, session.path, os.environ, window, clock.now(), limit=limit)
+
+
+def _way(how: ResumeHow) -> str | None:
+    """The way that was asked for, None for none. UsageError for options that mean nothing together."""
+    if how["forks"] and how["way"] not in {None, FORK}:
+        raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
+    if how["copy"] and how["show"]:
+        raise UsageError("--copy and --print exclude each other", "Leave one of them out.")
+    way = FORK if how["forks"] else how["way"]
+    if how["as_json"] and (way is not None or how["copy"] or how["show"]):
+        raise UsageError("--json only compares the ways on", "The verbs that make a child print their own receipt.")
+    return way
+
+
+def _finish(how: ResumeHow) -> Finish:
+    return {"show": how["show"], "copy": how["copy"]}
+
+
+def _located(locator: str | None) -> SessionFile:
+    """The session of a locator where nobody can be asked; a bare ``true`` names none, unless one is called so."""
+    return (_named(BARE) or located(None)) if locator == BARE else located(locator)
+
+
+def _named(locator: str | None) -> SessionFile | None:
+    """The session that a locator names exactly, None where it is to be chosen.
+
+    SessionNotFound for what could name nothing else and is not there: an id, a path, an address.
+    """
+    if locator is None or not locator.strip():
+        return None
+    try:
+        return store.resolve(locator, current_folder(), os.environ, resolvers=EXACT)
+    except AmbiguousLocator:
+        return None
+    except SessionNotFound:
+        words = locator.strip().lower()
+        if is_session_id(words) or words.endswith(".jsonl") or "://" in words or words.startswith("latest"):
+            raise
+        return None
+
+
+def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
+    from resume_hooks.cli.choosing.choose import choose  # noqa: PLC0415 - see above
+
+    return choose("" if locator in {None, BARE} else str(locator), everywhere=how["everywhere"])
+
+
+def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
+    """Where nobody can be asked: the ways on, compared, or what was asked for; the command comes last."""
+    lost = moved.lost(session, os.environ)
+    if way is not None or how["show"] or how["copy"]:
+        if lost is not None:
+            raise lost.refusal(session)
+        if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
+            say("Nothing was made.")
+        return
+    found = compared(session, limit=ways.WAITED_FOR)
+    last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, os.environ).command
+    notes = [lost.why] if lost else []
+    emit("resume", facts(found), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
 
 
 def facts(found: ways.Comparison) -> dict[str, Any]:
@@ -53,6 +167,7 @@ def facts(found: ways.Comparison) -> dict[str, Any]:
         "base": found.base._asdict(),
         "rates": {"input": 1.0, "cache_read": rates.read, "uncached": rates.write, "output": cost.OUTPUT},
         "estimates": [estimate._asdict() for estimate in found.estimates],
+        "trim_estimated": found.looked_at,
         "advice": found.advice._asdict() if found.advice else None,
         "commands": {
             "in_client": f"/resume {found.session_id}",
@@ -63,22 +178,26 @@ def facts(found: ways.Comparison) -> dict[str, Any]:
 
 def render(found: ways.Comparison) -> str:
     """A comparison for people, with what to type for each way."""
-    glance, short = found.glance, found.session_id[:8]
-    facts_shown = table(
-        [
-            ("title", glance.title),
-            ("id", found.session_id),
-            ("size", resume_card.size(glance)),
-            ("context", resume_card.used(found.context)),
-        ]
-    )
+    short = found.session_id[:8]
     commands = table(
         [
-            ("go on", resume_command(found.folder, found.session_id)),
-            ("", f"/resume {found.session_id}   in Claude Code"),
+            ("go on", f"/resume {found.session_id}   in Claude Code"),
             *((way, f"resume-hooks {way} {short}") for way in (ways.TRIM, ways.HANDOFF, ways.ROLLOVER)),
             ("", "/resume-hooks:trim, :handoff, :rollover   in the session itself"),
         ]
     )
-    parts = [facts_shown, "\n".join(resume_card.recommended(found)), "\n".join(resume_card.table(found)), commands]
+    return f"{_card(found)}\n\n{commands}"
+
+
+def _card(found: ways.Comparison) -> str:
+    """A comparison without anything to type."""
+    shown = table(
+        [
+            ("title", found.glance.title),
+            ("id", found.session_id),
+            ("size", resume_card.size(found.glance)),
+            ("context", resume_card.used(found.context)),
+        ]
+    )
+    parts = [shown, "\n".join(resume_card.recommended(found)), "\n".join(resume_card.table(found))]
     return "\n\n".join(part for part in parts if part)

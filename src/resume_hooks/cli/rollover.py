@@ -12,6 +12,7 @@ from resume_hooks.cli.asked import SummaryHow
 from resume_hooks.cli.child import answer, child_options, client_to_start, require_start
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.errors import UsageError
+from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
 
 
@@ -30,7 +31,7 @@ class RolloverHow(SummaryHow):
 @click.option("--model", help="The model that writes it; by default the setting summary_model.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @child_options
-def command(locator: str | None, **how: Unpack[RolloverHow]) -> None:
+def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
     """Make a fresh session that holds the lineage of LOCATOR, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads LOCATOR in up to three parts;
@@ -48,16 +49,15 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> None:
         # What asks a model takes 100 ms to load, which a handoff need not wait for.
         from resume_hooks.cli.summarised import carry_out  # noqa: PLC0415
 
-        carry_out(located(locator), how)
-        return
+        return carry_out(located(locator), how)
     if how["with_summary"] or how["prompt"] or how["model"] or how["timeout"]:
         raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
-    _quick(located(locator), how)
+    return _quick(located(locator), how)
 
 
-def _quick(parent: SessionFile, how: RolloverHow) -> None:
+def _quick(parent: SessionFile, how: RolloverHow) -> Receipt:
     client = client_to_start(how)
     decided = quick_rollover.plan(parent, os.environ, output_dir=how["output_dir"])
     require_start(client, decided.birth)
     made = quick_rollover.receipt(decided) if how["dry_run"] else quick_rollover.write(decided, os.environ)
-    answer("rollover", made, how, client)
+    return answer("rollover", made, how, client)

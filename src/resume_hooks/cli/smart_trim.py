@@ -53,7 +53,7 @@ class SmartHow(SummaryHow):
 @click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @child_options
-def command(locator: str | None, **how: Unpack[SmartHow]) -> None:
+def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     """Make a child of LOCATOR in which what is no longer needed is a placeholder that says what was there.
 
     Rules give up what is certain: files read again or changed later, repeated outputs, failures that were mended,
@@ -86,7 +86,7 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> None:
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []
     made = made._replace(warnings=(*made.warnings, *shown.warnings(decided, planned.asked), *notes))
     more = {"savings": savings_data(decided.trim), **shown.data(decided), "spent": planned.asked.spent._asdict()}
-    answer(KIND, made, how, client, more=more, text=lambda: _text(planned, made, seen=asks))
+    return answer(KIND, made, how, client, more=more, text=lambda: _text(planned, made, seen=asks))
 
 
 class _Planned(NamedTuple):

@@ -11,6 +11,7 @@ from resume_hooks.cli.child import answer, client_to_start, receipt_text, requir
 from resume_hooks.cli.output import say
 from resume_hooks.fitting import counted
 from resume_hooks.headless import ClaudeHeadless
+from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
 from resume_hooks.summarising import rollover
 from resume_hooks.summarising.asking import calls_for
@@ -18,18 +19,17 @@ from resume_hooks.summarising.material import Material, material
 from resume_hooks.tokens import CHARACTERS_PER_TOKEN
 
 
-def carry_out(parent: SessionFile, how: SummaryHow) -> None:
+def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
     """Make the child, or show what would be made and read."""
     client, name = client_to_start(how), model_name(how["model"])
     begun = rollover.plan(parent, os.environ, wish=how["prompt"], output_dir=how["output_dir"])
     require_start(client, begun.plan.birth)
     if how["dry_run"]:
-        _show(begun, name, how)
-    else:
-        _make(begun, name, how, client)
+        return _show(begun, name, how)
+    return _make(begun, name, how, client)
 
 
-def _make(begun: rollover.Begun, name: str, how: SummaryHow, client: str) -> None:
+def _make(begun: rollover.Begun, name: str, how: SummaryHow, client: str) -> Receipt:
     written = rollover.write(begun, os.environ)
     model, told = ClaudeHeadless(os.environ, name), progress(name, quiet=how["as_json"])
     try:
@@ -43,12 +43,12 @@ def _make(begun: rollover.Begun, name: str, how: SummaryHow, client: str) -> Non
         made = made._replace(warnings=(*made.warnings, rollover.failure_text(failure)))
     report = _report(name, included=not failure, failure=failure or None, spent=spent._asdict())
     said = " · ".join(part for part in (f"by {spent.model}" if not failure else "none", spent.words) if part)
-    answer(
+    return answer(
         "rollover", made, how, client, more={"summary": report}, text=lambda: receipt_text(made, [("summary", said)])
     )
 
 
-def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> None:
+def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
     made, found = quick_rollover.receipt(begun.plan), material(begun.parent, os.environ)
     data = {
@@ -63,7 +63,7 @@ def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> None:
         f"{name} would be asked {counted(calls_for(found), 'time')} to read {len(found.numbers):,} of "
         f"{counted(found.records, 'record')}, about {counted(_tokens(found), 'token')}"
     )
-    answer(
+    return answer(
         "rollover",
         made,
         how,

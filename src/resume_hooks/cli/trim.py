@@ -59,7 +59,7 @@ class TrimHow(How):
 @click.option("--in-place", is_flag=True, help="Rewrite the session's own file, after a backup; no child is made.")
 @click.option("--live", is_flag=True, help="With --in-place: even while a client has the session open.")
 @child_options
-def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
+def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
     """Make a child of LOCATOR in which bulky contents are placeholders.
 
     The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
@@ -99,17 +99,16 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> None:
         min_savings=how["min_savings"],
     )
     if how["in_place"]:
-        _in_place(locator, options, how, client)
-    else:
-        _in_a_child(locator, options, how, client)
+        return _in_place(locator, options, how, client)
+    return _in_a_child(locator, options, how, client)
 
 
-def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> None:
+def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
     reading = trimming.read(located(locator), settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options, output_dir=how["output_dir"])
     require_start(client, decided.birth)
     made = trimming.receipt(decided) if how["dry_run"] or not decided.pays else trimming.write(decided, os.environ)
-    answer(
+    return answer(
         "trim",
         made,
         how,
@@ -119,7 +118,7 @@ def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str
     )
 
 
-def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) -> None:
+def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
     session, window = located(locator), settings.number("context_window")
     require_folder(client, home_folder(Glance(session.path)))
     if how["dry_run"]:
@@ -127,7 +126,7 @@ def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) 
     else:
         done = in_place.write(session, os.environ, options, window, live=how["live"])
     more = {"savings": savings_data(done.decided), "in_place": True, "backup": done.backup or None}
-    answer("trim", done.receipt, how, client, more=more, text=lambda: _text_in_place(done))
+    return answer("trim", done.receipt, how, client, more=more, text=lambda: _text_in_place(done))
 
 
 def _refuse(how: TrimHow) -> None:

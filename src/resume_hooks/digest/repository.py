@@ -32,7 +32,7 @@ PIPE = 1 << 18
 SETTINGS = 1 << 20
 """Bytes of a repository's settings that are looked at."""
 
-_SAFE = (
+SAFE = (
     "--no-pager",
     "--no-optional-locks",
     "-c",
@@ -42,6 +42,8 @@ _SAFE = (
     "-c",
     "core.hooksPath=/dev/null",
 )
+"""The options with which git takes no lock and runs nothing that a repository names."""
+
 _QUESTIONS = (
     ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z"),
     ("rev-list", "--count", "--since={since}", "HEAD", "--"),
@@ -72,7 +74,7 @@ class Question:
         self._root = _root_of(folder)
         if not self._root or not _is_safe(self._root):
             return
-        env = {**{key: environ[key] for key in _PASSED if key in environ}, **_OFFLINE}
+        env = offline(environ)
         with contextlib.suppress(OSError):  # no git
             for words in _QUESTIONS:
                 self._runs.append(_started(folder, [word.format(since=since) for word in words], env))
@@ -105,9 +107,14 @@ class Question:
         return found if run.returncode == 0 else b""
 
 
+def offline(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a git that is asked: nothing of the user's but where things are, and no network."""
+    return {**{key: environ[key] for key in _PASSED if key in environ}, **_OFFLINE}
+
+
 def _started(folder: str, words: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - a fixed program, no shell, the folder by its own option
-        ["git", "-C", folder, *_SAFE, *words],  # noqa: S607 - the user's git
+        ["git", "-C", folder, *SAFE, *words],  # noqa: S607 - the user's git
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

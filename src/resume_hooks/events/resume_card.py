@@ -100,8 +100,8 @@ def _cache(found: Comparison) -> str:
     if found.age is None:
         return f"no request was counted here yet; its cache is taken for cold (kept {kept})"
     if found.warm:
-        return f"its cache is warm for {_span(lifetime - found.age)} more (kept {kept})"
-    return f"its cache is cold (kept {kept}, last request {_span(found.age)} ago)"
+        return f"its cache is warm for {span(lifetime - found.age)} more (kept {kept})"
+    return f"its cache is cold (kept {kept}, last request {span(found.age)} ago)"
 
 
 def _habit(found: Comparison) -> str:
@@ -110,7 +110,7 @@ def _habit(found: Comparison) -> str:
     return f"a turn here is about {seen.requests:,} request{plural} and {seen.growth:,} tokens more"
 
 
-def _span(seconds: int) -> str:
+def span(seconds: int) -> str:
     """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:

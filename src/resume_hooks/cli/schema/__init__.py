@@ -11,17 +11,25 @@ from pydantic import BaseModel
 
 from resume_hooks.cli.schema.checkpoints import Checkpoint, RewindReceipt
 from resume_hooks.cli.schema.comparison import Comparison
+from resume_hooks.cli.schema.continuing import Continued
+from resume_hooks.cli.schema.file_history import RewindFiles
 from resume_hooks.cli.schema.finding import Index, Search
+from resume_hooks.cli.schema.forks import ForkReceipt
 from resume_hooks.cli.schema.handoff import Handoff
+from resume_hooks.cli.schema.imports import ImportReceipt
+from resume_hooks.cli.schema.keeping import Called, Deletion, Restoration
 from resume_hooks.cli.schema.lineages import Derived, Info, Lineage, LineageRow, Resolved
 from resume_hooks.cli.schema.reading import Read, SessionOutline
 from resume_hooks.cli.schema.rollovers import RolloverReceipt
+from resume_hooks.cli.schema.sessions import Sessions
 from resume_hooks.cli.schema.smart import SmartTrimReceipt
 from resume_hooks.cli.schema.upkeep import Config, Doctor, Fsck, Installation
 from resume_hooks.cli.schema.writes import TrimReceipt, UntrimReceipt
 
 DATA: dict[str, type[BaseModel]] = {
     "resume": Comparison,
+    "continue": Continued,
+    "sessions": Sessions,
     "lineage": Lineage,
     "find-original": LineageRow,
     "find-derived": Derived,
@@ -34,6 +42,13 @@ DATA: dict[str, type[BaseModel]] = {
     "untrim": UntrimReceipt,
     "checkpoint": Checkpoint,
     "rewind": RewindReceipt,
+    "rewind-files": RewindFiles,
+    "fork": ForkReceipt,
+    "import": ImportReceipt,
+    "rename": Called,
+    "tag": Called,
+    "delete": Deletion,
+    "restore": Restoration,
     "outline": SessionOutline,
     "read": Read,
     "fsck": Fsck,

@@ -1,0 +1,439 @@
+"""``resume`` and ``continue`` on a terminal, with a stand-in for the client: choose, go on, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.store import sessions_in
+from tests.builders import (
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    summary,
+    user,
+    write_session,
+)
+from tests.screens import Screen
+
+CLIENT = """#!/bin/sh
+echo "STARTED $* IN ${PWD##*/}"
+echo "CONFIG ${CLAUDE_CONFIG_DIR##*/} OUTER ${CLAUDECODE-none} ${CLAUDE_CODE_CHILD_SESSION-none}"
+echo "KEPT $CLAUDE_CODE_USE_BEDROCK"
+"""
+HOUR = 3_600
+
+
+class Desk:
+    """A project with sessions, a stand-in for the client, and terminals."""
+
+    def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
+        """Three sessions lie in the project, the first one is the newest."""
+        self.home, self._stack, self._screens = home, stack, 0
+        self.project, self.bin = home.root / "proj", home.root / "bin"
+        for folder in (self.project, self.bin):
+            folder.mkdir()
+        client = self.bin / "claude"
+        client.write_text(CLIENT)
+        client.chmod(0o755)
+        for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
+            self.session(number, title)
+
+    def session(self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR) -> Path:
+        """A session of a folder, an hour older than the one before."""
+        at = str(folder or self.project)
+        records = [{**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))]
+        rows = [*records, custom_title(title, session_id(number))]
+        return Path(write_session(self.home.project(at), session_id(number), rows, mtime=time.time() - number * age))
+
+    def run(self, *words: str, columns: int = 120, rows: int = 40, cwd: Path | None = None, **environ: str) -> Screen:
+        """A terminal on which ``resume-hooks`` runs with these words."""
+        self._screens += 1
+        screen = Screen(
+            words,
+            folder=cwd or self.project,
+            environ={"PATH": f"{self.bin}:/usr/bin:/bin", **self.home.environ, **environ},
+            notes=self.home.root / f"notes{self._screens}",
+            columns=columns,
+            rows=rows,
+        )
+        return self._stack.enter_context(screen)
+
+    def ids(self) -> set[str]:
+        """The sessions of the project."""
+        return {found.session_id for found in sessions_in(str(self.home.project(str(self.project))))}
+
+
+@pytest.fixture
+def desk(config_home: ConfigHome) -> Iterator[Desk]:
+    """A desk whose terminals end with the test."""
+    with ExitStack() as stack:
+        yield Desk(config_home, stack)
+
+
+def started(number: int, folder: Path) -> str:
+    """What the stand-in says when it was started on a session."""
+    return f"STARTED --resume {session_id(number)} IN {folder.name}$"
+
+
+def test_type_choose_and_the_client_starts(desk: Desk) -> None:
+    """Words narrow the list, Enter takes what is marked, Enter again goes on as it is."""
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.type("fix lex")
+    screen.wait_for("^> Fix the lexer")
+    screen.key("Enter")
+    screen.wait_for(r"How to go on\?")
+    assert "tokens after" in screen.text()
+    screen.key("Enter")
+    screen.wait_for(started(3, desk.project))
+    assert screen.ended() == 0
+    assert screen.left_as_it_was()
+
+
+def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
+    """Down, End, Home; outline, lineage, cost."""
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.wait_for("2 turns, newest first")
+    for key, title in (("Down", "Write the docs"), ("End", "Fix the lexer"), ("Home", "Fix the parser")):
+        screen.key(key)
+        screen.wait_for(f"^> {title}")
+    screen.key("Tab")
+    screen.wait_for("1 session, oldest first")
+    screen.key("Tab")
+    screen.wait_for("sent past the cache")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])
+def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
+    """The chosen session is there, and can be taken."""
+    screen = desk.run("resume", "--way", "as-is", columns=columns, rows=rows)
+    screen.wait_for("^> Fix" if columns > 10 else "^> F")
+    screen.key("Down")
+    screen.wait_for("^> Writ" if columns > 10 else "^> W")
+    screen.key("Enter")
+    assert screen.ended() == 0
+    assert b"STARTED --resume " + session_id(2).encode() in screen.raw
+    assert screen.left_as_it_was()
+
+
+def test_a_window_that_changes_its_size(desk: Desk) -> None:
+    """The preview comes and goes with the room for it."""
+    screen = desk.run("resume", columns=160, rows=30)
+    screen.wait_for("2 turns, newest first")
+    screen.resize(30, 5)
+    screen.wait_for("^> Fix the par")
+    assert "newest first" not in screen.text()
+    screen.resize(100, 30)
+    screen.wait_for("2 turns, newest first")
+
+
+def test_no_colour(desk: Desk) -> None:
+    """NO_COLOR leaves bold and reverse, but no colour at all."""
+    screen = desk.run("resume", NO_COLOR="1")
+    screen.wait_for("2 turns, newest first")
+    screen.key("Escape")
+    assert screen.ended() == 130
+    assert not re.search(rb"\x1b\[[0-9;]*(?<![0-9])(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]", screen.raw)
+
+
+def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
+    """A numbered list, and no sequence at all."""
+    screen = desk.run("resume", "docs", TERM="dumb", NO_COLOR="1")
+    screen.wait_for(r"1  Write the docs")
+    screen.key("Enter")
+    screen.wait_for(r"How to go on\?")
+    screen.key("Enter")
+    screen.wait_for(started(2, desk.project))
+    assert screen.ended() == 0
+    assert b"\x1b" not in screen.raw
+
+
+@pytest.mark.parametrize("key", ["C-c", "Escape", "C-d"])
+def test_left_without_a_choice(desk: Desk, key: str) -> None:
+    """130, and the terminal as it was; nothing was made."""
+    before = desk.ids()
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.key(key)
+    assert screen.ended() == 130
+    assert screen.left_as_it_was()
+    assert desk.ids() == before
+    assert b"STARTED" not in screen.raw
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_ended_from_outside(desk: Desk, number: signal.Signals) -> None:
+    """A signal ends it as it ends any program, and the terminal is as it was."""
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.signal(number)
+    assert screen.ended() == (130 if number is signal.SIGINT else 128 + number)
+    assert screen.left_as_it_was()
+
+
+def test_the_question_is_left_too(desk: Desk) -> None:
+    """Ctrl+C and q at the choice of a way."""
+    for answer in ("C-c", "q"):
+        screen = desk.run("resume", session_id(1)[:8])
+        screen.wait_for(r"q to leave \[1\]")
+        screen.key(answer)
+        if answer == "q":
+            screen.key("Enter")
+        assert screen.ended() == 130
+        assert screen.left_as_it_was()
+
+
+def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
+    """It stands in the box, and can be changed."""
+    screen = desk.run("resume", "fix")
+    screen.wait_for("2 of 3")
+    screen.wait_for("search: fix")
+    screen.key("C-u")
+    screen.wait_for("^  Write the docs")
+
+
+def test_a_bare_true_is_no_words(desk: Desk) -> None:
+    """Programs around the client pass it on; a session that is called so is meant all the same."""
+    screen = desk.run("resume", "true")
+    screen.wait_for("^  Write the docs")
+    screen.key("Escape")
+    screen.ended()
+    desk.session(4, "true")
+    screen = desk.run("resume", "true", "--way", "as-is")
+    screen.wait_for(started(4, desk.project))
+
+
+def test_an_exact_title_skips_the_list(desk: Desk) -> None:
+    """And a way that is named the question."""
+    screen = desk.run("resume", "Write the docs", "--way", "as-is", cwd=desk.home.root)
+    screen.wait_for(started(2, desk.project))
+    assert b"search:" not in screen.raw
+
+
+def test_an_id_that_is_nowhere_is_no_search(desk: Desk) -> None:
+    """A sentence, not an empty list."""
+    screen = desk.run("resume", session_id(99))
+    assert screen.ended() == 1
+    assert b"No session" in screen.raw
+
+
+def test_a_fork_first(desk: Desk) -> None:
+    """The client starts on a child with its own id."""
+    before = desk.ids()
+    screen = desk.run("resume", session_id(1), "--fork")
+    found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
+    assert desk.ids() - before == {found.group(1)}
+
+
+def test_a_handoff_by_its_number(desk: Desk) -> None:
+    """The verb's own code makes it, and the client starts on it."""
+    before = desk.ids()
+    screen = desk.run("resume", session_id(1))
+    screen.wait_for(r"q to leave")
+    screen.type("handoff\r")
+    found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
+    assert desk.ids() - before == {found.group(1)}
+    assert b"checks passed" in screen.raw
+
+
+def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
+    """A trim that would not pay."""
+    screen = desk.run("resume", session_id(1))
+    screen.wait_for(r"q to leave")
+    screen.type("2\r")
+    screen.wait_for(r"Nothing was written\.(.|\n)*How to go on\?")
+    screen.type("1\r")
+    screen.wait_for(started(1, desk.project))
+
+
+def test_a_live_session_is_told_and_forked_unless_one_says_else(desk: Desk) -> None:
+    """It was written a moment ago: the fork is what an empty line takes."""
+    desk.session(1, "Fix the parser", age=0)
+    screen = desk.run("resume", session_id(1))
+    screen.wait_for(r"may be open in a client: it was written \d+ seconds ago")
+    screen.wait_for(r"> +6  fork")
+    screen.key("Enter")
+    found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
+    assert found.group(1) != session_id(1)
+
+
+def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
+    """It was compacted: the live part alone is offered, and taken for an empty line."""
+    path = desk.session(4, "Large")
+    rows = path.read_bytes().splitlines()
+    compacted = [
+        boundary(uuid="b", before="r3", ts=4, session_id=session_id(4)),
+        summary("what was", uuid="s", parent="b", ts=5, session_id=session_id(4)),
+        assistant("fine", uuid="z", parent="s", ts=6, session_id=session_id(4)),
+    ]
+    filler = user("x" * 51_000_000, uuid="f", parent="r3", ts=3.5, session_id=session_id(4))
+    path.write_bytes(session_bytes([*rows, filler, *({**row, "cwd": str(desk.project)} for row in compacted)]))
+    os.utime(path, (time.time() - HOUR,) * 2)
+    screen = desk.run("resume", session_id(4), columns=150)
+    screen.wait_for(r"> +6  fork +a copy of the live conversation alone.* 51\.\d MB readers of clients take 50 MB")
+    screen.key("Enter")
+    found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
+    assert (path.parent / f"{found.group(1)}.jsonl").stat().st_size < 10_000
+
+
+def test_nothing_of_a_client_around_us_reaches_the_one_that_starts(desk: Desk) -> None:
+    """It would hide the session; the user's own settings stay."""
+    screen = desk.run(
+        "resume", session_id(1), "--way", "as-is",
+        CLAUDECODE="1", CLAUDE_CODE_CHILD_SESSION="1", CLAUDE_CODE_USE_BEDROCK="yes",
+    )  # fmt: skip
+    screen.wait_for("CONFIG .claude OUTER none none\nKEPT yes")
+
+
+def test_the_command_instead_of_the_client(desk: Desk) -> None:
+    """Printed, or copied with a word on which way; from the list, too."""
+    command = f"cd {desk.project} && claude --resume {session_id(1)}"
+    screen = desk.run("resume", session_id(1), "--way", "as-is", "--print", columns=200)
+    screen.wait_for(f"^{re.escape(command)}$")
+    screen = desk.run("resume", session_id(1), "--way", "as-is", "--copy", columns=200)
+    screen.wait_for(f"not copied: here it is\n{re.escape(command)}$")
+    screen = desk.run("resume", columns=200)
+    screen.wait_for("^> Fix the parser")
+    screen.key("C-y")
+    screen.wait_for(f"not copied: here it is\n{re.escape(command)}$")
+
+
+def test_all_projects(desk: Desk) -> None:
+    """A key, or an option; the client starts in the other folder."""
+    other = desk.home.root / "other"
+    other.mkdir()
+    desk.session(9, "Elsewhere", folder=other)
+    screen = desk.run("resume", "--way", "as-is")
+    screen.wait_for("^> Fix the parser")
+    assert "Elsewhere" not in screen.text()
+    screen.key("C-a")
+    screen.wait_for("^  Elsewhere")
+    screen.type("elsew")
+    screen.wait_for("^> Elsewhere")
+    screen.key("Enter")
+    screen.wait_for(started(9, other))
+    screen = desk.run("resume", "elsewh", "--all")
+    screen.wait_for("^> Elsewhere")
+
+
+def test_no_session_at_all(desk: Desk) -> None:
+    """It says so and how to see more; there is nothing to take."""
+    empty = desk.home.root / "empty"
+    empty.mkdir()
+    screen = desk.run("resume", cwd=empty)
+    screen.wait_for(r"No session of this project: Ctrl\+A lists all projects")
+    screen.key("Enter")
+    screen.key("C-a")
+    screen.wait_for("^> Fix the parser")
+
+
+def test_titles_cannot_drive_the_terminal(desk: Desk) -> None:
+    """Control characters, colours and line feeds of a hostile title."""
+    desk.session(4, "\x1b[31mred\x1b]0;owned\x07 a\nb \u202e", age=10)
+    screen = desk.run("resume", columns=100)
+    screen.wait_for("^> red a b")
+    assert b"owned" not in screen.raw
+
+
+def test_no_client(desk: Desk) -> None:
+    """One sentence and the command, 1."""
+    (desk.bin / "claude").unlink()
+    screen = desk.run("resume", session_id(1), "--way", "as-is", columns=200)
+    screen.wait_for("claude is not installed, or not on PATH")
+    assert f"cd {desk.project} && claude --resume {session_id(1)}" in screen.text()
+    assert screen.ended() == 1
+
+
+class TestContinue:
+    """``continue`` asks nothing."""
+
+    def test_the_latest(self, desk: Desk) -> None:
+        """Of this folder, at once."""
+        screen = desk.run("continue")
+        screen.wait_for(started(1, desk.project))
+        assert screen.ended() == 0
+
+    def test_a_named_one_forked(self, desk: Desk) -> None:
+        """From any folder."""
+        before = desk.ids()
+        screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.home.root)
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
+        assert desk.ids() - before == {found.group(1)}
+
+    def test_a_live_one_is_told(self, desk: Desk) -> None:
+        """And started all the same."""
+        desk.session(1, "Fix the parser", age=0)
+        screen = desk.run("continue")
+        screen.wait_for(started(1, desk.project))
+        assert b"may be open in a client" in screen.raw
+
+
+class TestGone:
+    """A session whose folder is not there any more."""
+
+    def test_a_folder_that_was_renamed(self, desk: Desk) -> None:
+        """It is found by the files that the session worked on, and the session re-homed as a child."""
+        old, new = desk.home.root / "old", desk.home.root / "new"
+        new.mkdir()
+        (new / "parser.py").write_text("")
+        rows = [{**record, "cwd": str(old)} for record in conversation(2, session_id=session_id(5))]
+        rows[1]["message"]["content"] += f' {{"file_path":"{old}/parser.py"}}'
+        rows.append({**rows[-1], "uuid": "z", "parentUuid": "r3", "toolUseResult": {"filePath": f"{old}/parser.py"}})
+        write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
+        screen = desk.run("resume", session_id(5), "--way", "as-is", columns=250)
+        screen.wait_for(f"{old} is gone")
+        screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
+        screen.wait_for(f"2  {desk.project} +the current folder")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert found.group(2) == new.name
+        assert found.group(1) != session_id(5)
+        assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
+
+    def test_into_this_folder(self, desk: Desk) -> None:
+        """Where nothing tells where it went."""
+        old = desk.home.root / "old"
+        parent = desk.session(5, "Lost", folder=old)
+        content = parent.read_bytes()
+        screen = desk.run("continue", "Lost", columns=250)
+        screen.wait_for(f"1  {desk.project} +the current folder")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert found.group(2) == desk.project.name
+        assert parent.read_bytes() == content
+
+    def test_left(self, desk: Desk) -> None:
+        """Nothing is made."""
+        desk.session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.ids()
+        screen = desk.run("resume", "Lost", "--way", "as-is")
+        screen.wait_for("q to leave")
+        screen.type("q\r")
+        assert screen.ended() == 130
+        assert desk.ids() == before
+
+
+def test_a_file_outside_of_the_clients_folders(desk: Desk) -> None:
+    """The client would not find it: a child of it, in the folder that it names, is."""
+    source = Path(desk.session(5, "Abroad"))
+    abroad = desk.home.root / "abroad.jsonl"
+    os.rename(source, abroad)
+    screen = desk.run("resume", str(abroad), "--way", "as-is", columns=250)
+    screen.wait_for("lies outside of the client's folders")
+    screen.key("Enter")
+    found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+    assert found.group(2) == desk.project.name
+    assert found.group(1) in desk.ids()

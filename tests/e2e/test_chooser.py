@@ -1,0 +1,120 @@
+"""The chooser with the real client: typed into, chosen from, and the client goes on in that session."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders import conversation, custom_title, session_bytes, session_id
+from tests.e2e.harness.asked import conversation as said
+from tests.e2e.harness.client import ClientHome, ClientVersion
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.terminal import PROMPT_SIGN
+from tests.screens import Screen
+
+READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
+
+
+@pytest.fixture
+def project(home: ClientHome, client: ClientVersion) -> Path:
+    """A project with two sessions, and a folder with the client as ``claude``."""
+    for number, title in ((1, "Fix the parser"), (2, "Write the docs")):
+        rows = [
+            *conversation(2, session_id=session_id(number), prefix=f"s{number}-"),
+            custom_title(title, session_id(number)),
+        ]
+        path = home.install_session(session_bytes(rows), session_id(number), set_cwd=True)
+        os.utime(path, (time.time() - 3_600 * number,) * 2)
+    (home.root / "bin").mkdir()
+    start = home.root / "bin" / "claude"
+    start.write_text(f'#!/bin/sh\nexec {shlex.join(client.command)} "$@"\n')
+    start.chmod(0o755)
+    return home.cwd
+
+
+def screen_of(home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int) -> Screen:
+    """A terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
+    path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
+    environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
+    return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
+
+
+def asked(api: MockApi) -> list[tuple[str, str]]:
+    """What the client sent with the last turn."""
+    return said(api.main_requests()[-1])
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(120, 50), (60, 16)])
+def test_type_choose_and_the_client_goes_on(
+    home: ClientHome, api: MockApi, project: Path, columns: int, rows: int
+) -> None:
+    """From another folder, among all projects: the client stands in the session's own, and sends its messages."""
+    elsewhere = home.root / "elsewhere"
+    elsewhere.mkdir()
+    with screen_of(home, api, "resume", "--all", cwd=elsewhere, columns=columns, rows=rows) as screen:
+        screen.wait_for("^> Fix the parser")
+        screen.type("docs")
+        screen.wait_for("^> Write the docs")
+        screen.key("Enter")
+        screen.wait_for(r"q to leave \[1\]")
+        screen.key("Enter")
+        screen.wait_for(READY, 60)
+        screen.wait_for("answer 3")
+        screen.type("and now")
+        screen.wait_for("and now")
+        screen.key("Enter")
+        api_has_turn(api, screen)
+    messages = asked(api)
+    assert [text for _, text in messages[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
+    assert "and now" in messages[-1][1]
+    assert [path.stem for path in home.sessions()][-1] == session_id(2)
+
+
+def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
+    """The client goes on in the fork, and the session that was forked stays as it was."""
+    before = {path: path.read_bytes() for path in home.sessions()}
+    with screen_of(home, api, "resume", "Fix the parser", "--fork") as screen:
+        screen.wait_for(READY, 60)
+        screen.type("and now")
+        screen.wait_for("and now")
+        screen.key("Enter")
+        api_has_turn(api, screen)
+    assert [text for _, text in asked(api)[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(home.sessions()) == 3
+
+
+def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) -> None:
+    """Re-homed into the current folder, the conversation goes on there."""
+    gone = home.root / "gone"
+    rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
+    folder = home.config / "projects" / str(gone).replace("/", "-").replace(".", "-").replace("_", "-")
+    folder.mkdir(parents=True)
+    (folder / f"{session_id(9)}.jsonl").write_bytes(session_bytes(rows))
+    with screen_of(home, api, "continue", session_id(9)) as screen:
+        screen.wait_for("is gone")
+        screen.key("Enter")
+        screen.wait_for(READY, 60)
+        screen.type("and now")
+        screen.wait_for("and now")
+        screen.key("Enter")
+        api_has_turn(api, screen)
+    texts = [text for _, text in asked(api)]
+    assert "prompt 0" in texts[0]
+    assert f"Its project was {gone}" in texts[0]
+    assert texts[1:4] == ["answer 1", "prompt 2", "answer 3"]
+
+
+def api_has_turn(api: MockApi, screen: Screen) -> None:
+    """Wait until the client sent a turn that ends in what was typed."""
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        screen.text()
+        if any("and now" in said(request)[-1][1] for request in api.main_requests()):
+            return
+    raise AssertionError(f"no turn was sent; the screen:\n{screen.text()}")

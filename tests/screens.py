@@ -1,0 +1,142 @@
+"""Owns a program of ours on a pseudo terminal: what it shows, what is typed, and how it left the terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import pexpect
+
+from tests.e2e.harness.emulator import Emulator
+from tests.e2e.harness.keys import sequence
+from tests.e2e.harness.processes import end
+from tests.needs import REPO
+
+TIMEOUT = 30.0
+ALTERNATE, USUAL = b"\x1b[?1049h", b"\x1b[?1049l"
+HIDDEN, SHOWN = b"\x1b[?25l", b"\x1b[?25h"
+
+_SCRIPT = """\
+trap : INT
+stty -g > "$LEFT/before"
+"$PYTHON" -m resume_hooks "$@"
+echo $? > "$LEFT/code"
+stty -g > "$LEFT/after"
+"""
+
+
+class Screen:
+    """``resume-hooks`` with some words, run by a shell that notes the terminal's settings before and after it."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        notes: Path,
+        columns: int = 120,
+        rows: int = 40,
+    ) -> None:
+        """It starts at once; ``notes`` is a folder of the test's own."""
+        notes.mkdir(exist_ok=True)
+        self._notes = notes
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            "PYTHONPATH": str(REPO / "src"),
+            "PYTHON": sys.executable,
+            "LEFT": str(notes),
+            **environ,
+        }
+        self._child: pexpect.spawn[bytes] = pexpect.spawn(
+            "/bin/sh", ["-c", _SCRIPT, "sh", *words], cwd=str(folder), env=env, dimensions=(rows, columns), timeout=None
+        )
+        self._child.delaybeforesend = None
+        self._emulator = Emulator(columns, rows, self._answer)
+
+    def __enter__(self) -> Self:
+        """The running program."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what still runs."""
+        for pid in [*self._children(), *([self._child.pid] if self._child.pid else [])]:
+            end(pid)
+        self._child.close(force=True)
+
+    @property
+    def raw(self) -> bytes:
+        """All that was printed so far."""
+        return bytes(self._emulator.raw)
+
+    def _answer(self, data: bytes) -> None:
+        self._child.send(data)
+
+    def type(self, text: str) -> None:
+        """Type characters."""
+        self._child.send(text.encode())
+
+    def key(self, name: str) -> None:
+        """Press a key, in tmux's names."""
+        self._child.send(sequence(name))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size of the window."""
+        self._emulator.resize(columns, rows)
+        self._child.setwinsize(rows, columns)
+
+    def text(self) -> str:
+        """What is on the screen now."""
+        self._drain()
+        return "\n".join(self._emulator.lines())
+
+    def wait_for(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
+        """Wait for ``pattern`` (MULTILINE) on the screen; AssertionError with the screen where it never comes."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.text(), re.MULTILINE)
+            if found:
+                return found
+        raise AssertionError(f"no {pattern!r} within {timeout} s; the screen:\n{self.text()}")
+
+    def signal(self, number: int) -> None:
+        """Send the program a signal."""
+        for pid in self._children():
+            os.kill(pid, number)
+
+    def ended(self) -> int:
+        """Wait for the end; the exit code as the shell saw it."""
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            self._drain()
+            if (self._notes / "after").is_file() and not self._child.isalive():
+                return int((self._notes / "code").read_text())
+        raise AssertionError(f"it never ended; the screen:\n{self.text()}")
+
+    def left_as_it_was(self) -> bool:
+        """Whether the terminal's settings, its screen and its cursor are as before."""
+        settings = [(self._notes / name).read_text() for name in ("before", "after")]
+        screen = self.raw.rfind(USUAL) > self.raw.rfind(ALTERNATE) or ALTERNATE not in self.raw
+        return settings[0] == settings[1] and screen and self.raw.rfind(SHOWN) >= self.raw.rfind(HIDDEN)
+
+    def _drain(self) -> None:
+        try:
+            self._emulator.feed(self._child.read_nonblocking(65_536, timeout=0.05))
+        except (pexpect.TIMEOUT, pexpect.EOF, OSError):
+            time.sleep(0.01)
+
+    def _children(self) -> list[int]:
+        """The processes that the shell runs."""
+        pid = self._child.pid
+        try:
+            return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        except OSError:
+            return []
