@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.builders import ConfigHome
+from tests.needs import need
 
 REAL_CLIENT_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
 """What must never be touched, whatever HOME says."""
@@ -97,3 +100,17 @@ def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     monkeypatch.setenv("HOME", str(root))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
     return ConfigHome(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Any:
+    """Run git in a folder, without anybody's settings."""
+    need("git", shutil.which("git"), "install git")
+
+    def run(folder: Path, *words: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        subprocess.run(["git", *who, *words], cwd=folder, env=environ, check=True, capture_output=True, timeout=60)
+
+    return run

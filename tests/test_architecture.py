@@ -15,24 +15,31 @@ from tests.needs import REPO
 SOURCE = REPO / "src" / "resume_hooks"
 
 LAYERS: dict[str, set[str]] = {
-    "ground": {"clock", "errors", "paths", "plain", "processes", "settings"},
-    "bytes": {"backups", "lines", "project_files", "rewrite", "splice"},
+    "ground": {
+        "addresses", "client_settings", "clock", "errors", "paths", "plain", "processes", "settings",
+        "worktrees",
+    },
+    "bytes": {
+        "backups", "intake", "lines", "moving", "project_files", "project_tree", "rewrite", "seeking", "splice",
+    },
     "model": {
-        "attachments", "chain", "fields", "glance", "graph", "home", "leaf", "linear", "liveness", "node_reader",
-        "nodes", "parallel", "records", "reference", "sessions", "store", "subagents", "survey", "tails", "tokens",
-        "traffic", "transcript", "turns",
+        "attachments", "chain", "fields", "glance", "graph", "home", "leaf", "linear", "liveness",
+        "node_reader", "nodes", "parallel", "records", "reference", "resolvers", "session_store", "sessions",
+        "sifting", "store", "subagents", "survey", "tails", "tokens", "traffic", "transcript", "turns",
     },
     "verbs": {
-        "api", "birth", "books", "carried", "checkpoint", "checks", "companions", "cost", "digest", "digest.*",
-        "digest_edit", "fitting", "fsck", "fsck.*", "handoff_document", "handoff_files", "index", "index.*", "ledger",
-        "lineage", "lineage_block", "links", "metadata", "model_port", "opening", "originals", "outline",
-        "outline_text", "pages", "passages", "quick_rollover", "reading", "receipt", "rendering", "rewind",
-        "rewind_text", "searching", "searching.*", "short_opening", "standing", "succession", "summarising",
-        "summarising.*", "tally", "titles", "trimming", "trimming.*", "untrim", "ways",
+        "api", "birth", "bookkeeping", "books", "carried", "checkpoint", "checks", "companions",
+        "conversation_only", "cost", "cutting", "deletion", "digest", "digest.*", "digest_edit", "file_history",
+        "file_history.*", "fitting", "fork", "fsck", "fsck.*", "handoff_document", "handoff_files", "importing",
+        "index", "index.*", "ledger", "lineage", "lineage_block", "links", "listing", "metadata", "model_port",
+        "opening", "originals", "outline", "outline_text", "pages", "passages", "quick_rollover", "reading",
+        "receipt", "rehoming", "rendering", "restoring", "rewind", "rewind_text", "searching", "searching.*",
+        "short_opening", "standing", "succession", "summarising", "summarising.*", "tally", "titles", "trash",
+        "trimming", "trimming.*", "untrim", "ways",
     },
     "edges": {
-        "capture", "client", "clipboard", "clipboard_tools", "diagnosis", "headless", "plugin_files", "programs",
-        "terminal", "tmux",
+        "capture", "client", "clipboard", "clipboard_tools", "diagnosis", "fetching", "headless",
+        "plugin_files", "programs", "repositories", "terminal", "tmux",
     },
     "events": {"events", "events.*"},
     "cli": {"__main__", "cli", "cli.*"},

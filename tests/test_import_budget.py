@@ -117,6 +117,13 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     assert found.isdisjoint({"resume_hooks.diagnosis", "resume_hooks.clipboard", "resume_hooks.quick_rollover"})
 
 
+def test_a_listing_as_text(config_home: ConfigHome) -> None:
+    """The index is opened only for a session that is longer than its ends."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    found = roots(loaded(config_home, "cli", None, "sessions", "--all"))
+    assert found.isdisjoint(HEAVY | {"pyperclip", "prompt_toolkit", "resume_hooks.index", "resume_hooks.searching"})
+
+
 def test_a_search_as_text(config_home: ConfigHome) -> None:
     """Where nothing changed since the last one: no checker of documents, no bar, no processes."""
     write_session(config_home.project(), SESSION, conversation(2))
@@ -124,6 +131,15 @@ def test_a_search_as_text(config_home: ConfigHome) -> None:
         found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt"))
         assert {"click", "sqlite3"} <= found
         assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"pyperclip", "multiprocessing", "concurrent"})
+
+
+@pytest.mark.parametrize("verb", ["resume", "continue"])
+def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
+    """Nothing is chosen, so no screen is loaded."""
+    here = {"cwd": str(config_home.root)}
+    write_session(config_home.project(str(config_home.root)), SESSION, [{**row, **here} for row in conversation(2)])
+    found = roots(loaded(config_home, "cli", None, verb, SESSION))
+    assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.choosing"})
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:

@@ -26,16 +26,15 @@ class UsageError(ResumeHooksError):
 
 
 class AmbiguousLocator(UsageError):
-    """A locator fits several sessions; ``candidates`` are their rows, newest first."""
+    """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are."""
 
     code = "ambiguous-locator"
 
-    def __init__(self, locator: str, candidates: list[dict[str, object]]) -> None:
-        super().__init__(
-            f"'{locator}' fits {len(candidates)} sessions",
-            "Use more of the id, or the path of the file.",
-        )
+    def __init__(self, locator: str, candidates: list[dict[str, object]], count: int = 0) -> None:
+        self.locator = locator
         self.candidates = candidates
+        self.count = count or len(candidates)
+        super().__init__(f"'{locator}' fits {self.count} sessions", "Use more of the id, or the path of the file.")
 
 
 class SessionNotFound(ResumeHooksError):
@@ -62,6 +61,12 @@ class NothingToTrim(ResumeHooksError):
     code = "nothing-to-trim"
 
 
+class NothingToFork(ResumeHooksError):
+    """The session holds no conversation, so a copy of it would hold none."""
+
+    code = "nothing-to-fork"
+
+
 class NothingToMark(ResumeHooksError):
     """The session holds no word yet, so there is no place in it to come back to."""
 
@@ -83,6 +88,30 @@ class NoCheckpoint(ResumeHooksError):
     code = "no-checkpoint"
 
 
+class TitleTaken(ResumeHooksError):
+    """Another session of the project has the title; titles are locators and stay unique."""
+
+    code = "title-taken"
+
+
+class PlaceTaken(ResumeHooksError):
+    """Where a session is to be brought back to, something else is by now; nothing was moved."""
+
+    code = "place-taken"
+
+
+class NoFileHistory(ResumeHooksError):
+    """The client kept no states of the user's files, or none that could be gone back to."""
+
+    code = "no-file-history"
+
+
+class CantRestore(ResumeHooksError):
+    """Some files can't be put back as they were, and nothing was done because of it."""
+
+    code = "cant-restore"
+
+
 class SessionLive(ResumeHooksError):
     """A session that is, or may be, written by a running client, or by another of our own commands."""
 
@@ -93,6 +122,12 @@ class NotATranscript(ResumeHooksError):
     """The file is no transcript of Claude Code."""
 
     code = "not-a-transcript"
+
+
+class ImportFailed(ResumeHooksError):
+    """What was to be imported could not be fetched or read, or is larger than was allowed; nothing was written."""
+
+    code = "import-failed"
 
 
 class TooDeep(ResumeHooksError):
