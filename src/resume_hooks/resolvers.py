@@ -186,7 +186,7 @@ def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
     """No address is followed by a verb that was not asked to: UsageError says which one is."""
-    if _PULL_ADDRESS.fullmatch(words):
+    if is_pull_request(words):
         raise SessionNotFound("No session is linked to this pull request", SEEN)
     if _ADDRESS.match(words):
         raise UsageError(
@@ -213,6 +213,11 @@ RESOLVERS: tuple[ResumeResolver, ...] = (
     by_bare_number,
 )
 """The forms in the order in which they are tried."""
+
+
+def is_pull_request(words: str) -> bool:
+    """Whether an address is that of a pull request, which names a session and is never fetched."""
+    return _PULL_ADDRESS.fullmatch(words) is not None
 
 
 def current_session(around: Surroundings) -> SessionFile | None:

@@ -150,13 +150,14 @@ def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
         (["read", "--session", " parser "], ["read", "--session", f" {session_id(2)} "]),
         (["read", "--json", "parser"], None),
         (["read", "parsers"], None),
+        (["rollover", "-p", "parser", "parser"], None),
         (["read"], None),
     ],
 )
 def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
-    """The one that holds the locator, and of it the locator alone."""
+    """The one that holds the locator, and of it the locator alone; none where two might."""
     monkeypatch.setattr("resume_hooks.cli.choice._is_watched", lambda: True)
     monkeypatch.setattr("resume_hooks.cli.choice.ask", lambda *_, **__: 1)
     assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again

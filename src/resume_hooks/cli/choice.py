@@ -19,12 +19,14 @@ _BEHIND = (":", "/")
 def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
     """The words of the command with the id of the session that was chosen; click.Abort where the user leaves.
 
-    None where nobody can be asked: not on a terminal, with ``--json``, or where no word holds the locator. The question
-    goes to stderr, so that what the command prints can be caught all the same.
+    None where nobody can be asked: not on a terminal, with ``--json``, or where not one word alone holds the locator.
+    The question goes to stderr, so that what the command prints can be caught all the same.
     """
-    place = next((place for place, word in enumerate(arguments) if _named_in(word, error.locator)), None)
-    if place is None or "--json" in arguments or not error.candidates or not _is_watched():
+    places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
+    # Of two words that could be the locator, one is something else that was typed, a title or an instruction.
+    if len(places) != 1 or "--json" in arguments or not error.candidates or not _is_watched():
         return None
+    (place,) = places
     answers = [Answer(str(row["session_id"])[:8], _about(row)) for row in error.candidates]
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
     chosen = error.candidates[

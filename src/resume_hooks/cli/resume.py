@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 import click
 
 from resume_hooks import clock, cost, settings, store, ways
+from resume_hooks.addresses import is_address, parsed
 from resume_hooks.cli import moved
 from resume_hooks.cli.going_on import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
 from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
@@ -17,7 +18,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.events import resume_card
 from resume_hooks.paths import is_session_id
 from resume_hooks.receipt import resume_command
-from resume_hooks.resolvers import RESOLVERS, by_part_of_title
+from resume_hooks.resolvers import RESOLVERS, by_part_of_title, is_pull_request
 from resume_hooks.store import SessionFile
 
 BARE = "true"
@@ -35,6 +36,7 @@ class ResumeHow(TypedDict):
     forks: bool
     copy: bool
     show: bool
+    allow_private: bool
     as_json: bool
 
 
@@ -45,6 +47,7 @@ class ResumeHow(TypedDict):
 @click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork: --way fork.")
 @click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
+@click.option("--allow-private", is_flag=True, help="Follow an address into private networks, too.")
 @json_option
 def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
     """Choose a session, see what each way on from it would cost, and go on in it.
@@ -52,7 +55,8 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
     On a terminal, without a LOCATOR or with one that names nothing exactly, sessions are listed to choose from, and
     searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
     the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
-    re-homed: a child of it belongs to the folder that you choose.
+    re-homed: a child of it belongs to the folder that you choose. What an http(s) address leads to is imported first,
+    once you said yes.
 
     Not on a terminal the session, how full it is, and the ways on from it are shown; the last line is the command.
     All figures but the context in use are estimates, from what the API counted of this session's own requests: the
@@ -72,7 +76,7 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
         _answer(_located(locator), way, how)
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
-    session = settled(_named(locator) or _chosen(locator, how))
+    session = settled(_brought_in(locator, how) or _named(locator) or _chosen(locator, how))
     if way is not None:
         if not go_on(session, way, _finish(how)):
             say("Nothing was made, so nothing is started.")
@@ -126,6 +130,20 @@ def _named(locator: str | None) -> SessionFile | None:
         if is_session_id(words) or words.endswith(".jsonl") or "://" in words or words.startswith("latest"):
             raise
         return None
+
+
+def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
+    """The session that an address becomes here, once the user said yes; None for other words, and for pull requests."""
+    if locator is None or not is_address(locator) or is_pull_request(locator):
+        return None
+    address = parsed(locator)
+    click.confirm(f"Fetch {address.told} and import it into {current_folder()}?", default=True, abort=True)
+    # What fetches takes 60 ms to load, which only an address has to spend.
+    from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in  # noqa: PLC0415
+
+    _, made = bring_in(locator, Bringing(allow_private=how["allow_private"]))
+    say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
+    return store.session_file(made.file or made.parent_file)
 
 
 def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
