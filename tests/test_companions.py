@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.companions import link_companions
+from resume_hooks.companions import backups_named, companions_of
 from resume_hooks.store import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
@@ -31,10 +31,12 @@ class Place:
         for folder in (self.outputs, self.history):
             folder.mkdir(parents=True)
             (folder / "file").write_bytes(b"kept")
+            (folder / "file").chmod(0o751)
 
     def link(self, *, born: bool = True) -> list[str]:
-        """Link them; what was missed. A child that is not ``born`` raises."""
-        with link_companions(session_file(str(self.path)), CHILD, str(self.child), self.home.environ) as missed:
+        """Put them there; what was missed. A child that is not ``born`` raises."""
+        session = session_file(str(self.path))
+        with companions_of(session, CHILD, str(self.child), {"file"}, self.home.environ) as missed:
             if not born:
                 raise KeyboardInterrupt
         return missed
@@ -46,13 +48,36 @@ def place(config_home: ConfigHome) -> Place:
     return Place(config_home)
 
 
-def test_both_are_linked(place: Place) -> None:
-    """The same files under the child's id, in private folders, and nothing is missed."""
+def test_both_come_along(place: Place) -> None:
+    """Outputs linked, backups copied with their modes, in private folders under the child's id; nothing is missed."""
     place.fill()
     assert place.link() == []
-    for folder, source in zip(place.linked, (place.outputs, place.history), strict=True):
-        assert (folder / "file").samefile(source / "file")
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    outputs, history = place.linked
+    assert (outputs / "file").samefile(place.outputs / "file")
+    assert (history / "file").read_bytes() == b"kept"
+    assert stat.S_IMODE((history / "file").stat().st_mode) == 0o751
+    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in place.linked)
+
+
+def test_a_client_that_writes_into_a_backup(place: Place) -> None:
+    """Clients before 2.1.329 write a version into the file of its name: the parent keeps what it had."""
+    place.fill()
+    (place.history / "later@v2").write_bytes(b"of a turn that the child does not hold")
+    place.link()
+    assert os.listdir(place.linked[1]) == ["file"]
+    with (place.linked[1] / "file").open("r+b") as stream:
+        stream.write(b"over")
+    assert (place.history / "file").read_bytes() == b"kept"
+
+
+def test_backups_that_lines_name() -> None:
+    """Of snapshots and deltas; a name that leads elsewhere, or is none, is no backup."""
+    lines = [
+        b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
+        b'{"backup":{"backupFileName": "2@v7"}}',
+        b'{"backup":{"backupFileName":"../3"}}',
+    ]
+    assert backups_named(lines) == {"1@v1", "2@v7"}
 
 
 def test_no_companions_make_no_folders(place: Place) -> None:
@@ -100,7 +125,7 @@ def test_what_can_not_be_linked_is_said(place: Place) -> None:
     place.fill()
     place.linked[0].parent.write_bytes(b"in the way")
     (missed,) = place.link()
-    assert "tool-results could not be linked to the new session" in missed
+    assert "tool-results could not be put beside the new session" in missed
     assert (place.linked[1] / "file").exists()
 
 

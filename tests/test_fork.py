@@ -249,15 +249,17 @@ def test_where_the_client_moved_a_session_to(config_home: ConfigHome) -> None:
 
 
 def test_companions(config_home: ConfigHome) -> None:
-    """Large outputs and file backups are linked under the child's id."""
-    path = written(config_home, conversation(1))
+    """Large outputs, and the file backups that its own records name, lie under the child's id; the parent's stay its."""
+    path = written(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
     for folder in (backups, outputs):
         folder.mkdir(parents=True)
         (folder / "one").write_text("KEPT")
+        (folder / "aa@v1").write_text("KEPT")
     made = forked(path)
-    assert (backups.with_name(made.session_id) / "one").samefile(backups / "one")
+    (copied,) = backups.with_name(made.session_id).iterdir()
+    assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == ("aa@v1", "KEPT", False)
     assert (Path(made.file).with_suffix("") / "tool-results" / "one").samefile(outputs / "one")
 
 
@@ -328,7 +330,17 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
+    assert f"now speak of the files below {elsewhere}" in made.warnings[0]
     assert problems(made.file) == set()
+
+
+def test_a_home_beside_the_old_one(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
+    """Files that are still where they were are not confused with others of the same names; it is said."""
+    (tmp_path / "old").mkdir()
+    rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
+    made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
+    assert b"file-history" not in Path(made.file).read_bytes()
+    assert f"file checkpoints stay behind: they speak of the files below {tmp_path / 'old'}" in made.warnings[0]
 
 
 def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:

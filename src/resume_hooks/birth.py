@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks import checks, clock, lineage_block
-from resume_hooks.companions import link_companions
+from resume_hooks.companions import backups_named, companions_of
 from resume_hooks.errors import UsageError
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder, project_folder
@@ -86,13 +86,13 @@ def bear(
     check: Callable[[str], Sequence[checks.Check]],
     environ: Mapping[str, str],
     *,
-    companions: bool = False,
+    books: Sequence[bytes] | None = None,
 ) -> Born:
     """Write a child's lines, check them as read back, link it to its parent.
 
-    ``check`` looks at the finished file and what it finds wrong keeps the child from being born. ``companions``: its
-    parent's large tool outputs and file backups are linked under its id. WriteFailed or CheckFailed leave nothing
-    behind; a link that can't be kept is a warning.
+    ``check`` looks at the finished file and what it finds wrong keeps the child from being born. With its ``books``,
+    lines after its chain, it gets its parent's large tool outputs, and the file backups that they name, under its own
+    id. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning.
     """
     passed: list[checks.Check] = []
 
@@ -100,8 +100,9 @@ def bear(
         passed.extend([*check(path), *checks_of(expected, path)])
         checks.require(passed, expected.path)
 
-    if companions:
-        with link_companions(expected.parent, expected.session_id, expected.path, environ) as missed:
+    if books is not None:
+        backups = backups_named(books)
+        with companions_of(expected.parent, expected.session_id, expected.path, backups, environ) as missed:
             create_session(expected.path, chunks, inspect)
     else:
         missed = []

@@ -12,7 +12,7 @@ from resume_hooks.glance import Glance
 from resume_hooks.lines import Line
 from resume_hooks.records import parse
 from resume_hooks.rehoming import Moving
-from resume_hooks.survey import Survey
+from resume_hooks.survey import Snapshot, Survey
 from resume_hooks.transcript import Transcript
 
 
@@ -21,14 +21,19 @@ def books_of(
 ) -> list[bytes]:
     """The lines, without endings, that follow the chain. Snapshots stay byte for byte but for a session's id.
 
-    Where the child is ``moving`` to another home they speak of the files there.
+    Where the child is ``moving`` to another home they speak of the files there, if those moved, too; else none come.
     """
-    kept = {node.uuid for node in transcript.chain}
-    wanted = [snapshot for snapshot in survey.snapshots if snapshot.message in kept]
+    wanted = snapshots_of(transcript, survey) if moving is None or moving.with_files else []
     rows = [_renamed(body, session_id) for body in _bodies(transcript, [(one.offset, one.length) for one in wanted])]
     if moving is not None:
         rows = [_moved(row, moving) for row in rows]
     return [*rows, *carried_lines(glance, session_id, moved=moving is not None)]
+
+
+def snapshots_of(transcript: Transcript, survey: Survey) -> list[Snapshot]:
+    """The lines about the user's files at the messages of a conversation."""
+    kept = {node.uuid for node in transcript.chain}
+    return [snapshot for snapshot in survey.snapshots if snapshot.message in kept]
 
 
 def replaced_of(transcript: Transcript, survey: Survey, session_id: str) -> list[bytes]:

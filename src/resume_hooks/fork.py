@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks import birth, checks, cutting, tokens
 from resume_hooks.birth import Birth
-from resume_hooks.books import books_of, replaced_of
+from resume_hooks.books import books_of, replaced_of, snapshots_of
 from resume_hooks.cutting import Cut, Truncator
 from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.fields import with_own
@@ -90,8 +90,8 @@ def plan(
     move = _move(reading, home, environ)
     kind, new_home = (REHOMED, move.new) if move else (FORK, "")
     expected = birth.expect(session, reading.glance, kind, environ, output_dir, home=new_home)
-    if reading.cut is not None:
-        expected = expected._replace(warnings=(*expected.warnings, *reading.cut.remarks))
+    remarks = (*(reading.cut.remarks if reading.cut else ()), *_of_files(reading, move))
+    expected = expected._replace(warnings=(*expected.warnings, *remarks))
     before, after, ratio = _sizes(reading)
     child = succession(
         reading.transcript,
@@ -118,7 +118,7 @@ def write(decided: ForkPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     with _folder_for(decided):
         born = birth.bear(
-            decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
+            decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
         )
     return receipt(decided, born)
 
@@ -182,12 +182,21 @@ def _move(reading: Reading, home: str | None, environ: Mapping[str, str]) -> Mov
     if home is None:
         return None
     new = canonical(home)
-    if not os.path.isdir(new):
+    if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
     found, seen = home_folder(reading.glance), reading.glance.folders
     old = found if found in seen or not seen else seen[0]
     at_home = os.path.dirname(reading.session.path) in project_folders(new, environ)
     return None if at_home and canonical(old) == new else moving(old, new)
+
+
+def _of_files(reading: Reading, move: Moving | None) -> list[str]:
+    """What a person should hear of the copies that the client kept of files, where the session gets another home."""
+    if move is None or not snapshots_of(reading.transcript, reading.survey):
+        return []
+    if move.with_files:
+        return [f"Its file checkpoints now speak of the files below {move.new}: rewinding files there puts them back."]
+    return [f"Its file checkpoints stay behind: they speak of the files below {move.old}, which is still there."]
 
 
 def _books(reading: Reading, session_id: str, move: Moving | None) -> list[bytes]:

@@ -19,18 +19,22 @@ _SEPARATORS = re.compile(r"[/\\]+")
 def moving(old: str, new: str) -> Moving:
     """The move from one home to another; ``old`` is ``""`` where no record tells it, and then nothing moves."""
     real = canonical(old) if os.path.isabs(old) else old
-    return Moving(old, new, tuple(dict.fromkeys(root for root in (old, real) if root not in {"", os.sep})))
+    roots = tuple(dict.fromkeys(root for root in (old, real) if root not in {"", os.sep}))
+    return Moving(old, new, roots, real == new or not os.path.isdir(real))
 
 
 class Moving(NamedTuple):
     """The ``old`` home, which may be gone or of another system, and the ``new`` one, a real path.
 
-    ``roots`` are the names of the old one: as it was written, and as links lead there.
+    ``roots`` are the names of the old one: as it was written, and as links lead there. ``with_files``: the old one is
+    gone, so that its files are taken to be in the new one. Where it is still there, what was kept of its files speaks
+    of those, and would be put over others that happen to be called alike.
     """
 
     old: str
     new: str
     roots: tuple[str, ...]
+    with_files: bool
 
     def path(self, path: str) -> str:
         """A path below the old home as one below the new; any other as it is."""

@@ -152,7 +152,7 @@ def plan(
 def write(decided: UntrimPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
     )
     return receipt(decided, born)
 

@@ -35,7 +35,9 @@ def session(root: Path) -> tuple[ConfigHome, TrimPlan]:
     chain = Chain()
     for number in range(60):
         chain.ask("question " * 90).tool(f"t{number}", "Bash", f"{number} " * 900).answer()
-    path = written(home, chain)
+    tracked = {name: {"backupFileName": name} for name in ("one", "two")}
+    snapshot = {"messageId": "c0", "trackedFileBackups": tracked}
+    path = written(home, [*chain.rows, {"type": "file-history-snapshot", "messageId": "c0", "snapshot": snapshot}])
     for folder in (path.with_suffix("") / "tool-results", home.config / "file-history" / SESSION):
         folder.mkdir(parents=True)
         (folder / "one").write_bytes(b"1")
@@ -69,7 +71,7 @@ def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
         "parent": home.project().joinpath(f"{SESSION}.jsonl").stat().st_size,
         "companions": sorted(path.name for path in beside if path.is_file()),
         "folders": child.with_suffix("").exists() or history.exists(),
-        "linked": all(path.stat().st_nlink > 1 for path in beside if path.is_file()),
+        "linked": all(path.stat().st_nlink > 1 for path in beside if path.parent.name == "tool-results"),
         "temporary": sorted(path.name for path in home.project().iterdir() if path.name.startswith(".resume-hooks-")),
     }
 

@@ -43,7 +43,7 @@ def test_killed_at_every_step() -> None:
         assert found["child"] in {False, whole["child"]}
         if found["child"]:
             assert found["companions"] == whole["companions"]
-        assert found["linked"]  # what lies under the id of a child that was not born takes no space of its own
+        assert found["linked"]  # large outputs under the id of a child that was not born take no space of their own
     assert any(found["child"] for found in killed), "one step comes after the child's birth"
     for found in tries[1::2]:
         assert (found["child"], found["companions"], found["temporary"]) == (whole["child"], whole["companions"], [])

@@ -205,7 +205,7 @@ def plan(
 def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, companions=True
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
     )
     return receipt(decided, born)
 
