@@ -20,7 +20,7 @@ from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_trim_files import CHECKPOINTS, LONG, edit_twice
+from tests.e2e.test_trim_files import CHECKPOINTS, LONG, ask, edit_twice
 
 
 def move(home: ClientHome) -> Path:
@@ -130,3 +130,23 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     assert file.read_text() == f"FIRST\n{LONG}"
     rewind_files(client, home, api, cut.session_id, first)
     assert file.read_text() == "ORIGINAL\n"
+
+
+def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockApi) -> None:
+    """Old clients write a new version of a backup into the file of its name; the parent's next one has that name."""
+    oldest = find_client(OLDEST)
+    parent = edit_twice(oldest, home, api)
+    history = home.config / "file-history" / parent.stem
+    kept = {path.name: path.read_bytes() for path in history.iterdir()}
+    second = next(node for node in scan(str(parent)).chain if node.uuid == prompts(parent)[1])
+    made = child_of(parent, home, AtRecord(second.number - 1), rehomed=False)
+    file = str(home.cwd / "a.txt")
+    for text in ("THIRD", "FOURTH", "FIFTH"):
+        steps = [
+            {"name": "Read", "input": {"file_path": file}},
+            {"name": "Write", "input": {"file_path": file, "content": text}},
+            "done",
+        ]
+        ask(oldest, home, api, text, steps, made.session_id)
+    assert len(list((history.parent / made.session_id).iterdir())) > 1
+    assert {path.name: path.read_bytes() for path in history.iterdir()} == kept
