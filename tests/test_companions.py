@@ -32,6 +32,7 @@ class Place:
             folder.mkdir(parents=True)
             (folder / "file").write_bytes(b"kept")
             (folder / "file").chmod(0o751)
+            os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
     def link(self, *, born: bool = True) -> list[str]:
         """Put them there; what was missed. A child that is not ``born`` raises."""
@@ -49,13 +50,14 @@ def place(config_home: ConfigHome) -> Place:
 
 
 def test_both_come_along(place: Place) -> None:
-    """Outputs linked, backups copied with their modes, in private folders under the child's id; nothing is missed."""
+    """Outputs linked, backups copied with modes and times, in private folders under the child's id; nothing is missed."""
     place.fill()
     assert place.link() == []
     outputs, history = place.linked
     assert (outputs / "file").samefile(place.outputs / "file")
     assert (history / "file").read_bytes() == b"kept"
     assert stat.S_IMODE((history / "file").stat().st_mode) == 0o751
+    assert (history / "file").stat().st_mtime_ns == (place.history / "file").stat().st_mtime_ns
     assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in place.linked)
 
 

@@ -12,8 +12,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from resume_hooks import signals
 
 MOST = 32 * 1024 * 1024
 """Bytes of output that are kept; a verbose client prints the whole text that it was given once more."""
@@ -25,9 +27,6 @@ TICK = 0.05
 
 GRACE = 0.5
 """Seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc."""
-
-
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Captured(NamedTuple):
@@ -46,7 +45,8 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
     Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt.
     """
     pipe = subprocess.PIPE
-    with _signals_noted() as interrupted:
+    # An exception out of a handler could come between a program's start and whoever has to end it.
+    with signals.noted() as interrupted:
         process = subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
             command,
             env=environ,
@@ -144,24 +144,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _signal(group: int, number: int) -> None:
     with contextlib.suppress(OSError):  # nobody of it is left
         os.killpg(group, number)
-
-
-@contextlib.contextmanager
-def _signals_noted() -> Iterator[threading.Event]:
-    """An event that is set by what is to end this process; in another than the main thread, which gets none, never.
-
-    An exception out of a handler could come between a program's start and whoever has to end it.
-    """
-    noted = threading.Event()
-    before = {}
-    try:
-        for number in _ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                before[number] = signal.signal(number, lambda *_: noted.set())
-    except ValueError:
-        pass
-    try:
-        yield noted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

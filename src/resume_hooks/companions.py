@@ -94,13 +94,18 @@ def _link(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """A copy that keeps the mode: what is restored from a backup gets it."""
+    """A copy that keeps mode and times.
+
+    A restored file gets the mode; one of the same size that is older than its backup clients take for unchanged.
+    """
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:
             while piece := old.read(1024 * 1024):
                 new.write(piece)
-        os.chmod(target, stat.S_IMODE(os.fstat(old.fileno()).st_mode))
+        was = os.fstat(old.fileno())
+        os.chmod(target, stat.S_IMODE(was.st_mode))
+        os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
 def _remove(folder: str) -> None:

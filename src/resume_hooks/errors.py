@@ -26,15 +26,24 @@ class UsageError(ResumeHooksError):
 
 
 class AmbiguousLocator(UsageError):
-    """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are."""
+    """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are.
+
+    A row has what names the session in ``session_id``, or in ``locator`` where the id alone does not.
+    """
 
     code = "ambiguous-locator"
 
-    def __init__(self, locator: str, candidates: list[dict[str, object]], count: int = 0) -> None:
+    def __init__(
+        self,
+        locator: str,
+        candidates: list[dict[str, object]],
+        count: int = 0,
+        remedy: str = "Use more of the id, or the path of the file.",
+    ) -> None:
         self.locator = locator
         self.candidates = candidates
         self.count = count or len(candidates)
-        super().__init__(f"'{locator}' fits {self.count} sessions", "Use more of the id, or the path of the file.")
+        super().__init__(f"'{locator}' fits {self.count} sessions", remedy)
 
 
 class SessionNotFound(ResumeHooksError):
@@ -110,6 +119,13 @@ class CantRestore(ResumeHooksError):
     """Some files can't be put back as they were, and nothing was done because of it."""
 
     code = "cant-restore"
+
+
+class Interrupted(ResumeHooksError):
+    """The user, or the system, ended a command in the middle; the message says how far it came."""
+
+    code = "interrupted"
+    exit_code = 130
 
 
 class SessionLive(ResumeHooksError):

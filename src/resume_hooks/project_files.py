@@ -18,10 +18,11 @@ from resume_hooks.paths import open_regular
 from resume_hooks.rewrite import name_exclusively, sweep, sync_folder, temporary_in
 
 
-def state_of(path: str, within: int | None = None) -> os.stat_result | None:
+def state_of(path: str, within: int | None = None, *, read_only: bool = False) -> os.stat_result | None:
     """The regular file that may be replaced at ``path``; None where there is nothing.
 
-    WriteFailed for a link, anything else that is no file, and a file that its owner protected.
+    WriteFailed for a link, anything else that is no file, and, unless ``read_only`` ones may be, a file that its owner
+    protected.
     """
     name = _seen_from(within, path)
     try:
@@ -33,14 +34,16 @@ def state_of(path: str, within: int | None = None) -> os.stat_result | None:
     if not stat.S_ISREG(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
         raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
-    if not os.access(name, os.W_OK, dir_fd=within):
+    if not read_only and not os.access(name, os.W_OK, dir_fd=within):
         raise WriteFailed(f"{path} is read-only, so it was left alone", "Allow writing to it, or name another file.")
     return found
 
 
-def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes, os.stat_result | None]:
+def read_state(
+    path: str, limit: int, within: int | None = None, *, read_only: bool = False
+) -> tuple[bytes, os.stat_result | None]:
     """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
-    if state_of(path, within) is None:
+    if state_of(path, within, read_only=read_only) is None:
         return b"", None
     try:
         with open_regular(_seen_from(within, path), follow=False, within=within) as stream:
@@ -58,10 +61,12 @@ def write(
 ) -> None:
     """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is; that keeps its mode.
 
-    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else.
+    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else. Who writes many files
+    ``within`` a folder sweeps it themselves, once.
     """
     folder = os.path.dirname(path)
-    sweep(folder)
+    if within is None:
+        sweep(folder)
     name, temporary = _seen_from(within, path), _seen_from(within, temporary_in(folder))
     try:
         _fill(temporary, content, over, mode, within)
@@ -114,6 +119,14 @@ def refused(path: str, error: OSError | ValueError) -> WriteFailed:
     return WriteFailed(f"Could not write {path}: {why}", "Check free space and the permissions of the folder.")
 
 
+def is_same(there: os.stat_result | None, over: os.stat_result | None) -> bool:
+    """Whether nobody changed or replaced a file between two looks at it."""
+    if there is None or over is None:
+        return there is over
+    same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
+    return same == (over.st_dev, over.st_ino, over.st_size, over.st_mtime_ns)
+
+
 def _seen_from(within: int | None, path: str) -> str:
     """What to call a path: its last part in an open folder, else all of it."""
     return path if within is None else os.path.basename(path)
@@ -139,7 +152,5 @@ def _fill(path: str, content: bytes, over: os.stat_result | None, mode: int | No
 
 
 def _require_same(path: str, over: os.stat_result, within: int | None) -> None:
-    there = os.lstat(path, dir_fd=within)
-    same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
-    if same != (over.st_dev, over.st_ino, over.st_size, over.st_mtime_ns):
+    if not is_same(os.lstat(path, dir_fd=within), over):
         raise OSError(None, "another program changed it meanwhile")

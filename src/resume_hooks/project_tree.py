@@ -60,6 +60,16 @@ def missing(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
     return []
 
 
+def takes_files(root: int, parts: Sequence[str]) -> bool:
+    """Whether names may come and go in the folder at ``parts``, or in the last on the way that is there.
+
+    WriteFailed as for ``folder``.
+    """
+    there = len(parts) - len(missing(root, parts))
+    with folder(root, parts[:there]) as within:
+        return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=within)
+
+
 def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
     """What the regular file at ``parts`` holds, no link followed below ``root``, and its state.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from resume_hooks import project_files
 from resume_hooks.cli import rewind_files
 from resume_hooks.cli.main import run
 from tests.builders import ConfigHome
@@ -121,6 +123,49 @@ def test_all_or_nothing_unless_told_otherwise(project: Project, capsys: pytest.C
     assert {row["path"]: row["status"] for row in done["files"]} == {"a": "written", "b": "refused", "sub/c": "written"}
     assert project.path("b").is_symlink()
     assert document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
+
+
+def test_where_no_file_can_be_put_back(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not say that none differs."""
+    for name in ("a", "b", "sub/c"):
+        project.path(name).unlink(missing_ok=True)
+        project.path(name).mkdir(parents=True)
+    assert run(["rewind-files", SESSION, "--to", "1", "--yes", "--partial"]) == 1
+    assert "Nothing was written: 3 files can't be put back" in capsys.readouterr().out
+
+
+def test_nothing_is_left_to_undo(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run that was meant is named by its time."""
+    kept = document(capsys, SESSION, "--to", "1", "--yes")["data"]["kept"]
+    project.put("a", "new\n")
+    project.put("b", "by the model\n")
+    project.path("sub/c").unlink()
+    assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
+    date = os.path.basename(kept)[:10]
+    assert (
+        f"Nothing to undo: every file is already as before the last rewind-files of {date}" in capsys.readouterr().out
+    )
+
+
+def test_ctrl_c_in_the_middle(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code of an interruption, with where the copies are and the way back."""
+    before = project.tree()
+    write = project_files.write
+
+    def interrupted(*arguments: Any, **more: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(project_files, "write", interrupted)
+        error = document(capsys, SESSION, "--to", "1", "--yes", code=130)["error"]
+    assert error["code"] == "interrupted"
+    assert "1 of 3 files" in error["message"]
+    assert "copies are in" in error["remedy"]
+    assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
+    assert project.tree() == before
 
 
 def test_a_reference_names_the_session_too(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def theirs(client: ClientVersion, home: ClientHome, api: MockApi, session_id: st
     return tree(home.cwd)
 
 
-def ours(home: ClientHome, *arguments: str) -> Tree:
+def ours(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
     """The project after ours."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],
@@ -95,7 +95,7 @@ def ours(home: ClientHome, *arguments: str) -> Tree:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return tree(home.cwd)
 
 
@@ -144,10 +144,11 @@ def test_a_child_without_its_parent_restores_the_same(client: ClientVersion, hom
     compare(client, home, api, home.project_folder / f"{child}.jsonl", child)
 
 
-def test_a_child_finds_backups_of_its_parent(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Where the child's own are gone."""
+def test_a_childs_own_backups_alone_count(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """As for the client: where they are gone, nothing is put back from its parent's."""
     file = work(client, home, api)
     child = trimmed(file, home)
     shutil.rmtree(home.config / "file-history" / child)
-    assert ours(home, child, "--to", "1")["old.txt"] == (0o750, b"before\n")
+    before = tree(home.cwd)
+    assert ours(home, child, "--to", "1", code=1) == before
     assert os.path.isdir(home.config / "file-history" / file.stem)

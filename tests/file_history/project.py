@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from resume_hooks import store
 from resume_hooks.file_history import history, rewinding, target
@@ -113,6 +116,16 @@ def turns(count: int) -> list[Record]:
         found.append(user(f"prompt {number}", uuid=prompt_id(number), parent=before, ts=2 * number))
         found.append(assistant("done", uuid=f"a{number}", parent=prompt_id(number), ts=2 * number + 1))
     return found
+
+
+def denied(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A file or folder that may not be written, as for a user without rights; tests may be run by root."""
+    real = os.access
+
+    def access(path: str, mode: int, **more: Any) -> bool:
+        return not (path == name and mode & os.W_OK) and real(path, mode, **more)
+
+    monkeypatch.setattr(os, "access", access)
 
 
 def manifest_of(folder: str) -> Any:

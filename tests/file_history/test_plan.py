@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import store
+from resume_hooks import fork, store
 from resume_hooks.errors import CantRestore
 from resume_hooks.file_history import plan as files
 from resume_hooks.file_history.plan import Change
+from resume_hooks.store import SessionFile
 from tests.builders import write_session
-from tests.file_history.project import SESSION, Project, backup, delta, edited, prompt_id, snapshot, turns
+from tests.file_history.project import SESSION, Project, backup, delta, denied, edited, prompt_id, snapshot, turns
 
 
 def only(project: Project, tracked: dict[str, object]) -> Change:
@@ -242,6 +243,75 @@ def test_a_session_without_a_folder_is_refused(project: Project, monkeypatch: py
         project.plan(session)
 
 
+def test_a_session_without_an_id_is_refused(project: Project) -> None:
+    """The name of its file would become that of a folder, such as the one above."""
+    session = project.simple({"a": project.keep("a", "old\n")})
+    path = Path(session.path).with_name("...jsonl")
+    path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
+    with pytest.raises(CantRestore, match="no session id"):
+        project.plan(store.session_file(str(path)))
+
+
+def kept_elsewhere(project: Project, key: str) -> SessionFile:
+    """A session of the project whose transcript lies in another project folder."""
+    project.put("a", "new\n")
+    session = project.simple({"a": project.keep("a", "old\n")})
+    folder = project.home.config / "projects" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    return store.session_file(shutil.move(session.path, str(folder)))
+
+
+def test_another_project_where_its_own_was_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transcripts went with the project; from a folder below it, the recorded folder is not taken for it."""
+    moved = project.folder.with_name("moved")
+    (moved / "sub").mkdir(parents=True)
+    (moved / "a").write_text("new\n")
+    session = kept_elsewhere(project, project.home.project(str(moved)).name)
+    monkeypatch.chdir(moved)
+    monkeypatch.setenv("PWD", str(moved))
+    assert project.plan(session).root.folder == str(moved)
+    monkeypatch.chdir(moved / "sub")
+    monkeypatch.setenv("PWD", str(moved / "sub"))
+    with pytest.raises(CantRestore) as caught:
+        project.plan(session)
+    assert str(project.folder) in caught.value.message
+    assert os.path.dirname(session.path) in caught.value.message
+    assert f"fork {SESSION} --home" in caught.value.remedy
+
+
+def test_a_project_folder_of_another_name_wants_the_user_there(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As CLAUDE_CODE_PROJECT_DIR_NAME has it; neither above nor below the recorded folder."""
+    session = kept_elsewhere(project, "team")
+    project.path("sub").mkdir()
+    for folder in (project.folder.parent, project.path("sub")):
+        monkeypatch.chdir(folder)
+        with pytest.raises(CantRestore, match="not kept for that folder"):
+            project.plan(session)
+    monkeypatch.chdir(project.folder)
+    assert project.plan(session).wanted
+
+
+def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is replaced, not written to: that is its folder's matter."""
+    project.put("a", "new\n", 0o444)
+    denied(monkeypatch, "a")
+    assert only(project, {"a": project.keep("a", "old\n")}).action == "restore"
+
+
+def test_a_folder_that_takes_no_files_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what would be replaced, removed or made in it; what is as it was is no matter."""
+    tracked = {"a": project.keep("a", "old\n"), "b": backup(None), "c/d": project.keep("c", "c\n")}
+    tracked["same"] = project.keep("same", "same\n")
+    for name in ("a", "b", "same"):
+        project.put(name, f"{name}\n")
+    denied(monkeypatch, os.curdir)
+    changes = {change.place.path: change for change in project.plan(project.simple(tracked)).changes}
+    assert {name for name, change in changes.items() if "nothing can be written" in change.why} == {"a", "b", "c/d"}
+    assert changes["same"].why == ""
+
+
 def test_a_project_behind_a_link_of_the_users_own(project: Project, tmp_path: Path) -> None:
     """The way to the project may go through links."""
     real = tmp_path / "real"
@@ -289,9 +359,19 @@ def test_bytes_and_long_texts_are_counted_not_shown(project: Project) -> None:
 
 
 def test_another_session_has_nothing_to_do_with_it(project: Project) -> None:
-    """Backups are looked up under the session's own id and those of its ancestors alone."""
+    """Backups are looked up under the session's own id alone."""
     kept = project.keep("a", "old\n")
     session = project.simple({"a": kept})
     shutil.move(project.store, project.store.with_name("00000009-0000-4000-8000-000000000009"))
     write_session(os.path.dirname(session.path), "00000009-0000-4000-8000-000000000009", turns(1))
     assert project.plan(session).changes[0].missing
+
+
+def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
+    """Versions may count anew in a child: the same name would be another content."""
+    project.put("a", "new\n")
+    session = project.simple({"a": project.keep("a", "old\n")})
+    child = fork.write(fork.plan(session, project.home.environ), project.home.environ)
+    shutil.rmtree(project.store.with_name(child.session_id))
+    (change,) = project.plan(store.session_file(child.file)).changes
+    assert change.missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks import clock, rewrite, store
-from resume_hooks.errors import NoFileHistory, WriteFailed
+from resume_hooks import clock, project_files, rewrite, store
+from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
 from resume_hooks.file_history import keeping, writing
 from resume_hooks.file_history.plan import FilesPlan
 from tests.builders import ConfigHome
-from tests.file_history.project import SESSION, Project, manifest_of
+from tests.file_history.project import SESSION, Project, denied, manifest_of
 
 NAMES = ("a", "b", "sub/c", "sub/deep/d")
 OLD: dict[str, str | None] = {"a": "old a\n", "b": None, "sub/c": "old c\n", "sub/deep/d": "old d\n"}
@@ -66,16 +67,19 @@ def test_copies_are_private_and_complete(project: Project) -> None:
     assert (modes, stat.S_IMODE(os.stat(kept).st_mode)) == ({0o600}, 0o700)
 
 
-def test_a_run_of_the_same_instant_leaves_the_other_ones_copies(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second fails, and removes nothing."""
+def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is the newer one; the copies of the first stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
     kept = writing.write(planned(project), project.home.environ)
     project.put("a", "newer\n")
-    with pytest.raises(WriteFailed):
-        writing.write(project.plan(store.session_file(_file(project))), project.home.environ)
-    assert manifest_of(kept)
+    again = writing.write(_planned_again(project), project.home.environ)
+    assert manifest_of(kept) != manifest_of(again)
+    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    assert contents(project) == as_old() | {"a": b"newer\n"}
+
+
+def _planned_again(project: Project) -> FilesPlan:
+    return project.plan(store.session_file(_file(project)))
 
 
 def _file(project: Project) -> str:
@@ -84,8 +88,34 @@ def _file(project: Project) -> str:
 
 def test_nothing_to_undo(project: Project) -> None:
     """One sentence."""
-    with pytest.raises(NoFileHistory, match="left to undo"):
+    with pytest.raises(NoFileHistory, match="nothing to undo"):
         keeping.plan_undo(SESSION, project.home.environ)
+
+
+def test_an_undo_never_means_an_older_run(project: Project) -> None:
+    """Where the newest is taken back by hand, nothing is left: work of between the two would be overwritten."""
+    writing.write(planned(project), project.home.environ)
+    project.put("a", "a day's work\n")
+    kept = writing.write(_planned_again(project), project.home.environ)
+    project.put("a", "a day's work\n")
+    undo = keeping.plan_undo(SESSION, project.home.environ)
+    assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
+
+
+def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
+    """It was ended while it made its copies, so the one before it is the last."""
+    kept = writing.write(planned(project), project.home.environ)
+    (Path(kept).parent / "9999").mkdir()
+    (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
+    assert len(keeping.plan_undo(SESSION, project.home.environ).wanted) == 4
+
+
+def test_a_long_manifest_is_read(project: Project) -> None:
+    """That of thousands of files takes more than a megabyte."""
+    kept = writing.write(planned(project), project.home.environ)
+    with (Path(kept) / "manifest.json").open("a") as stream:
+        stream.write(" " * 2 * 1024 * 1024)
+    assert len(keeping.plan_undo(SESSION, project.home.environ).wanted) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
@@ -101,17 +131,24 @@ def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}'])
-def test_a_damaged_manifest_is_passed_over(project: Project, damage: bytes) -> None:
-    """Nothing is guessed."""
-    kept = writing.write(planned(project), project.home.environ)
+def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
+    """Nothing is guessed, and no older run taken for the last."""
+    writing.write(planned(project), project.home.environ)
+    project.put("a", "newer\n")
+    kept = writing.write(_planned_again(project), project.home.environ)
     (Path(kept) / "manifest.json").write_bytes(damage)
-    with pytest.raises(NoFileHistory):
+    with pytest.raises(NoFileHistory, match="can't be read"):
         keeping.plan_undo(SESSION, project.home.environ)
 
 
 def changed(project: Project) -> None:
     """Edited."""
     project.put("sub/c", "by hand\n")
+
+
+def saved_anew(project: Project) -> None:
+    """The same bytes, written once more: the write would refuse it."""
+    os.utime(project.put("sub/c", "new c\n"), ns=(1, 1))
 
 
 def removed(project: Project) -> None:
@@ -137,7 +174,7 @@ def backup_changed(project: Project) -> None:
         path.write_text("other\n")
 
 
-@pytest.mark.parametrize("act", [changed, removed, appeared, swapped])
+@pytest.mark.parametrize("act", [changed, saved_anew, removed, appeared, swapped])
 def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Callable[[Project], None]) -> None:
     """Then nothing at all is written, and no copy kept."""
     decided = planned(project)
@@ -149,6 +186,71 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
     assert os.listdir(keeping.folder_of(SESSION, project.home.environ)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
+
+
+def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is seen before the first file is written."""
+    decided = planned(project)
+    before = project.tree()
+    denied(monkeypatch, os.curdir)
+    with pytest.raises(WriteFailed, match="nothing can be written"):
+        writing.write(decided, project.home.environ)
+    assert project.tree() == before
+
+
+def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells how far it came, and an undo takes that back."""
+    decided = planned(project)
+    before = project.tree()
+    write = project_files.write
+
+    def interrupted(*arguments: Any, **more: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(project_files, "write", interrupted)
+        with pytest.raises(Interrupted, match="1 of 4 files") as caught:
+            writing.write(decided, project.home.environ)
+    assert "--undo" in caught.value.remedy
+    assert contents(project)["a"] == b"old a\n"
+    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    assert project.tree() == before
+
+
+def test_an_interruption_before_the_first_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was changed, and no copies stay."""
+    decided = planned(project)
+    before = project.tree()
+    monkeypatch.setattr(writing, "sweep", lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match="0 of 4 files"):
+        writing.write(decided, project.home.environ)
+    assert project.tree() == before
+    assert os.listdir(keeping.folder_of(SESSION, project.home.environ)) == []
+
+
+def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files of it are written."""
+    swept: list[str] = []
+    decided = planned(project)
+    monkeypatch.setattr(writing, "sweep", swept.append)
+    writing.write(decided, project.home.environ)
+    folders = [project.folder, project.path("sub"), project.path("sub/deep")]
+    assert sorted(swept) == [str(folder) for folder in folders]
+
+
+def test_what_a_killed_run_left_is_swept(project: Project) -> None:
+    """Its temporary file."""
+    left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
+    writing.write(planned(project), project.home.environ)
+    assert not left.exists()
+
+
+def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
+    """Where the permissions are the same; no backup has such a bit."""
+    path = project.put("a", "new\n", 0o2755)
+    writing.write(project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})), project.home.environ)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("old\n", 0o2755)
 
 
 def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
@@ -235,7 +337,8 @@ def _recover(environ: dict[str, str]) -> None:
         patch.setattr(rewrite, "process_runs", lambda _: False)
         undo = keeping.plan_undo(SESSION, environ)
         assert not undo.left
-        writing.write(undo, environ)
+        if undo.wanted:
+            writing.write(undo, environ)
 
 
 def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:

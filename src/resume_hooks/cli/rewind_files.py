@@ -193,10 +193,21 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
         undo = f"resume-hooks rewind-files {decided.session_id} --undo"
         done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
     else:
-        done = "Nothing was written." if decided.wanted else "Nothing to do: no file differs from it."
+        done = "Nothing was written." if decided.wanted else _nothing(asked)
     if seen:
         return done
     return f"{_facts(asked)}\n\n{done}" if kept else f"{_shown(asked)}\n\n{done}"
+
+
+def _nothing(asked: _Asked) -> str:
+    """Why there is nothing to write."""
+    decided = asked.decided
+    if decided.left:
+        return f"Nothing was written: {_files(decided.left)} can't be put back, and no other differs."
+    if decided.takes_back:
+        last = plain_line(decided.takes_back)
+        return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
+    return "Nothing to do: no file differs from it."
 
 
 def _shown(asked: _Asked) -> str:
@@ -207,7 +218,8 @@ def _shown(asked: _Asked) -> str:
 
 def _facts(asked: _Asked) -> str:
     decided = asked.decided
-    back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else "as before the last rewind-files"
+    last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
+    back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else last
     head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
     named = [_line(change) for change in decided.changes if change.action != "none" or change.left]
     same = len(decided.changes) - len(named)

@@ -6,24 +6,31 @@ tells which of the two it is, and ``--undo`` needs to know no more.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from resume_hooks import backups, clock, project_tree
+from resume_hooks import backups, clock, project_files, project_tree
 from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.file_history import plan as files
 from resume_hooks.file_history.places import Root
 from resume_hooks.file_history.plan import Change, Expected, FilesPlan, Source, Version, Wanted
-from resume_hooks.paths import private_folder, read_object, state_home
+from resume_hooks.paths import private_folder, read_regular, state_home
 from resume_hooks.records import Record, string
 from resume_hooks.rewrite import MODE, sync_folder
 
 FOLDER = "files"
 MANIFEST = "manifest.json"
 VERSION = 1
+MAX_MANIFEST = 64 * 1024 * 1024
+"""Bytes of a manifest; the longest, of ten thousand files, takes a few MB."""
+
+MOST_AT_ONCE = 1_000
+"""Runs of one millisecond that get a folder each."""
 
 
 def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
@@ -34,59 +41,98 @@ def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
 def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
     """Copy what the plan overwrites or removes; the folder of the copies.
 
-    WriteFailed where a file is not as it was looked at, or can't be copied; nothing stays then.
+    WriteFailed where a file is not as it was looked at, can't be copied, or lies where nothing can be written; nothing
+    stays then.
     """
-    parent = folder_of(decided.session_id, environ)
-    folder = os.path.join(parent, clock.now().replace(":", "-"))
-    made = whole = False
+    parent, now = folder_of(decided.session_id, environ), clock.now()
+    folder = ""
+    whole = False
     try:
         for each in (state_home(environ), os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
             private_folder(each)
-        os.mkdir(folder, 0o700)
-        made = True
+        folder = _made(os.path.join(parent, now.replace(":", "-")))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
-        _put(os.path.join(folder, MANIFEST), json.dumps(_manifest(decided, top, rows), indent=1).encode())
+        manifest = os.path.join(folder, MANIFEST)
+        _put(f"{manifest}.new", json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode())
+        os.rename(f"{manifest}.new", manifest)
         sync_folder(folder)
         sync_folder(parent)
         whole = True
     except OSError as error:
         raise WriteFailed(
-            f"What would be overwritten was not kept in {folder}: {error.strerror or error}",
+            f"What would be overwritten was not kept in {folder or parent}: {error.strerror or error}",
             "No file was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
-        if made and not whole:
+        if folder and not whole:
             shutil.rmtree(folder, ignore_errors=True)
     return folder
 
 
 def plan_undo(session_id: str, environ: Mapping[str, str]) -> FilesPlan:
-    """What takes back the last run for a session, an undo being one itself. NoFileHistory where there is none."""
+    """What takes back the newest run for a session, an undo being one itself; it may be nothing any more.
+
+    NoFileHistory where there is none, or its manifest can't be read: an older run is never taken for it.
+    """
     folder = folder_of(session_id, environ)
+    name = _newest(folder)
+    if not name:
+        raise NoFileHistory(
+            f"Nothing was put back for {session_id}, so there is nothing to undo",
+            "resume-hooks rewind-files --to shows what could be.",
+        )
+    manifest = _read(os.path.join(folder, name, MANIFEST))
+    if manifest.get("version") != VERSION or not string(manifest, "root"):
+        raise NoFileHistory(
+            f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
+            "The copies beside it are what it overwrote.",
+        )
+    root = Root.of(string(manifest, "root"), environ)
+    rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
+    folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
+    decided = files.decide(session_id, root, [row for row in rows if row])
+    return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
+
+
+def _newest(folder: str) -> str:
+    """The last run's folder. Without a manifest one touched no file: it was ended while it made its copies."""
     try:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
-        names = []
-    for name in names:
-        manifest = read_object(os.path.join(folder, name, MANIFEST))
-        if manifest.get("version") == VERSION and string(manifest, "root"):
-            root = Root.of(string(manifest, "root"), environ)
-            rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
-            folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
-            decided = files.decide(session_id, root, [row for row in rows if row], folders)
-            if decided.wanted or decided.left:  # else it was stopped before its first file, or taken back by hand
-                return decided
-    raise NoFileHistory(
-        f"Nothing that was put back for {session_id} is left to undo",
-        "resume-hooks rewind-files --to shows what could be.",
-    )
+        return ""
+    return next((name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), "")
+
+
+def _read(path: str) -> Record:
+    """A manifest; ``{}`` where it is damaged."""
+    try:
+        value = json.loads(read_regular(path, MAX_MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _made(path: str) -> str:
+    """Make the folder of a run; another name where a run of the same millisecond has it, which sorts behind that."""
+    name = path
+    for number in itertools.count(1):
+        try:
+            os.mkdir(name, 0o700)
+        except FileExistsError:
+            if number == MOST_AT_ONCE:
+                raise
+            name = f"{path}-{number:03}"
+        else:
+            break
+    return name
 
 
 def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Record:
     """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
+    files.require_folder(top, change.place)
     content, state = files.look(root, top, change.place)
     there = files.version_of(content, state.st_mode) if content is not None and state else None
-    if there != change.before:
+    if there != change.before or not project_files.is_same(state, change.over):
         raise WriteFailed(
             f"{change.place.path} changed while it was looked at", "No file was changed. Run the command again."
         )
@@ -121,10 +167,10 @@ def _wanted(root: Root, row: Any, run: Source) -> Wanted | None:
         return None
     before, after = row.get("before"), row.get("after")
     name, mode = (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
-    sources = (Source(run.root, (*run.parts, name)),) if isinstance(name, str) and name.isdecimal() else ()
+    source = Source(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
     expected = string(after, "sha256") if isinstance(after, dict) else ""
-    why = "its copy has no name" if before is not None and not sources else ""
-    return Wanted(root.place(path), sources, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
+    why = "its copy has no name" if before is not None and source is None else ""
+    return Wanted(root.place(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
 
 
 def _list(value: Any) -> list[Any]:

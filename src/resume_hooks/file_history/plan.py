@@ -17,6 +17,7 @@ from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.file_history.differing import Difference, difference
 from resume_hooks.file_history.history import text_digest
 from resume_hooks.file_history.places import Place, Root
+from resume_hooks.plain import plain_line
 from resume_hooks.rewrite import sweep
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -38,17 +39,17 @@ class Expected(NamedTuple):
 
     text: str = ""
     exact: str = ""
-    sources: tuple[Source, ...] = ()
+    source: Source | None = None
 
 
 class Wanted(NamedTuple):
-    """A file as it is to be: as in the first of its ``sources`` that is there, or not at all where it has none.
+    """A file as it is to be: as in its ``source``, or not at all where it has none.
 
     ``mode`` None: as the source has it. ``why`` it can't be had, ``""`` where it can. ``expected`` None: not known.
     """
 
     place: Place
-    sources: tuple[Source, ...] = ()
+    source: Source | None = None
     mode: int | None = None
     why: str = ""
     expected: Expected | None = None
@@ -89,12 +90,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """Files to be put back below ``root``; ``folders`` go again with what was put into them, where they are empty."""
+    """Files to be put back below ``root``; ``folders`` go again with what was put into them, where they are empty.
+
+    ``takes_back`` is when the run was that an undo is of, ``""`` for no undo.
+    """
 
     session_id: str
     root: Root
     changes: tuple[Change, ...]
     folders: tuple[str, ...] = ()
+    takes_back: str = ""
 
     @property
     def wanted(self) -> tuple[Change, ...]:
@@ -107,7 +112,7 @@ class FilesPlan:
         return tuple(change for change in self.changes if change.left)
 
 
-def decide(session_id: str, root: Root, wanted: Iterable[Wanted], folders: tuple[str, ...] = ()) -> FilesPlan:
+def decide(session_id: str, root: Root, wanted: Iterable[Wanted]) -> FilesPlan:
     """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
     if not project_tree.SUPPORTED:
         raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
@@ -118,18 +123,21 @@ def decide(session_id: str, root: Root, wanted: Iterable[Wanted], folders: tuple
         raise CantRestore(
             f"The session's folder can't be opened: {root.folder} ({error.strerror})", "Was the project moved?"
         ) from error
-    return FilesPlan(session_id, root, changes, folders)
+    return FilesPlan(session_id, root, changes)
 
 
 def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_result | None]:
-    """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched."""
+    """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched.
+
+    A read-only file is put back like any other: that is its folder's matter, as for git.
+    """
     path = os.path.join(root.real, place.path)
     try:
         with project_tree.folder(top, place.parts[:-1]) as within:
-            content, found = project_files.read_state(path, MAX_BYTES, within)
+            content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
             if found is not None and found.st_nlink > 1:
                 sweep(os.path.dirname(path))  # a run that was killed may have left the other name
-                content, found = project_files.read_state(path, MAX_BYTES, within)
+                content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
     except FileNotFoundError:
         return None, None
     except OSError as error:
@@ -137,6 +145,15 @@ def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_resu
     if found is not None and found.st_nlink > 1:
         raise WriteFailed(f"{path} has other names (hard links), so it was left alone")
     return (content if found else None), found
+
+
+def require_folder(top: int, place: Place) -> None:
+    """WriteFailed where the folder of a file, or the one that it would be made in, takes no files from us."""
+    if not project_tree.takes_files(top, place.parts[:-1]):
+        raise WriteFailed(
+            f"nothing can be written to the folder of {plain_line(place.path)}",
+            "No file was changed. Allow writing to it.",
+        )
 
 
 def taken(source: Source) -> tuple[bytes, int]:
@@ -161,7 +178,7 @@ def _decide(root: Root, top: int, wanted: Wanted) -> Change:
     except WriteFailed as error:
         return Change(place, "none", why=_reason(error))
     try:
-        content, mode, source = _content(wanted.sources)
+        content, mode = _content(wanted.source)
     except (OSError, WriteFailed) as error:
         return Change(place, "none", why=f"its backup can't be read ({_reason(error)})", missing=True)
     before = version_of(there, state.st_mode) if there is not None and state else None
@@ -169,11 +186,15 @@ def _decide(root: Root, top: int, wanted: Wanted) -> Change:
     changed = _changed(there, wanted.expected)
     if before == after:
         return Change(place, "none", before=before, after=after, changed_since=changed)
+    try:
+        require_folder(top, place)
+    except (OSError, WriteFailed) as error:
+        return Change(place, "none", why=_reason(error))
     action = "create" if before is None else "delete" if after is None else "restore"
     return Change(
         place,
         action,
-        source=source,
+        source=wanted.source,
         before=before,
         after=after,
         over=state,
@@ -182,18 +203,9 @@ def _decide(root: Root, top: int, wanted: Wanted) -> Change:
     )
 
 
-def _content(sources: tuple[Source, ...]) -> tuple[bytes | None, int, Source | None]:
-    """A content, its permissions and the first source that has it; the error of the last where none has."""
-    last = len(sources) - 1
-    for number, source in enumerate(sources):
-        try:
-            content, mode = taken(source)
-        except (OSError, WriteFailed):
-            if number == last:
-                raise
-            continue
-        return content, mode, source
-    return None, 0, None
+def _content(source: Source | None) -> tuple[bytes | None, int]:
+    """A content and its mode; none for no file."""
+    return taken(source) if source is not None else (None, 0)
 
 
 def _changed(there: bytes | None, expected: Expected | None) -> bool | None:
@@ -205,7 +217,7 @@ def _changed(there: bytes | None, expected: Expected | None) -> bool | None:
     if expected.exact:
         return there is None or version_of(there, 0).digest != expected.exact
     try:
-        return there != _content(expected.sources)[0]
+        return there != _content(expected.source)[0]
     except (OSError, WriteFailed):
         return None
 

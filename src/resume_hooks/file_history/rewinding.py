@@ -1,6 +1,7 @@
 """Files as they were at a prompt: which backup each of them had then, and where that lies.
 
-As the client does it: a file that was first tracked later is as it was before its first edit.
+As the client does it: a file that was first tracked later is as it was before its first edit, and backups lie under
+the session's own id alone. A child got its own at birth; in its parent's folder the same name may be another content.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from resume_hooks.errors import CantRestore, SessionNotFound
+from resume_hooks.errors import CantRestore
 from resume_hooks.file_history.history import Backup, Edit, History
 from resume_hooks.file_history.places import Place, Root
 from resume_hooks.file_history.plan import Expected, FilesPlan, Source, Wanted, decide
 from resume_hooks.file_history.target import Aim
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder, is_keyed
-from resume_hooks.lineage import Family
 from resume_hooks.paths import config_home, is_session_id
+from resume_hooks.plain import plain_line
 from resume_hooks.store import SessionFile
 
 FOLDER = "file-history"
@@ -28,30 +29,49 @@ UNKNOWN = "the client kept no copy of it from before its first edit"
 
 
 def plan(history: History, aimed: Aim, environ: Mapping[str, str]) -> FilesPlan:
-    """What takes the files back to a prompt. CantRestore where the project's folder can't be opened."""
+    """What takes the files back to a prompt. CantRestore where the project's folder is not sure or can't be opened."""
     session = history.session
+    if not is_session_id(session.session_id):  # it becomes the name of a folder
+        raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
     root = Root.of(_home(session), environ)
-    stores = _Stores(root, tuple(_folders(session, environ)))
-    return decide(session.session_id, root, stores.wanted(history, aimed))
+    store = _Store(root, Source(os.path.join(config_home(environ), FOLDER), (session.session_id,)))
+    return decide(session.session_id, root, store.wanted(history, aimed))
 
 
 def _home(session: SessionFile) -> str:
-    """The session's own folder. CantRestore where it names none: the current one would be no more than a guess."""
+    """The session's own folder: the one that its transcript is kept for, or the recorded one if the user stands there.
+
+    CantRestore for any other: transcripts are moved, and another project may be by now where theirs was.
+    """
     glance = Glance(session.path)
-    home = home_folder(glance)
-    if not os.path.isabs(home) or not (glance.cwd or is_keyed(home, os.path.basename(os.path.dirname(session.path)))):
+    home, kept = home_folder(glance), os.path.dirname(session.path)
+    if os.path.isabs(home) and (is_keyed(home, os.path.basename(kept)) or (glance.cwd and _is_here(home))):
+        return home
+    if not os.path.isabs(glance.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to", "No file of it can be put back."
         )
-    return home
+    raise CantRestore(
+        f"{session.session_id} worked in {plain_line(glance.cwd)}, but its transcript lies in {plain_line(kept)}, "
+        "which is not kept for that folder",
+        "Run the command in the folder that its files are in, not in one below it; if the project moved, make a "
+        f"session that is at home there: resume-hooks fork {session.session_id} --home FOLDER.",
+    )
+
+
+def _is_here(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, os.curdir)
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)
-class _Stores:
-    """Where backups lie: under the session's own id, else under its ancestors'."""
+class _Store:
+    """Where the backups of a session lie."""
 
     root: Root
-    folders: tuple[Source, ...]
+    folder: Source
 
     def wanted(self, history: History, aimed: Aim) -> Iterator[Wanted]:
         """Each file that was tracked at the prompt, or later, as it was then."""
@@ -72,19 +92,19 @@ class _Stores:
     def _wanted(self, place: Place, backup: Backup | None, expected: Expected | None) -> Wanted:
         if backup is None or backup.name == "":
             return Wanted(place, why=UNKNOWN if backup is None else "its backup has no name that a client gives")
-        return Wanted(place, self._sources(backup), expected=expected, folder=backup.folder)
+        return Wanted(place, self._source(backup), expected=expected, folder=backup.folder)
 
     def _expected(self, last: tuple[int, Backup] | None, edit: Edit | None) -> Expected | None:
         """What the session last knew of a file: by its last backup, or by an edit since."""
         if edit is not None and (last is None or edit.line > last[0]):
             return Expected(edit.digest) if edit.digest else None
-        return Expected(sources=self._sources(last[1])) if last is not None and last[1].name != "" else None
+        return Expected(source=self._source(last[1])) if last is not None and last[1].name != "" else None
 
-    def _sources(self, backup: Backup) -> tuple[Source, ...]:
-        """The files that may hold a backup; none where there was no file."""
+    def _source(self, backup: Backup) -> Source | None:
+        """The file that holds a backup; None where there was no file."""
         if backup.name is None:
-            return ()
-        return tuple(Source(folder.root, (*folder.parts, backup.name)) for folder in self.folders)
+            return None
+        return Source(self.folder.root, (*self.folder.parts, backup.name))
 
 
 class _Tracked:
@@ -112,15 +132,3 @@ class _Tracked:
             known = self._names[path] = place.path
             self.places[known] = place
         return known
-
-
-def _folders(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Source]:
-    """The folders of backups of a session and its ancestors, nearest first; ids of hostile links lead nowhere."""
-    root = os.path.join(config_home(environ), FOLDER)
-    try:
-        rows = Family(environ).lineage(session.path)
-    except SessionNotFound:
-        rows = []
-    ids = [session.session_id, *(row.session_id for row in reversed(rows))]
-    for session_id in dict.fromkeys(filter(is_session_id, ids)):
-        yield Source(root, (session_id,))

@@ -1,6 +1,7 @@
 """Puts files back as a plan says, once: copies first, then each file whole, none that changed since it was looked at.
 
-A crash leaves every file as it was or as it is to be, and the copies with their manifest.
+A crash leaves every file as it was or as it is to be, and the copies with their manifest. Ctrl+C lets the file at hand
+be finished.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks import project_files, project_tree
-from resume_hooks.errors import WriteFailed
+from resume_hooks import project_files, project_tree, signals
+from resume_hooks.errors import Interrupted, WriteFailed
 from resume_hooks.file_history import plan as files
 from resume_hooks.file_history.keeping import keep
 from resume_hooks.file_history.plan import Change, FilesPlan
+from resume_hooks.rewrite import sweep
 
 
 def write(decided: FilesPlan, environ: Mapping[str, str]) -> str:
     """Put the files back; the folder with copies of what they replaced.
 
-    WriteFailed says how far it came; what was done by then has its copies all the same.
+    WriteFailed and Interrupted say how far it came; what was done by then has its copies all the same.
     """
     root = decided.root.real
     try:
@@ -31,14 +33,21 @@ def write(decided: FilesPlan, environ: Mapping[str, str]) -> str:
 
 
 def _write(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
+    root = decided.root.real
     kept = keep(decided, top, environ)
     done = 0
-    try:
-        for change in decided.wanted:
-            _apply(decided.root.real, top, change)
-            done += 1
-    except (OSError, WriteFailed) as error:
-        raise _stopped(decided, kept, done, error) from error
+    with signals.noted() as ended:
+        for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted}:
+            sweep(folder)
+        try:
+            for change in decided.wanted:
+                if ended.is_set():
+                    raise Interrupted(*_how_far(decided, kept, done, "it was interrupted"))
+                _apply(root, top, change)
+                done += 1
+        except (OSError, WriteFailed) as error:
+            why = error.message if isinstance(error, WriteFailed) else error.strerror or str(error)
+            raise WriteFailed(*_how_far(decided, kept, done, why)) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
         _remove_folder(decided, top, folder)
     return kept
@@ -54,16 +63,19 @@ def _apply(root: str, top: int, change: Change) -> None:
         content, _ = files.taken(change.source)
         if files.version_of(content, change.after.mode) != change.after:
             raise WriteFailed(f"The backup of {change.place.path} changed while it was looked at")
-        project_files.write(path, content, change.over, mode=change.after.mode, within=within)
+        same = change.before is not None and change.before.mode == change.after.mode
+        # None: the file's own mode, with its set-group-id bit and the like, which no backup brings.
+        mode = None if same else change.after.mode
+        project_files.write(path, content, change.over, mode=mode, within=within)
 
 
-def _stopped(decided: FilesPlan, kept: str, done: int, error: OSError | WriteFailed) -> WriteFailed:
-    why = error.message if isinstance(error, WriteFailed) else error.strerror or str(error)
+def _how_far(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
+    """How far it came and what to do about it. Copies of nothing that was lost go again."""
     if not done:
-        shutil.rmtree(kept, ignore_errors=True)  # copies of nothing that was lost
+        shutil.rmtree(kept, ignore_errors=True)
     undo = f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are in {kept}."
-    return WriteFailed(
-        f"{done} of {len(decided.wanted)} files were put back, then: {why}",
+    return (
+        f"{done:,} of {len(decided.wanted):,} files were put back, then: {why}",
         undo if done else "No file was changed. Run the command again.",
     )
 
