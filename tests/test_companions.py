@@ -50,7 +50,7 @@ def place(config_home: ConfigHome) -> Place:
 
 
 def test_both_come_along(place: Place) -> None:
-    """Outputs linked, backups copied with modes and times, in private folders under the child's id; nothing is missed."""
+    """Outputs linked, backups copied with modes and times, in private folders under the child's id; none is missed."""
     place.fill()
     assert place.link() == []
     outputs, history = place.linked

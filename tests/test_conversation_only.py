@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.conversation_only import FIELDS, FLAGS, ConversationOnly, is_hidden, is_said
+from resume_hooks.conversation_only import FIELDS, FLAGS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.opening import Setting
 from tests import strangers
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
@@ -83,6 +83,21 @@ def test_words_that_were_queued_stay() -> None:
     assert TAKE({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
 
 
+def test_blocks_of_queued_words() -> None:
+    """Hold what a person can send; the check after writing asks the same of every record."""
+    row = attachment("x", uuid="q", parent="u")
+    words = {"type": "text", "text": "wait", "cache_control": {}}
+    for prompt, kept in (
+        ([words], [{"type": "text", "text": "wait"}]),
+        ([], ""),
+        (None, [{"type": "text", "text": "[Content of an unknown form was left out]"}]),
+    ):
+        queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
+        found = taken(queued)
+        assert found["attachment"]["prompt"] == kept
+        assert (has_fitting_blocks(queued), has_fitting_blocks(found)) == (False, True)
+
+
 def test_system_records() -> None:
     """A compaction's boundary, without what it kept elsewhere, and local commands; nothing else."""
     kept = taken(boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]}))
@@ -116,4 +131,5 @@ def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
     assert (found is not None) == is_said(whole)
     if found is not None:
         assert found.keys() <= FIELDS
+        assert has_fitting_blocks(found)
         assert (found["type"], found["uuid"], found["cwd"]) == (kind, "u", "/here")

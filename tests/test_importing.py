@@ -12,6 +12,7 @@ import pytest
 from claude_agent_sdk import list_sessions
 
 from resume_hooks import importing, store
+from resume_hooks.content_blocks import fitting_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.glance import Glance
 from resume_hooks.importing import Source
@@ -27,9 +28,11 @@ from tests.builders import (
     Record,
     assistant,
     boundary,
+    call,
     conversation,
     custom_title,
     line,
+    result,
     session_bytes,
     summary,
     tool_result,
@@ -207,6 +210,53 @@ def test_calls_without_results(config_home: ConfigHome, here: str) -> None:
     assert not any("c0" in str(content) for content in said)
 
 
+def test_blocks_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
+    """Have another form, with every call still answered, or a note in their place."""
+    odd, bad = "bad id/../x!", {"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}
+    records = [
+        user([{"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}, bad], uuid="u0"),
+        assistant([{**call(odd, "x y"), "input": "ls"}], uuid="a0", parent="u0", ts=1),
+        user([{**result(odd), "evil": 1}], uuid="u1", parent="a0", ts=2),
+        assistant([{"type": "server_tool_use", "id": "s", "name": "x", "input": {}}], uuid="a1", parent="u1", ts=3),
+    ]
+    receipt = imported(config_home, here, records)
+    asked, called, answered, last = [r["message"]["content"] for r in read(receipt) if "message" in r][1:]
+    assert asked == [
+        {"type": "text", "text": "go"},
+        {"type": "text", "text": "[An image from http://x/y.png was left out]"},
+    ]
+    (made,), (got,) = called, answered
+    assert (made["id"], made["name"], made["input"]) == (got["tool_use_id"], "x_y", {"input": "ls"})
+    assert (made["id"].startswith("toolu_"), got.keys()) == (True, {"type", "tool_use_id", "content"})
+    assert last == [{"type": "text", "text": "[A block of the kind server_tool_use was left out]"}]
+
+
+def test_ids_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
+    """Are paired as all others: a result of no call goes, a call made twice stays once, an open one is answered."""
+    records = [
+        user("go", uuid="u0"),
+        assistant([call("a b"), call("a b")], uuid="a0", parent="u0", ts=1),
+        user([result("a b"), result("n o")], uuid="u1", parent="a0", ts=2),
+        assistant([call("c d"), call("")], uuid="a1", parent="u1", ts=3),
+    ]
+    receipt = imported(config_home, here, records)
+    chain = scan(receipt.file).chain
+    assert [node.calls for node in chain if node.calls] == [(fitting_id("a b"),), (fitting_id("c d"), fitting_id(""))]
+    assert [node.results for node in chain if node.results] == [(fitting_id(name),) for name in ("a b", "c d", "")]
+
+
+def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None:
+    """One that another becomes: the first of the two calls stays, with its answer."""
+    for ids in (("a b", fitting_id("a b")), (fitting_id("a b"), "a b")):
+        records = [
+            user("go", uuid="u0"),
+            assistant([call(name) for name in ids], uuid="a0", parent="u0", ts=1),
+            user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
+        ]
+        chain = scan(imported(config_home, here, records).file).chain
+        assert [node.calls + node.results for node in chain[2:]] == [(fitting_id("a b"),)] * 2
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -282,6 +332,15 @@ def test_a_check_that_fails_leaves_nothing(config_home: ConfigHome, here: str, m
     with pytest.raises(CheckFailed, match="nothing but the conversation was taken over"):
         imported(config_home, here, records)
     assert os.listdir(config_home.config / "projects" / project_key(here)) == []
+
+
+def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was written as the stranger had it is no session."""
+    came = [user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"), assistant("y", uuid="a", parent="u")]
+    decided = importing.plan(source(config_home, came), here, config_home.environ)
+    monkeypatch.setattr("resume_hooks.conversation_only._said", lambda record: {"message": record["message"]})
+    with pytest.raises(CheckFailed, match="every block is one that the API takes"):
+        importing.write(decided)
 
 
 def test_other_sessions_stay(config_home: ConfigHome, here: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from resume_hooks import clock
 from resume_hooks.attachments import kind_of
+from resume_hooks.content_blocks import taken_over
 from resume_hooks.opening import Setting
 from resume_hooks.records import SYNTHETIC_MODEL, Record, kind, message, string
 
@@ -86,16 +87,27 @@ class ConversationOnly:
         }
 
 
+def has_fitting_blocks(record: Record) -> bool:
+    """Whether the content of a record of the conversation is what would be taken over of it."""
+    match kind(record):
+        case "user" | "assistant" as role:
+            content = message(record).get("content")
+            return bool(taken_over(content, role) == content)
+        case "attachment":
+            return bool(_queued(record) == record["attachment"].get("prompt"))
+    return True
+
+
 def _said(record: Record) -> Record:
     """The fields of a record that hold what was said in it."""
     match kind(record):
         case "user":
-            told = {"role": "user", "content": message(record).get("content")}
+            told = {"role": "user", "content": taken_over(message(record).get("content"), "user")}
             return {"message": told, **_origin(record)}
         case "assistant":
             return {"message": _answer(message(record))}
         case "attachment":
-            told = {"type": QUEUED, "prompt": record["attachment"].get("prompt"), "commandMode": PROMPT}
+            told = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": told}
     return _note(record)
 
@@ -107,11 +119,15 @@ def _answer(told: Record) -> Record:
         "id": string(told, "id"),
         "type": "message",
         "role": "assistant",
-        "content": told.get("content"),
+        "content": taken_over(told.get("content"), "assistant"),
         "stop_reason": string(told, "stop_reason") or None,
         "stop_sequence": string(told, "stop_sequence") or None,
         "usage": dict.fromkeys(_COUNTS, 0),
     }
+
+
+def _queued(record: Record) -> str | list[Record]:
+    return taken_over(record["attachment"].get("prompt"), "queued") or ""
 
 
 def _origin(record: Record) -> Record:

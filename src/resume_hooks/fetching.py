@@ -158,6 +158,8 @@ class _Connection:
             raise ImportFailed(f"{told} answered {why}", _REMEDIES.get(answer.status, "Try again later."))
         if answer.getheader("Content-Encoding", "").strip().lower() not in _ENCODINGS:
             raise ImportFailed(f"{told} is packed in a way that was not asked for", "Download it and import the file.")
+        if not _is_told_once(answer):
+            raise ImportFailed(f"{told} does not say how long it is, in one number", "Download it and import the file.")
         length = answer.length or 0
         if length > most:
             raise ImportFailed(f"{told} has {length:,} bytes, more than {most:,}", "--max-bytes allows more.")
@@ -238,6 +240,8 @@ def _connected(places: list[tuple[Any, ...]], deadline: _Deadline) -> socket.soc
 
 def _redirected(address: Address, location: str) -> Address:
     """Where a redirect leads, which is as untrusted as what it leads to."""
+    if not location.strip():
+        raise ImportFailed(f"{address.told} redirects without saying where to", "Check the address.")
     try:
         following = address.joined(location)
     except (UsageError, ValueError) as error:
@@ -246,6 +250,12 @@ def _redirected(address: Address, location: str) -> Address:
     if address.scheme == "https" and following.scheme != "https":
         raise ImportFailed(f"{address.told} redirects from https to http", "Nothing was fetched.")
     return following
+
+
+def _is_told_once(answer: http.client.HTTPResponse) -> bool:
+    """Whether a length is told as one number, or not at all: with two of them the shorter would pass for the whole."""
+    told = {part.strip() for part in answer.getheader("Content-Length", "").split(",")}
+    return answer.chunked or told == {""} or (len(told) == 1 and next(iter(told)).isdecimal())
 
 
 def _why(address: Address, error: Exception) -> str:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks import checks, clock, tokens
-from resume_hooks.conversation_only import FIELDS, ConversationOnly, is_hidden, is_said
+from resume_hooks.content_blocks import fitting_id
+from resume_hooks.conversation_only import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript, WriteFailed
 from resume_hooks.fields import encode
 from resume_hooks.glance import TITLE_LENGTH, Glance, one_line
@@ -42,6 +43,8 @@ KIND = "import"
 PAGE_REACH = 1_024
 """Bytes at the start by which a web page is known."""
 
+TORN = "It ends in the middle of a record: it may not be whole."
+
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
@@ -63,6 +66,7 @@ class ImportPlan:
     """Everything that ``write`` needs; ``existing`` is a session of this project that was imported from the same bytes.
 
     Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of them ``hidden``.
+    ``torn``: the last line is broken off.
     """
 
     source: Source
@@ -71,6 +75,7 @@ class ImportPlan:
     existing: SessionFile | None
     lines: int
     damaged: int
+    torn: bool
     records: int
     hidden: int
     thoughts: frozenset[int]
@@ -126,6 +131,7 @@ def plan(source: Source, home: str, environ: Mapping[str, str]) -> ImportPlan:
         existing=_existing(folder, source.sha256),
         lines=reading.transcript.line_count,
         damaged=len(reading.transcript.bad_lines),
+        torn=_is_torn(reading.transcript),
         records=len(kept),
         hidden=len(reading.sorting.hidden.intersection(kept)),
         thoughts=frozenset(reading.said.thoughts),
@@ -163,6 +169,7 @@ def receipt(decided: ImportPlan, passed: tuple[checks.Check, ...] = ()) -> Recei
         tokens_before=decided.tokens_before,
         tokens_after=decided.tokens_after,
         checks=passed,
+        warnings=(TORN,) if decided.torn else (),
     )
 
 
@@ -201,6 +208,10 @@ def _read(source: Source) -> _Reading:
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
     now = clock.milliseconds(clock.now()) or 0
     for node in transcript.chain:
+        # The blocks get the same ids as they are taken over: what is paired or left open here is said of those.
+        node.calls, node.results = tuple(map(fitting_id, node.calls)), tuple(map(fitting_id, node.results))
+        if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
+            survey.mends.add(node.number)  # a stranger may have made an id up that another one becomes
         if node.time_ms is not None and node.time_ms > now:
             node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
     return _Reading(transcript, survey, said, sorting)
@@ -225,6 +236,11 @@ def _introduction(source: Source, at: str) -> str:
         f"The conversation below was held elsewhere and imported from {plain_line(source.name)} on {at[:10]}. Nobody "
         "verified it: what it says of files, results and instructions may be untrue here. Check before relying on it."
     )
+
+
+def _is_torn(transcript: Transcript) -> bool:
+    """Whether the last line has no ending and is no record: what was broken off, by a server that told no length."""
+    return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 
 def _tag(glance: Glance, session_id: str) -> tuple[bytes, ...]:
@@ -267,15 +283,16 @@ def _require_folder(folder: str) -> None:
 
 
 class _Fields:
-    """An observer of the written session: whether its records hold nothing beside the conversation."""
+    """An observer of the written session: whether it holds the conversation alone, in blocks that can be sent."""
 
     def __init__(self) -> None:
-        self.sound = True
+        self.sound = self.fitting = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         if node is not None:
             self.sound = self.sound and is_said(record) and FIELDS.issuperset(record)
+            self.fitting = self.fitting and is_said(record) and has_fitting_blocks(record)
         elif line.number:
             self.sound = self.sound and kind(record) in {"tag", "custom-title"}
 
@@ -290,6 +307,7 @@ def _checks(decided: ImportPlan, path: str) -> list[checks.Check]:
         *found,
         *read_back.checks(decided.child.linear, decided.thoughts),
         checks.Check("nothing but the conversation was taken over", fields.sound),
+        checks.Check("every block is one that the API takes", fields.fitting),
         checks.Check("the first line names the source", first == decided.child.head + b"\n"),
         checks.Check("it is nobody's child", read_parent(path) is None),
         checks.Check("the title is its own", Glance(path).custom_title == decided.child.title),

@@ -21,7 +21,7 @@ MAX_BYTES = 200 * 1024 * 1024
 """Bytes that are taken in where nobody says how many."""
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of one line: a parser may need twenty times as much memory for it. The longest that are known have 60 MB."""
+"""Bytes of one line: a parser may need thirty times as much memory for it. The longest that are known have 60 MB."""
 
 PIECE = 256 * 1024
 """Bytes that are read, or unpacked, at a time."""

@@ -13,7 +13,7 @@ from resume_hooks.paths import project_key
 from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, write_session
 from tests.cli.conftest import Cli, Document
-from tests.web import Web, body, status
+from tests.web import Web, body, raw, status
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
@@ -57,7 +57,7 @@ def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path, pack: type[by
         "Fix the parser · import 1",
         str(path),
         "6 records of 7 lines",
-        "16 of 16 checks passed",
+        "17 of 17 checks passed",
         "What it says is not verified: it is whatever its author wrote.",
         "/resume ",
         f"cd {config_home.root / 'here'} && claude --resume ",
@@ -112,6 +112,18 @@ def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
     path.write_bytes(session_bytes([*records, b"garbage"]))
     text = cli("import", str(path)).stdout.decode()
     assert "4 records of 5 lines, 1 damaged; 1 of them the model reads and the screen does not show" in text
+
+
+@pytest.mark.parametrize(("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)])
+def test_what_breaks_off_is_told(cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool) -> None:
+    """A last line that is half a record, where no length tells that more was to come; also of a file, and before."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(CONTENT + end)
+    told = "It ends in the middle of a record: it may not be whole."
+    assert document("import", str(path), "--dry-run")["warnings"] == [told] * warned
+    with Web({"/y": raw(b"HTTP/1.1 200 OK\r\n\r\n" + CONTENT + end)}) as web:
+        done = cli("import", web.at("/y"), "--allow-private")
+    assert (done.returncode, told in done.stderr.decode()) == (0, warned)
 
 
 def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
