@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_trim_files import CHECKPOINTS, LONG, ask, edit_twice
+from tests.e2e.test_trim_files import LONG, ask, edit_twice, rewind_files
 
 
 def move(home: ClientHome) -> Path:
@@ -44,20 +43,6 @@ def prompts(parent: Path) -> list[str]:
     return [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
 
 
-def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, child: str, prompt: str) -> None:
-    """The client's own ``--rewind-files``."""
-    done = subprocess.run(
-        [*client.command, "-p", "--resume", child, "--rewind-files", prompt],
-        cwd=home.cwd,
-        env=home.env(api.client_env() | CHECKPOINTS),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def forget(parent: Path, home: ClientHome) -> None:
     """Nothing of the parent is left."""
     parent.unlink()
@@ -72,9 +57,9 @@ def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     made = child_of(parent, home)
     forget(parent, home)
     file = home.cwd / "a.txt"
-    rewind_files(client, home, api, made.session_id, second)
+    assert rewind_files(client, home, api, made.session_id, second)
     assert file.read_text() == f"FIRST\n{LONG}"
-    rewind_files(client, home, api, made.session_id, first)
+    assert rewind_files(client, home, api, made.session_id, first)
     assert file.read_text() == "ORIGINAL\n"
     assert not old.exists()
     api.clear()
@@ -126,9 +111,9 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     whole = child_of(parent, home, rehomed=False)
     forget(parent, home)
     file = home.cwd / "a.txt"
-    rewind_files(client, home, api, whole.session_id, second)
+    assert rewind_files(client, home, api, whole.session_id, second)
     assert file.read_text() == f"FIRST\n{LONG}"
-    rewind_files(client, home, api, cut.session_id, first)
+    assert rewind_files(client, home, api, cut.session_id, first)
     assert file.read_text() == "ORIGINAL\n"
 
 

@@ -16,7 +16,7 @@ from resume_hooks import store
 from resume_hooks.file_history import history
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_trim_files import CHECKPOINTS, ask, trimmed
+from tests.e2e.test_trim_files import ask, rewind_files, trimmed
 from tests.needs import REPO
 
 Tree = dict[str, tuple[int, bytes]]
@@ -69,19 +69,7 @@ def tree(folder: Path) -> Tree:
 
 def theirs(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str) -> Tree | None:
     """The project after the client's own rewind; None where it wrote no snapshot at this prompt, so quick it ended."""
-    done = subprocess.run(
-        [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
-        cwd=home.cwd,
-        env=home.env(api.client_env() | CHECKPOINTS),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    if b"No file checkpoint" in done.stderr:
-        return None
-    assert done.returncode == 0, done.stderr
-    return tree(home.cwd)
+    return tree(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
 
 
 def ours(home: ClientHome, *arguments: str, code: int = 0) -> Tree:

@@ -60,6 +60,23 @@ def ask(
     return done.session_id
 
 
+def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str) -> bool:
+    """The client's own ``--rewind-files``; False where it wrote no snapshot at this prompt, so quick it ended."""
+    done = subprocess.run(
+        [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
+        cwd=home.cwd,
+        env=home.env(api.client_env() | CHECKPOINTS),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    if b"No file checkpoint" in done.stderr:
+        return False
+    assert done.returncode == 0, done.stderr
+    return True
+
+
 def trimmed(parent: Path, home: ClientHome) -> str:
     """A child of the session in which everything is trimmed that can be; its id."""
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
@@ -77,17 +94,7 @@ def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path)
     shutil.rmtree(home.config / "file-history" / parent.stem)
     file = home.cwd / "a.txt"
     for prompt, expected in zip(reversed(prompts), (f"FIRST\n{LONG}", "ORIGINAL\n"), strict=True):
-        command = [*client.command, "-p", "--resume", child, "--rewind-files", prompt]
-        done = subprocess.run(
-            command,
-            cwd=home.cwd,
-            env=home.env(api.client_env() | CHECKPOINTS),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        assert rewind_files(client, home, api, child, prompt)
         assert file.read_text() == expected
 
 
