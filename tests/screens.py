@@ -121,6 +121,20 @@ class Screen:
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
+    def closed(self) -> int:
+        """Close the terminal, as a window is closed, and wait for the end; the exit code that the shell noted, else 0.
+
+        The shell that is hung up, too, seldom lives to note one.
+        """
+        pids = self._children()
+        self._child.ptyproc.fileobj.close()  # type: ignore[attr-defined]  # pexpect declares no type
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline and any(_runs(pid) for pid in pids):
+            time.sleep(0.01)
+        assert not any(_runs(pid) for pid in pids), "it still runs without its terminal"
+        code = self._notes / "code"
+        return int(code.read_text() or 0) if code.is_file() else 0
+
     def left_as_it_was(self) -> bool:
         """Whether the terminal's settings, its screen and its cursor are as before."""
         settings = [(self._notes / name).read_text() for name in ("before", "after")]
@@ -140,3 +154,11 @@ class Screen:
             return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         except OSError:
             return []
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import liveness, processes
+from resume_hooks import clock, fork, liveness, processes
 from resume_hooks.liveness import FRESH, why_live
 from resume_hooks.sessions import SessionFile, session_file
-from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
+from tests.builders import CWD, SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
 
 LONG_AGO = 1_000_000_000.0
 OTHER = session_id(2)
@@ -57,6 +57,18 @@ def test_what_was_written_just_now_is_live(
     """Within a minute, and where the clock says that it was written later than now."""
     os.utime(session.path, (time.time() - age,) * 2)
     assert bool(why_live(session, config_home.environ)) is live
+
+
+def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session: SessionFile) -> None:
+    """Its last write was our own: it is not live until a client lists it, or somebody went on in it."""
+    child = session_file(fork.write(fork.plan(session, config_home.environ), config_home.environ).file)
+    assert why_live(child, config_home.environ) == ""
+    listed(config_home, os.getpid(), sessionId=child.session_id)
+    assert "has it open" in why_live(child, config_home.environ)
+    listed(config_home, os.getpid(), sessionId=OTHER)
+    with open(child.path, "ab") as stream:
+        stream.write(session_bytes([user("more", uuid="m", parent="r1", ts=clock.now(), session_id=child.session_id)]))
+    assert "it was written" in why_live(child, config_home.environ)
 
 
 def test_a_running_client_that_names_it(config_home: ConfigHome, session: SessionFile) -> None:

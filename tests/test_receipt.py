@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import shlex
+import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.checks import Check
+from resume_hooks.plain import plain_line
 from resume_hooks.receipt import Receipt, resume_command
 from tests.builders import session_id
 
 CHILD = session_id(2)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
-    """Quotes, spaces, dollars and line feeds in a folder's name stay part of it."""
-    assert shlex.split(resume_command(folder, CHILD)) == ["cd", folder, "&&", "claude", "--resume", CHILD]
+    """Quotes, spaces, dollars and line feeds in a folder's name stay part of it, controls too."""
+    word, _, rest = resume_command(folder, CHILD).removeprefix("cd ").rpartition(" && ")
+    assert rest == f"claude --resume {CHILD}"
+    assert plain_line(word) == word
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {word}"], capture_output=True, check=True)
+    assert done.stdout.decode() == f"{folder}\0"
 
 
 @pytest.mark.parametrize("written", [True, False])

@@ -68,7 +68,7 @@ def test_latest_and_those_before_it(config_home: ConfigHome, words: str, number:
 def test_counting_back_too_far(config_home: ConfigHome) -> None:
     """It says how many there are; nothing at all is another sentence."""
     talk(config_home, 1)
-    with pytest.raises(SessionNotFound, match=f"There are only 1 sessions of {CWD} to count back"):
+    with pytest.raises(SessionNotFound, match=f"There is only 1 session of {CWD} to count back"):
         named(config_home, "latest~1")
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
         named(config_home, "latest~1", "/nowhere")
@@ -308,6 +308,10 @@ class SdkStore:
         """Nothing is."""
         return []
 
+    def linked(self, session_id: str = "") -> list[str]:
+        """Nothing is."""
+        return []
+
     def _file(self, key: str, own: str, mtime: int) -> SessionFile:
         path = self._folder / key / f"{own}.jsonl"
         if not path.exists() or path.stat().st_mtime != mtime / 1000:
@@ -329,3 +333,44 @@ def test_the_official_sdk_s_store_can_stand_behind(config_home: ConfigHome, tmp_
     page = listing.page(look, project_at(CWD, config_home.environ), limit=0)
     assert [(row.session_id, row.turns) for row in page.rows] == [(session_id(1), 2), (session_id(2), 2)]
     assert os.listdir(config_home.config / "projects") == []
+
+
+@pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])
+def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, words: str) -> None:
+    """By id, prefix and title alike, whichever is newer; from elsewhere the newest."""
+    newer = talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
+    here = talk(config_home, 5, custom_title("Copied", session_id(5)))
+    os.utime(here, (1, 1))
+    assert resolve(words, CWD, config_home.environ).path == here
+    for cwd in ("/other", "/elsewhere"):
+        assert resolve(words, cwd, config_home.environ).path == newer
+
+
+def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A link is not followed; nobody is sent looking for a deletion."""
+    path = talk(config_home, 5)
+    folder = os.path.dirname(path)
+    os.rename(path, tmp_path / "moved.jsonl")
+    os.symlink(tmp_path / "moved.jsonl", path)
+    with pytest.raises(SessionNotFound) as found:
+        resolve(session_id(5), CWD, config_home.environ)
+    assert found.value.remedy.startswith(f"{path} lies behind a symbolic link, which is not followed")
+    os.unlink(path)
+    os.rename(tmp_path / "moved.jsonl", path)
+    os.rename(folder, tmp_path / "moved")
+    os.symlink(tmp_path / "moved", folder)
+    with pytest.raises(SessionNotFound) as found:
+        resolve(session_id(5), CWD, config_home.environ)
+    assert "deleted" not in found.value.remedy
+    for words in (session_id(5)[:8], "some title"):
+        with pytest.raises(SessionNotFound) as found:
+            resolve(words, CWD, config_home.environ)
+        assert f"{folder} lies behind a symbolic link" in found.value.remedy
+    assert resolve(path, CWD, config_home.environ).session_id == session_id(5)
+
+
+def test_a_number_with_noughts_before_it(config_home: ConfigHome) -> None:
+    """It is the same number."""
+    talk(config_home, 1, link(72))
+    for words in ("#0072", "pr:072", "00072"):
+        assert named(config_home, words) == 1

@@ -1,7 +1,20 @@
-"""``python -m resume_hooks``: the command line."""
+"""The command line: ``python -m resume_hooks``, and ``resume-hooks``."""
 
 from __future__ import annotations
 
-from resume_hooks.cli.main import main
+import sys
 
-main()
+INTERRUPTED = 130
+
+
+def start() -> None:
+    """Run the command line; Ctrl+C ends it quietly from the first module on that is loaded."""
+    try:
+        from resume_hooks.cli.main import main  # noqa: PLC0415 - loading takes 50 ms, in which Ctrl+C may come
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    main()
+
+
+if __name__ == "__main__":
+    start()

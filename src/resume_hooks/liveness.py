@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from resume_hooks import processes
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
 from resume_hooks.paths import config_home, is_session_id, project_key, read_object
 from resume_hooks.rewrite import process_runs
@@ -45,7 +46,7 @@ class Clients:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
-            if age < FRESH:
+            if age < FRESH and not _is_newborn(session):
                 return f"it was written {max(0, round(age))} seconds ago"
             for pid, entry in self._running:
                 if why := _names(entry, session):
@@ -80,6 +81,15 @@ class Clients:
         inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
         pid = next(inside, "")
         return f"the running client {pid} was started in its folder, and does not list what it has open" if pid else ""
+
+
+def _is_newborn(session: SessionFile) -> bool:
+    """Whether the last write was our own: a child that nobody went on in yet."""
+    try:
+        glance = Glance(session.path)
+    except SessionNotFound:
+        return False
+    return bool(glance.derived_at) and not glance.touched
 
 
 def _listed(environ: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -6,6 +6,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from resume_hooks.checks import Check
+from resume_hooks.plain import plain_line
 
 FRESH = frozenset({"handoff", "rollover"})
 """The kinds of children that hold none of their parent's records."""
@@ -61,4 +62,23 @@ class Receipt(NamedTuple):
 
 def resume_command(folder: str, session_id: str) -> str:
     """The shell command that starts the client on a session, in the session's own folder."""
-    return f"cd {shlex.quote(folder)} && claude --resume {session_id}"
+    return f"cd {quoted(folder)} && claude --resume {session_id}"
+
+
+def quoted(word: str) -> str:
+    """``word`` for a shell, whole even where it is read off a screen that shows no controls.
+
+    What ``plain_line`` would take away is written as ``$'...'``, which bash, zsh and ksh read.
+    """
+    if plain_line(word) == word:
+        return shlex.quote(word)
+    try:
+        raw = word.encode("utf-8", "surrogateescape")  # as paths hold bytes that are no UTF-8
+    except UnicodeEncodeError:
+        raw = word.encode("utf-8", "surrogatepass")
+    return "$'" + "".join(chr(byte) if _is_shown(byte) else f"\\{byte:03o}" for byte in raw) + "'"
+
+
+def _is_shown(byte: int) -> bool:
+    """Whether a byte stands for itself within ``$'...'``."""
+    return 32 <= byte < 127 and byte not in b"'\\"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
@@ -17,7 +18,7 @@ from resume_hooks.glance import Glance, one_line
 from resume_hooks.paths import ENDING, is_session_id, project_names, projects_home
 from resume_hooks.plain import plain_line
 from resume_hooks.session_store import LocalStore, SessionStore
-from resume_hooks.sessions import SessionFile, belongs, latest, session_file, where_hidden
+from resume_hooks.sessions import SessionFile, belongs, latest, session_file, where_hidden, where_linked
 from resume_hooks.sifting import as_written, sift, titles_of
 
 MIN_PREFIX = 4
@@ -59,9 +60,21 @@ class Surroundings:
         self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
 
     @cached_property
+    def projects(self) -> list[str]:
+        """The names of the project folders of the working directory."""
+        return project_names(self.cwd, self.environ, self.store.projects)
+
+    @cached_property
     def near(self) -> list[SessionFile]:
         """The sessions in the project folders of the working directory, newest first; keys collide."""
-        return self.store.sessions(project_names(self.cwd, self.environ, self.store.projects))
+        return self.store.sessions(self.projects)
+
+    def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
+        """Of one session's copies, newest first, the one that lies in this project, else the newest."""
+        if len({copy.path for copy in copies}) == 1:
+            return copies[0]
+        near = (copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects)
+        return next((copy for copy in near if belongs(copy.path, self.cwd)), copies[0])
 
     @cached_property
     def far(self) -> list[SessionFile]:
@@ -111,17 +124,18 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_id(words: str, around: Surroundings) -> SessionFile | None:
-    """A full id, in any project."""
+    """A full id, in any project; of several copies the one in this project, else the newest."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
     found = around.store.find(session_id)
-    if found is None:
-        raise SessionNotFound(
-            f"No session {words} under {projects_home(around.environ)}",
-            f"Was it deleted after 30 days?{where_hidden(around.store.hidden())}",
-        )
-    return found
+    if found is not None:
+        return around.nearest_copy([found, *around.store.sessions(around.projects, session_id)])
+    missing = f"No session {words} under {projects_home(around.environ)}"
+    if linked := around.store.linked(session_id):
+        raise SessionNotFound(f"{missing} itself", where_linked(linked))
+    hidden = where_hidden(around.store.hidden(), around.store.linked())
+    raise SessionNotFound(missing, f"Was it deleted after 30 days?{hidden}")
 
 
 def by_path(words: str, around: Surroundings) -> SessionFile | None:
@@ -145,13 +159,13 @@ def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
     prefix = words.lower()
     if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
         return None
-    return _only(words, around.store.sessions(prefix=prefix))
+    return _only(words, around.store.sessions(prefix=prefix), around)
 
 
 def by_title(words: str, around: Surroundings) -> SessionFile | None:
     """An exact title, also as ``title:words``; one of this project before all others."""
     title = _behind("title", words)
-    return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles))
+    return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles), around)
 
 
 def by_tag(words: str, around: Surroundings) -> SessionFile | None:
@@ -160,7 +174,7 @@ def by_tag(words: str, around: Surroundings) -> SessionFile | None:
     found = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
     if not found and tag != words:
         raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
-    return _only(words, found)
+    return _only(words, found, around)
 
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
@@ -172,7 +186,7 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
     ends = as_written(title)
     whole = around.nearest(ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles))
     some = whole or around.nearest(ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles))
-    return _only(words, some)
+    return _only(words, some, around)
 
 
 def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
@@ -181,7 +195,7 @@ def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
         page = address[1].lower()
         return _linked(words, page.rpartition("/")[2], page, around)
     number = _PULL_NUMBER.fullmatch(words)
-    return _linked(words, number[1], number[1], around) if number else None
+    return _by_number(words, number[1], around) if number else None
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
@@ -197,7 +211,7 @@ def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa:
 
 def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
     """The number of a pull request alone, where it is nothing else."""
-    return _linked(words, words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
+    return _by_number(words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
 
 
 RESOLVERS: tuple[ResumeResolver, ...] = (
@@ -220,6 +234,13 @@ def is_pull_request(words: str) -> bool:
     return _PULL_ADDRESS.fullmatch(words) is not None
 
 
+def is_one_form(words: str) -> bool:
+    """Whether words are of a form that is nothing else: an id, a path, an address, latest, a tag, a pull request."""
+    small = words.lower()
+    named = small.endswith(ENDING) or "://" in small or small.startswith(("latest", "tag:", "title:"))
+    return named or is_session_id(small) or _PULL_NUMBER.fullmatch(words) is not None
+
+
 def current_session(around: Surroundings) -> SessionFile | None:
     """The session of the client that runs us, or None outside of one."""
     session_id = around.environ.get("CLAUDE_CODE_SESSION_ID", "")
@@ -227,14 +248,14 @@ def current_session(around: Surroundings) -> SessionFile | None:
         return None
     found = around.store.find(session_id)
     if found is None:
-        hidden = where_hidden(around.store.hidden())
+        hidden = where_hidden(around.store.hidden(), around.store.linked())
         raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
     return found
 
 
 def not_found(words: str, around: Surroundings) -> SessionNotFound:
     """What to say of words that name nothing in any form."""
-    hidden = where_hidden(around.store.hidden())
+    hidden = where_hidden(around.store.hidden(), around.store.linked())
     if _is_path(words):
         try:
             session_file(_path(words, around))
@@ -271,20 +292,26 @@ def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
     return sorted(sessions, key=lambda session: session.mtime, reverse=True)
 
 
-def _only(words: str, found: list[SessionFile]) -> SessionFile | None:
+def _only(words: str, found: list[SessionFile], around: Surroundings) -> SessionFile | None:
     """The one session among those found, newest first, of which several may be copies."""
-    newest: dict[str, SessionFile] = {}
+    copies: dict[str, list[SessionFile]] = {}
     for session in found:
-        newest.setdefault(session.session_id, session)
-    if len(newest) > 1:
-        raise AmbiguousLocator(words, candidates(list(newest.values())[:MOST_CANDIDATES]), len(newest))
-    return found[0] if found else None
+        copies.setdefault(session.session_id, []).append(session)
+    if len(copies) > 1:
+        shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
+        raise AmbiguousLocator(words, candidates(shown), len(copies))
+    return around.nearest_copy(found) if found else None
+
+
+def _by_number(words: str, digits: str, around: Surroundings) -> SessionFile | None:
+    number = str(int(digits))  # nothing is called #0072
+    return _linked(words, number, number, around)
 
 
 def _linked(words: str, number: str, pull: str, around: Surroundings) -> SessionFile | None:
     """The session that a pull request is linked to, by its ``number``; ``pull`` is that or the address."""
     linked = re.compile(rb'"prnumber":\s?%d\b' % int(number))
-    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls))
+    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
 
 
 def _read(session: SessionFile) -> Facts | None:

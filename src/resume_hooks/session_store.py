@@ -32,6 +32,10 @@ class SessionStore(Protocol):
         """The places that are there and can't be looked into."""
         ...
 
+    def linked(self, session_id: str = "") -> list[str]:
+        """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        ...
+
 
 class LocalStore:
     """The project folders of a config home."""
@@ -60,3 +64,7 @@ class LocalStore:
     def hidden(self) -> list[str]:
         """The folders that can't be listed."""
         return sessions.unlistable(self._environ)
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The project folders that are links, or the files of an id that lie behind links."""
+        return sessions.linked(self._environ, session_id)

@@ -74,12 +74,40 @@ def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
     return [folder for folder in paths.all_folders(environ) if not _can(_listed, folder)]
 
 
-def where_hidden(folders: Sequence[str]) -> str:
-    """A remedy's last sentence where folders can't be listed, "" where all can."""
-    if not folders:
-        return ""
-    more = f" and {len(folders) - 1:,} more" if len(folders) > 1 else ""
-    return f" It may lie where nothing can be listed: check the permissions of {folders[0]}{more}."
+def linked(environ: Mapping[str, str] | None = None, session_id: str = "") -> list[str]:
+    """The project folders that are symbolic links, sorted; with an id the files of that name that lie behind links."""
+    try:
+        with os.scandir(paths.projects_home(environ)) as entries:
+            folders = sorted(entry.path for entry in entries if entry.is_symlink() and entry.is_dir())
+    except OSError:
+        return []
+    if not session_id:
+        return folders
+    name = f"{session_id}{paths.ENDING}"
+    behind = [os.path.join(folder, name) for folder in folders]
+    links = [path for folder in paths.all_folders(environ) if os.path.islink(path := os.path.join(folder, name))]
+    return [path for path in (*behind, *links) if os.path.isfile(path)]
+
+
+def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
+    """A remedy's last sentences where folders can't be listed, or are links; "" where all are looked into."""
+    said = ""
+    if folders:
+        said = f" It may lie where nothing can be listed: check the permissions of {folders[0]}{_more(folders)}."
+    return f"{said} {where_linked(linked)}" if linked else said
+
+
+def where_linked(found: Sequence[str]) -> str:
+    """What to say of places behind symbolic links."""
+    verb = "lie" if len(found) > 1 else "lies"
+    return (
+        f"{found[0]}{_more(found)} {verb} behind a symbolic link, which is not followed: name a session there by the "
+        "path of its file, or move it to where the link is."
+    )
+
+
+def _more(found: Sequence[str]) -> str:
+    return f" and {len(found) - 1:,} more" if len(found) > 1 else ""
 
 
 def belongs(path: str, cwd: str) -> bool:
@@ -124,8 +152,9 @@ def latest(cwd: str, environ: Mapping[str, str] | None = None, *, back: int = 0,
             if passed == back:
                 return session
             passed += 1
-    hidden = where_hidden(unlistable(environ))
-    missing = f"There are only {passed} sessions of {cwd} to count back" if passed else f"No session of {cwd} yet"
+    hidden = where_hidden(unlistable(environ), linked(environ))
+    count = "is only 1 session" if passed == 1 else f"are only {passed} sessions"
+    missing = f"There {count} of {cwd} to count back" if passed else f"No session of {cwd} yet"
     raise SessionNotFound(
         missing, f"Name one by id, title or path, or change to the folder that it was started in.{hidden}"
     )

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from resume_hooks.__main__ import INTERRUPTED, start
 from resume_hooks.cli.main import VERBS
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
@@ -289,3 +291,16 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
     write_session(config_home.project(str(here)), session_id(5), conversation(1), mtime=2_000_000)
     write_session(config_home.project(CWD), session_id(6), conversation(1))
     assert cli("resolve").stdout.split()[0].decode() == session_id(5)
+
+
+def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """130 without a trace, before there is any code of ours that could catch it."""
+
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "resume_hooks.cli.main", Interrupted("main"))
+    with pytest.raises(SystemExit) as ended:
+        start()
+    assert ended.value.code == INTERRUPTED

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from tests.builders import (
     SESSION,
     ConfigHome,
     assistant,
+    conversation,
     custom_title,
     session_id,
     tool_result,
@@ -111,16 +115,37 @@ def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: st
 
 
 def test_a_way_where_nobody_can_be_asked(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
-    """The child is made, and its command is the last line; what would not pay is said."""
-    for words in (("--fork",), ("--way", "handoff")):
+    """The child is made, and stdout holds its command alone: a shell may run it. What would not pay is said, 1."""
+    for words in (("--fork",), ("--way", "handoff"), ("--way", "handoff", "--print"), ("--way", "rollover", "--copy")):
         done = cli("resume", SESSION, *words)
         assert done.returncode == 0
-        last = done.stdout.decode().splitlines()[-1]
-        assert last.startswith(f"cd {project} && claude --resume ")
-        assert SESSION not in last
-        assert (config_home.project(project) / f"{last[-36:]}.jsonl").is_file()
-    done = cli("resume", SESSION, "--way", "trim")
-    assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "Nothing was made.")
+        (line,) = done.stdout.decode().splitlines()
+        assert line.startswith(f"cd {project} && claude --resume ")
+        assert SESSION not in line
+        assert (config_home.project(project) / f"{line[-36:]}.jsonl").is_file()
+        assert b"Fix the parser" in done.stderr
+    done = cli("resume", SESSION, "--way", "trim", "--print")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"Nothing was made" in done.stderr
+
+
+def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, project: str) -> None:
+    """What eval gets is the command, whatever the session and its folder are called."""
+    folder = f"{project}/\x1b[31mred\n$(touch pwned)'"
+    os.mkdir(folder)
+    rows = [{**row, "cwd": folder} for row in conversation(2, session_id=SESSION)]
+    write_session(config_home.project(folder), SESSION, [*rows, custom_title("$(touch pwned)")])
+    printed = cli("resume", SESSION, "--way", "handoff", "--print").stdout.decode()
+    script = f'claude() {{ echo ran "$1"; pwd; }}\n{printed}'
+    done = subprocess.run(["bash", "-c", script], cwd=project, capture_output=True, check=True)
+    assert done.stdout.decode() == f"ran --resume\n{folder}\n"
+    assert os.listdir(project) == [os.path.basename(folder)]
+    assert os.listdir(folder) == []
+
+
+def test_a_list_that_nobody_can_choose_from(cli: Cli, parent: str) -> None:
+    """--all is for a terminal."""
+    assert cli("resume", SESSION, "--all").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -156,13 +181,14 @@ class TestGone:
         os.rmdir(old)
         return path
 
-    def test_the_card(self, cli: Cli, lost: str, project: str, config_home: ConfigHome) -> None:
+    def test_the_card(self, cli: Cli, document: Document, lost: str, project: str, config_home: ConfigHome) -> None:
         """It says so, and its last line is what gives the session another home."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
         assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
         last = done.stdout.decode().splitlines()[-1]
         assert last == f"resume-hooks fork {session_id(5)} --home {project} --start"
+        assert document("resume", session_id(5))["data"]["commands"]["shell"] == last
         made = cli(*last.split()[1:-1], "--json")
         assert made.returncode == 0
         assert f'"cd {project} && claude --resume ' in made.stdout.decode()
@@ -176,6 +202,45 @@ class TestGone:
         assert (done.returncode, done.stdout) == (1, b"")
         assert f"--home {project} --start" in done.stderr.decode()
         assert list(config_home.project(project).iterdir()) == []
+
+
+def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project: str) -> None:
+    """It is there, but clients look for sessions under the name of what it leads to: the child goes there."""
+    old = f"{config_home.root}/old"
+    os.mkdir(old)
+    rows = [{**row, "cwd": old} for row in conversation(2, session_id=session_id(5))]
+    write_session(config_home.project(old), session_id(5), rows)
+    os.rmdir(old)
+    os.symlink(project, old)
+    done = cli("continue", session_id(5))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert f"{old} leads to {project} today, where clients do not look for it" in done.stderr.decode()
+    assert f"fork {session_id(5)} --home {project} --start" in done.stderr.decode()
+    done = cli("fork", session_id(5), "--home", project, "--json")
+    child = json.loads(done.stdout)["data"]["session_id"]
+    assert cli("continue", child).stdout.decode() == f"cd {project} && claude --resume {child}\n"
+
+
+def test_the_variable_that_names_all_project_folders(config_home: ConfigHome, cli: Cli, project: str) -> None:
+    """A session in that folder is found by clients that know it; long names by their beginning."""
+    rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
+    write_session(config_home.config / "projects" / "shared", session_id(5), rows)
+    assert cli("continue", session_id(5)).returncode == 1
+    assert cli("continue", session_id(5), environ={"CLAUDE_CODE_PROJECT_DIR_NAME": "shared"}).returncode == 0
+    deep = f"{project}/{'d' * 120}/{'e' * 120}"
+    os.makedirs(deep)
+    rows = [{**row, "cwd": deep} for row in conversation(2, session_id=session_id(6))]
+    write_session(Path(str(config_home.project(deep))[:-1] + "another"), session_id(6), rows)
+    assert cli("continue", session_id(6)).returncode == 0
+
+
+def test_a_fork_under_another_config_home(config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path) -> None:
+    """The command names that home, so nothing says that the child will not be found."""
+    rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
+    path = write_session(tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows)
+    done = cli("continue", path, "--fork")
+    assert done.stdout.decode().startswith(f"cd {project} && CLAUDE_CONFIG_DIR={tmp_path}/other claude --resume ")
+    assert b"will not find it" not in done.stderr
 
 
 class TestContinue:

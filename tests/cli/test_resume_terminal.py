@@ -186,6 +186,44 @@ def test_ended_from_outside(desk: Desk, number: signal.Signals) -> None:
     assert screen.left_as_it_was()
 
 
+def test_the_terminal_goes_away(desk: Desk) -> None:
+    """A window that is closed ends it as a hang-up does; nothing is logged as a bug."""
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    assert screen.closed() in {0, 128 + signal.SIGHUP}
+    assert not list(desk.home.config.rglob("errors.log"))
+
+
+@pytest.mark.parametrize("words", ["wip", "tag:wip", "#91", "pr:91", "https://github.com/o/r/pull/91", "Same title"])
+def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
+    """Those are offered, and no text is searched."""
+    for number in (5, 6):
+        path = desk.session(number, "Same title")
+        pull = {"type": "pr-link", "prNumber": 91, "prUrl": "https://github.com/o/r/pull/91", "prRepository": "o/r"}
+        with path.open("ab") as stream:
+            stream.write(session_bytes([{"type": "tag", "tag": "wip"}, pull]))
+        os.utime(path, (time.time() - number * HOUR,) * 2)
+    screen = desk.run("resume", words, "--way", "as-is")
+    screen.wait_for(r"fits 2 sessions:\n > +1  00000005")
+    screen.type("2\r")
+    screen.wait_for(started(6, desk.project))
+
+
+@pytest.mark.parametrize("words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"])
+def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
+    """One sentence, 1: they are no text to be searched."""
+    screen = desk.run("resume", words, columns=200)
+    assert screen.ended() == 1
+    assert b"No session" in screen.raw
+    assert b"search:" not in screen.raw
+
+
+def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
+    """In any capitals."""
+    screen = desk.run("resume", "title:THE LEX", "--way", "as-is")
+    screen.wait_for(started(3, desk.project))
+
+
 def test_the_question_is_left_too(desk: Desk) -> None:
     """Ctrl+C and q at the choice of a way."""
     for answer in ("C-c", "q"):
@@ -442,6 +480,19 @@ class TestGone:
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
         assert found.group(2) == desk.project.name
         assert parent.read_bytes() == content
+
+    def test_the_child_is_gone_on_in_as_it_is(self, desk: Desk) -> None:
+        """It was written a moment ago, by us: an empty line makes no second child."""
+        desk.session(5, "Lost", folder=desk.home.root / "old")
+        before = desk.ids()
+        screen = desk.run("resume", "Lost", columns=250)
+        screen.wait_for("q to leave")
+        screen.key("Enter")
+        screen.wait_for(r"How to go on\?(.|\n)*> +1  as-is")
+        screen.key("Enter")
+        found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
+        assert desk.ids() - before == {found.group(1)}
+        assert b"may be open in a client" not in screen.raw
 
     def test_left(self, desk: Desk) -> None:
         """Nothing is made."""

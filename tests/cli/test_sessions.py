@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,16 @@ def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) ->
     put(config_home, 1)
     assert lines(cli, "--all", "--offset", "5") == ["No session anywhere after the first 5."]
     assert document("sessions", "--project", "/nowhere")["data"]["sessions"] == []
+
+
+def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Path) -> None:
+    """It is not followed, and a note says so where nothing else is there."""
+    folder = os.path.dirname(put(config_home, 1))
+    os.rename(folder, tmp_path / "moved")
+    os.symlink(tmp_path / "moved", folder)
+    done = cli("sessions", "--all")
+    assert done.stdout.decode() == "No session anywhere.\n"
+    assert done.stderr.decode().startswith(f"note: {folder} is a symbolic link, which is not followed")
 
 
 def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:

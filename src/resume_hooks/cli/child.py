@@ -92,8 +92,10 @@ def answer(
 def tell(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
     say(f"{receipt.kind}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
+    found = bool(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ).config)
     for warning in receipt.warnings:
-        say(f"note: {warning}", err=True)
+        if warning != OUTSIDE or not found:  # the command names the other config home
+            say(f"note: {warning}", err=True)
 
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:

@@ -27,14 +27,20 @@ def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None
     if len(places) != 1 or "--json" in arguments or not error.candidates or not _is_watched():
         return None
     (place,) = places
+    again = list(arguments)
+    chosen = picked(error)
+    again[place] = again[place].replace(error.locator, str(chosen.get("locator", chosen["session_id"])), 1)
+    return again
+
+
+def picked(error: AmbiguousLocator) -> Mapping[str, object]:
+    """The candidate that is chosen; click.Abort where the user leaves, the error itself where there is none left."""
+    if not error.candidates:
+        raise error
     answers = [Answer(str(row["session_id"])[:8], _about(row)) for row in error.candidates]
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
-    chosen = error.candidates[
-        ask(f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:", answers, err=True)
-    ]
-    again = list(arguments)
-    again[place] = again[place].replace(error.locator, str(chosen["session_id"]), 1)
-    return again
+    question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
+    return error.candidates[ask(question, answers, err=True)]
 
 
 def _named_in(word: str, locator: str) -> bool:

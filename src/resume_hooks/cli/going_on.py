@@ -14,7 +14,7 @@ from resume_hooks import clipboard, fork, liveness, settings
 from resume_hooks.cli import moved
 from resume_hooks.cli.asking import Answer, ask
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.output import say
+from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.starting import Start, start, start_of
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
@@ -57,23 +57,28 @@ def go_on(session: SessionFile, way: str, how: Finish) -> bool:
 
 
 def finish(begun: Start, how: Finish) -> None:
-    """Print the command, copy it and say which way it went, or become the client."""
+    """Print the command, copy it and say which way it went, or become the client. stdout gets the command alone."""
     if how["show"]:
         say(begun.command)
     elif how["copy"]:
-        say(copied(begun.command))
+        say(_copied(begun.command), err=True)
+        say(begun.command)
     else:
         start(begun)
 
 
 def copied(command: str) -> str:
     """Copy a command; what became of it, and the command itself."""
+    return f"{_copied(command)}\n{command}"
+
+
+def _copied(command: str) -> str:
     done = clipboard.copy(command, way=str(settings.load()["clipboard"].value), environ=os.environ)
-    return f"{done.sentence('the command')}\n{command}"
+    return done.sentence("the command")
 
 
 def child(session: SessionFile, way: str) -> Receipt:
-    """Make a child of a session by the verb of that name, which says what it made, or why it made nothing."""
+    """Make a child of a session by the verb of that name, which says on stderr what it made, or why nothing."""
     if way == FORK:
         receipt = forked(session)
         tell(receipt)
@@ -87,7 +92,8 @@ def child(session: SessionFile, way: str) -> Receipt:
         from resume_hooks.cli.handoff import command  # noqa: PLC0415
     else:
         from resume_hooks.cli.rollover import command  # noqa: PLC0415
-    made: Receipt = click.get_current_context().invoke(command, locator=session.path)
+    with on_stderr():
+        made: Receipt = click.get_current_context().invoke(command, locator=session.path)
     return made
 
 

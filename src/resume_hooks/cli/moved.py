@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -11,11 +10,12 @@ from resume_hooks import fork, repositories
 from resume_hooks.cli.asking import Answer, ask
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.output import current_folder, say
-from resume_hooks.cli.starting import start_of
+from resume_hooks.cli.starting import environment, start_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
-from resume_hooks.paths import canonical
+from resume_hooks.paths import canonical, project_names
+from resume_hooks.receipt import quoted
 from resume_hooks.repositories import Place
 from resume_hooks.store import SessionFile, all_sessions, is_known, session_file
 
@@ -38,7 +38,7 @@ class Lost(NamedTuple):
     def command(self, session: SessionFile) -> str:
         """What gives it the best home in a shell."""
         named = session.session_id if session.path.endswith(f"{session.session_id}.jsonl") else session.path
-        return f"resume-hooks fork {shlex.quote(named)} --home {shlex.quote(self.homes[0].folder)} --start"
+        return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
 
 
 def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
@@ -48,19 +48,39 @@ def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
         return Lost(why, (*(Place(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
-    if os.path.isdir(folder):
+    if not os.path.isdir(folder):
+        return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, environ))
+    if _is_looked_for(session, folder, environ):
         return None
-    return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, environ))
+    real, kept = canonical(folder), os.path.dirname(session.path)
+    whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
+    why = f"{whither}, where clients do not look for it in {kept}."
+    home = Place(real, (), 0, 0, worktree=False)
+    return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
+
+
+def way_on(session: SessionFile, folder: str, environ: Mapping[str, str]) -> str:
+    """The command that goes on in a session whose home is ``folder``, or gives it the home that it lacks."""
+    found = lost(session, environ)
+    return found.command(session) if found else start_of(session.session_id, session.path, folder, environ).command
 
 
 def rehomed(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
     """Ask for the folder that a session shall be at home in, and make its child there. click.Abort for none."""
     say(found.why)
-    answers = [Answer(place.folder, place.why or "the current folder") for place in found.homes]
+    here = _here().folder
+    answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]
     chosen = found.homes[ask(COPY, answers)]
     receipt = fork.write(fork.plan(session, environ, home=chosen.folder), environ)
     tell(receipt)
     return session_file(receipt.file)
+
+
+def _is_looked_for(session: SessionFile, folder: str, environ: Mapping[str, str]) -> bool:
+    """Whether a client that is started in ``folder`` looks for the session where it lies."""
+    begun = start_of(session.session_id, session.path, folder, environ)
+    name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
+    return name in project_names(folder, environment(begun, environ))
 
 
 def _homes(session: SessionFile, folder: str, environ: Mapping[str, str]) -> tuple[Place, ...]:
@@ -70,6 +90,11 @@ def _homes(session: SessionFile, folder: str, environ: Mapping[str, str]) -> tup
     likely = [here.folder, *repositories.siblings(folder), *known]
     found = repositories.places(repositories.traces(session.path, folder), likely, environ)[:MOST]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
+
+
+def _told(place: Place, here: str) -> str:
+    """What a folder is that nothing else speaks for."""
+    return "the current folder" if place.folder == here else "the folder that it leads to"
 
 
 def _here() -> Place:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import click
@@ -47,6 +49,13 @@ def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates of hostile input, which JSON can't hold, become question marks."""
     text = orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2).decode()
     _put(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+
+
+@contextmanager
+def on_stderr() -> Iterator[None]:
+    """What is printed within goes to stderr: remarks on the way to a command that a shell may catch and run."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def _put(text: str, *, err: bool = False) -> None:

@@ -10,15 +10,13 @@ import click
 
 from resume_hooks import clock, cost, settings, store, ways
 from resume_hooks.addresses import is_address, parsed
-from resume_hooks.cli import moved
+from resume_hooks.cli import choice, moved
 from resume_hooks.cli.going_on import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
 from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
 from resume_hooks.cli.starting import start_of
-from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.events import resume_card
-from resume_hooks.paths import is_session_id
-from resume_hooks.receipt import resume_command
-from resume_hooks.resolvers import RESOLVERS, by_part_of_title, is_pull_request
+from resume_hooks.resolvers import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
 from resume_hooks.store import SessionFile
 
 BARE = "true"
@@ -73,13 +71,15 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
     """
     way = _way(how)
     if how["as_json"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if how["everywhere"]:
+            raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
         _answer(_located(locator), way, how)
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
     session = settled(_brought_in(locator, how) or _named(locator) or _chosen(locator, how))
     if way is not None:
         if not go_on(session, way, _finish(how)):
-            say("Nothing was made, so nothing is started.")
+            raise _nothing_made()
         return
     found = compared(session, limit=ways.LOOKED_AT)
     say(_card(found))
@@ -115,19 +115,20 @@ def _located(locator: str | None) -> SessionFile:
 
 
 def _named(locator: str | None) -> SessionFile | None:
-    """The session that a locator names exactly, None where it is to be chosen.
+    """The session that a locator names exactly, asked for where it names several; None where it is to be searched.
 
-    SessionNotFound for what could name nothing else and is not there: an id, a path, an address.
+    SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a tag as ``tag:x``.
     """
     if locator is None or not locator.strip():
         return None
+    words = locator.strip()
+    forms = RESOLVERS if words.lower().startswith("title:") else EXACT
     try:
-        return store.resolve(locator, current_folder(), os.environ, resolvers=EXACT)
-    except AmbiguousLocator:
-        return None
+        return store.resolve(words, current_folder(), os.environ, resolvers=forms)
+    except AmbiguousLocator as error:
+        return store.session_file(str(choice.picked(error)["session_file"]))
     except SessionNotFound:
-        words = locator.strip().lower()
-        if is_session_id(words) or words.endswith(".jsonl") or "://" in words or words.startswith("latest"):
+        if is_one_form(words):
             raise
         return None
 
@@ -159,16 +160,20 @@ def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
         if lost is not None:
             raise lost.refusal(session)
         if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
-            say("Nothing was made.")
+            raise _nothing_made()
         return
     found = compared(session, limit=ways.WAITED_FOR)
     last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, os.environ).command
     notes = [lost.why] if lost else []
-    emit("resume", facts(found), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
+    emit("resume", facts(found, last), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
 
 
-def facts(found: ways.Comparison) -> dict[str, Any]:
-    """A comparison in its documented JSON form."""
+def _nothing_made() -> ResumeHooksError:
+    return ResumeHooksError("Nothing was made, so there is no child to go on in", "As it is: --way as-is")
+
+
+def facts(found: ways.Comparison, shell: str) -> dict[str, Any]:
+    """A comparison in its documented JSON form; ``shell`` is the command that goes on."""
     context, seen, rates = found.context, found.traffic, cost.rates_of(found.traffic.lifetime)
     return {
         "session_id": found.session_id,
@@ -187,10 +192,7 @@ def facts(found: ways.Comparison) -> dict[str, Any]:
         "estimates": [estimate._asdict() for estimate in found.estimates],
         "trim_estimated": found.looked_at,
         "advice": found.advice._asdict() if found.advice else None,
-        "commands": {
-            "in_client": f"/resume {found.session_id}",
-            "shell": resume_command(found.folder, found.session_id),
-        },
+        "commands": {"in_client": f"/resume {found.session_id}", "shell": shell},
     }
 
 

@@ -69,7 +69,11 @@ def command(everywhere: bool, project: str | None, limit: int, offset: int, help
         "sessions": [_data(row) for row in found.rows],
     }
     hidden = [] if found.rows else look.store.hidden()
-    notes = [f"{place} can't be listed: check its permissions" for place in hidden]
+    linked = [] if found.rows else look.store.linked()
+    notes = [
+        *(f"{place} can't be listed: check its permissions" for place in hidden),
+        *(f"{place} is a symbolic link, which is not followed: name a session there by its path" for place in linked),
+    ]
     emit("sessions", data, lambda: _text(found, folder, offset, everywhere=everywhere), as_json=as_json, warnings=notes)
 
 

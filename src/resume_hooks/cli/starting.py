@@ -6,7 +6,6 @@ Invariant: the client finds itself as if it had been started by hand; nothing of
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import NamedTuple, NoReturn
 from resume_hooks import client
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import config_home
-from resume_hooks.receipt import resume_command
+from resume_hooks.receipt import quoted, resume_command
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 _OUTER = frozenset(
@@ -47,7 +46,7 @@ class Start(NamedTuple):
             return command
         cd, _, start = command.rpartition("claude ")
         usual = self.config == config_home({"HOME": os.path.expanduser("~")})
-        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={shlex.quote(self.config)}"
+        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quoted(self.config)}"
         return f"{cd}{with_config} claude {start}"
 
 

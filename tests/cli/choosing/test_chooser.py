@@ -54,6 +54,7 @@ def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
         ("title 2\r", "Title 2"),
         ("nothing so called\r\x15\r", "Title 1"),
         ("\x1b", None),
+        ("\x1b\x1b", None),
         ("\x03", None),
         ("\r\r\r", "Title 1"),
     ],
@@ -64,6 +65,40 @@ def test_keys(keys: str, title: str | None) -> None:
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
         chosen = chooser.run()
     assert (chosen.title if chosen else None) == title
+
+
+NO_KEYS = (
+    "\x1b[I", "\x1b[O", "\x1b[<0;10;10M", "\x1b[M !!", "\x1b]11;rgb:0000/0000/0000\x07", "\x1bP1$r0m\x1b\\",
+    "\x1b[?1;2c", "\x1b[57414u", "\x1bx", "\x1b\x1b[A", "\x1b[1;3A", "\x1b[1;5C", "\x1b[[A",
+)  # fmt: skip
+"""Reports of focus and of the mouse, replies, keys with modifiers, Alt with a key, function keys."""
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("sequence", NO_KEYS)
+def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
+    """It neither leaves nor types, whole or in two pieces."""
+    with typed(three) as (chooser, pipe):
+
+        def send() -> None:
+            cut = len(sequence) if pieces == 1 else 2
+            for piece in (sequence[:cut], f"{sequence[cut:]}title 3\r"):
+                pipe.send_text(piece)
+
+        when(lambda: chooser.choices.count == 3, send)
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 3"
+
+
+def test_a_paste_is_text() -> None:
+    """Whatever it holds; what comes behind it is keys again."""
+    with typed(three) as (chooser, pipe):
+        text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 2"
 
 
 def test_what_is_listed_is_told() -> None:

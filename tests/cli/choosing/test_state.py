@@ -60,6 +60,25 @@ def test_more_sessions_change_nothing_above_them() -> None:
     assert choices.count == 5
 
 
+def test_whole_titles_come_first() -> None:
+    """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
+    other = Found(row(9, title="Many 4", branch="55"))
+    choices = Choices("many 55")
+    choices.add([other])
+    choices.add(found("Many 55", "Many 3"))
+    assert titles(choices) == ["Many 55", "Many 4"]
+    assert choices.chosen is choices.fitting[0]
+    choices.search("many")
+    choices.move(-9)
+    choices.search("many 5")
+    assert choices.chosen is not None
+    assert choices.chosen.title == "Many 55"
+    choices.move(1)
+    choices.add(found("Many 555"))
+    assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
+    assert choices.chosen is other.row
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),

@@ -9,13 +9,13 @@ from itertools import islice
 
 import click
 
+from resume_hooks.cli import moved
 from resume_hooks.cli.asking import Answer, ask
 from resume_hooks.cli.choosing.loading import sessions
 from resume_hooks.cli.choosing.rows import age, used
 from resume_hooks.cli.choosing.state import Choices, Found
 from resume_hooks.cli.going_on import copied
 from resume_hooks.cli.output import current_folder
-from resume_hooks.cli.starting import start_of
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.listing import Row
 from resume_hooks.store import SessionFile
@@ -62,4 +62,4 @@ def _numbered(found: Iterator[Found], typed: str) -> Row:
 
 
 def _command(row: Row) -> str:
-    return start_of(row.session_id, row.path, row.folder, os.environ).command
+    return moved.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, os.environ)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
+import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -20,6 +23,7 @@ from resume_hooks.cli.choosing import keys, view
 from resume_hooks.cli.choosing.loading import Loading
 from resume_hooks.cli.choosing.preview import KINDS, Previews
 from resume_hooks.cli.choosing.rows import home_short
+from resume_hooks.cli.choosing.sequences import keep_keys
 from resume_hooks.cli.choosing.state import Choices, Found
 from resume_hooks.listing import Row
 
@@ -69,6 +73,7 @@ class Chooser:
             color_depth=ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else None,
         )
         self.app.ttimeoutlen = ESCAPE
+        keep_keys(self.app.input)
         self._previews = Previews(environ, self.app.invalidate)
 
     def run(self) -> Row | None:
@@ -77,8 +82,12 @@ class Chooser:
         threading.excepthook = self._fell
         try:
             chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
-        except EOFError:  # the terminal is gone
-            return None
+        except (EOFError, OSError) as error:
+            if _is_there():
+                if isinstance(error, OSError):
+                    raise
+                return None
+            chosen, self._ending = None, self._ending or signal.SIGHUP
         finally:
             threading.excepthook = before
             if self._loading is not None:
@@ -198,3 +207,16 @@ class Chooser:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # left meanwhile
                 self._loop.call_soon_threadsafe(work)
+
+
+def _is_there() -> bool:
+    """Whether the terminal is still there; it is taken to be where there never was one."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return True
+    try:
+        termios.tcgetattr(descriptor)
+    except termios.error as error:
+        return bool(error.args[0] != errno.EIO)
+    return True

@@ -55,7 +55,7 @@ def bindings(chooser: Chosen) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         chooser.take()
 
-    # Eager, since alone it would be waited for what could follow it.
+    # Eager, since alone it would be waited for what could follow it; sequences that begin with it are no Escape here.
     @keys.add("escape", eager=True)
     @keys.add("c-c")
     @keys.add("c-d", filter=Condition(lambda: chooser.nothing_typed))
