@@ -17,7 +17,7 @@ SOURCE = REPO / "src" / "resume_hooks"
 LAYERS: dict[str, set[str]] = {
     "ground": {
         "addresses", "client_settings", "clock", "errors", "paths", "plain", "processes", "settings",
-        "worktrees",
+        "signals", "worktrees",
     },
     "bytes": {
         "backups", "intake", "lines", "moving", "project_files", "project_tree", "rewrite", "seeking", "splice",
@@ -29,8 +29,9 @@ LAYERS: dict[str, set[str]] = {
     },
     "verbs": {
         "api", "birth", "bookkeeping", "books", "carried", "checkpoint", "checks", "companions",
-        "conversation_only", "cost", "cutting", "deletion", "digest", "digest.*", "digest_edit", "file_history",
-        "file_history.*", "fitting", "fork", "fsck", "fsck.*", "handoff_document", "handoff_files", "importing",
+        "content_blocks", "conversation_only", "cost", "cutting", "deletion", "digest", "digest.*", "digest_edit",
+        "file_history", "file_history.*", "fitting", "fork", "fsck", "fsck.*", "handoff_document", "handoff_files",
+        "importing",
         "index", "index.*", "ledger", "lineage", "lineage_block", "links", "listing", "metadata", "model_port",
         "opening", "originals", "outline", "outline_text", "pages", "passages", "quick_rollover", "reading",
         "receipt", "rehoming", "rendering", "restoring", "rewind", "rewind_text", "searching", "searching.*",

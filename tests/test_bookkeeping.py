@@ -21,6 +21,11 @@ from tests.builders import SESSION, ConfigHome, conversation, custom_title, sess
 
 OLD = 1_700_000_000
 OTHER = session_id(2)
+READS_AS_ANOTHER = (
+    "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
+    "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
+)  # fmt: skip
+"""Words that another form of locator takes first."""
 
 
 @pytest.fixture
@@ -128,6 +133,7 @@ def test_the_first_prompt_of_another_is_a_title_too(session: SessionFile, config
         "Latest~3",
         "--json",
         "a\udcff",
+        *READS_AS_ANOTHER,
     ],
 )
 def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, title: str) -> None:
@@ -138,7 +144,7 @@ def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, tit
     assert Path(session.path).read_bytes() == before
 
 
-@pytest.mark.parametrize("tag", ["\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff"])
+@pytest.mark.parametrize("tag", ["\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff", *READS_AS_ANOTHER])
 def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: str) -> None:
     """Nothing left once it is cleaned, too much, no text."""
     with pytest.raises(UsageError):
@@ -154,6 +160,10 @@ def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: 
         ("café \u2028 été", "café   été"),
         ("👩\u200d💻 works", "👩\u200d💻 works"),
         ("latest news", "latest news"),
+        ("bad", "bad"),
+        ("PR: fix 72", "PR: fix 72"),
+        ("fix #72", "fix #72"),
+        ("either/or", "either/or"),
     ],
 )
 def test_a_title_is_one_clean_line(session: SessionFile, config_home: ConfigHome, given_title: str, title: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import deletion, moving, restoring, rewrite, store, trash
+from resume_hooks import backups, deletion, moving, restoring, rewrite, store, trash
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -26,7 +26,7 @@ from resume_hooks.errors import (
 from resume_hooks.index.opening import opened_index
 from resume_hooks.sessions import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
-from tests.test_moving import across
+from tests.test_moving import across, digested
 
 OLD = time.time() - 5 * 24 * 60 * 60
 OTHER = session_id(2)
@@ -100,10 +100,10 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
-    assert os.listdir(config_home.config / "resume-hooks" / "trash") == []
+    assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-MODULES = (deletion.__file__, moving.__file__, restoring.__file__, rewrite.__file__, trash.__file__)
+MODULES = (backups.__file__, deletion.__file__, moving.__file__, restoring.__file__, rewrite.__file__, trash.__file__)
 
 
 def crash_at(line: int, work: Callable[[], Any]) -> bool:
@@ -164,14 +164,14 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     before = everything(config_home)
     calls = 0
 
-    def refused(source: str, target: str) -> None:
+    def refused(source: str, target: str, hidden: str) -> None:
         nonlocal calls
         calls += 1
         if calls == part + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
-        moving.move(source, target)
+        moving.take(source, target, hidden)
 
-    monkeypatch.setattr(deletion, "move", refused)
+    monkeypatch.setattr(deletion, "take", refused)
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
@@ -199,21 +199,22 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
     before = everything(config_home)
     calls = 0
 
-    def worse_and_worse(source: str, target: str) -> None:
+    def worse_and_worse(source: str, target: str, hidden: str = "") -> None:
         nonlocal calls
         calls += 1
         if calls > 2:
             raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        moving.move(source, target)
+        moving.take(source, target, hidden)
 
     with monkeypatch.context() as patch:
+        patch.setattr(deletion, "take", worse_and_worse)
         patch.setattr(deletion, "move", worse_and_worse)
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
     (entry,) = trash.held(config_home.environ)
     assert not entry.complete
-    assert deletion.empty([entry]) == []
+    assert deletion.empty([entry], config_home.environ) == []
     restore(config_home)
     assert everything(config_home) == before
 
@@ -276,7 +277,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(store.session_file(path), config_home)
-    deletion.empty(trash.held(config_home.environ))
+    deletion.empty(trash.held(config_home.environ), config_home.environ)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -385,7 +386,7 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
-    """Id, its beginning, exact title, the path it had; ambiguity lists, and the last of several deletes is meant."""
+    """Id, its beginning, exact title, the path it had; ambiguity lists, and each of several deletes by its instant."""
     environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
@@ -402,7 +403,16 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     with pytest.raises(UsageError):
         trash.find(" ", environ)
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
-    assert trash.find(OTHER, environ) == again
+    with pytest.raises(AmbiguousLocator) as several:
+        trash.find(OTHER, environ)
+    first, second = (str(row["locator"]) for row in several.value.candidates)
+    assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
+    assert first == again.locator
+    for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
+        assert trash.find(named, environ) == again
+    assert trash.find(second, environ).title == "One"
+    with pytest.raises(SessionNotFound):
+        trash.find(f"{OTHER}@2020-01-01T00-00-00.000Z", environ)
     restoring.write(restoring.plan(again, environ), environ)
     assert trash.find(OTHER, environ).title == "One"
 
@@ -413,7 +423,7 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(trash.held(config_home.environ)) == [entry]
+    assert deletion.empty(trash.held(config_home.environ), config_home.environ) == [entry]
     assert everything(config_home) == before
     assert trash.held(config_home.environ) == []
     assert not trash.holds(SESSION, config_home.environ)
@@ -481,3 +491,162 @@ def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
     assert sessions() == 0
     restore(config_home)
     assert sessions() == known > 0
+
+
+def begun_anew(home: ConfigHome) -> str:
+    """What a client leaves that had a deleted session open."""
+    return write_session(home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD)
+
+
+def test_of_a_crash_and_a_session_begun_anew_both_come_out(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it was copied, begun anew by a client, that deleted, too: the first comes back whole."""
+    laid_out(config_home)
+    before = everything(config_home)
+    across(monkeypatch)
+    copy = moving._copy
+
+    def killed(source: str, target: str, names: list[str]) -> None:
+        os._exit(9)
+
+    child = os.fork()
+    if not child:
+        moving._copy = killed
+        delete(store.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
+    os.waitpid(child, 0)
+    assert moving._copy is copy
+    (first,) = trash.held(config_home.environ)
+    anew = begun_anew(config_home)
+    with pytest.raises(PlaceTaken) as told:
+        restore(config_home)
+    assert f"delete {anew}, then: resume-hooks restore {first.locator}" in told.value.remedy
+    delete(store.session_file(anew), config_home)
+    restore(config_home, first.locator)
+    assert everything(config_home) == before
+
+
+def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused, with what was added, and no trace in the trash."""
+    session = laid_out(config_home)
+    across(monkeypatch)
+    plan = deletion.plan(session, config_home.environ)
+    with open(session.path, "ab", buffering=0) as held:
+        digested(monkeypatch, 2, lambda: held.write(b"{}\n"))
+        with pytest.raises(WriteFailed, match="Changed while"):
+            deletion.write(plan, config_home.environ)
+    assert Path(session.path).read_bytes().endswith(b"{}\n")
+    assert len(everything(config_home)) == 6
+    assert (trash.held(config_home.environ), trash.strays(config_home.environ)) == ([], [])
+
+
+def test_what_was_half_removed_is_finished_by_the_next(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted until then, of whatever session; a failure names the path, and what else goes is gone."""
+    environ = config_home.environ
+    entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
+    real = moving.remove
+
+    def refused(path: str) -> None:
+        if SESSION in path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        real(path)
+
+    for strays in ([], [entries[0].folder + trash.GONE]):
+        with monkeypatch.context() as patch:
+            patch.setattr(trash, "remove", refused)
+            with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
+                deletion.empty(trash.held(environ), environ, trash.strays(environ))
+        (stray,) = trash.strays(environ)
+        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + trash.GONE, True, 7), strays
+    assert trash.held(environ) == []
+    assert deletion.empty([], environ, trash.strays(environ)) == []
+    assert not (config_home.config / "resume-hooks" / "trash").exists()
+
+
+@pytest.mark.parametrize("note", [None, b"{", b"{}"])
+def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note: bytes | None) -> None:
+    """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
+    environ = config_home.environ
+    entry = delete(laid_out(config_home), config_home)
+    path = Path(entry.folder) / trash.DONE
+    path.unlink() if note is None else path.write_bytes(note)
+    (stray,) = trash.strays(environ)
+    assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 6 + (note is not None))
+    assert stray.size >= entry.size
+    deletion.empty([entry], environ, [])
+    assert not os.path.exists(entry.folder)
+
+
+def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> None:
+    """The backups go with the last copy; whichever comes back has them, and emptying does not take them from it."""
+    environ = config_home.environ
+    first = laid_out(config_home)
+    second = store.session_file(write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD))
+    backup = config_home.config / "file-history" / SESSION / "abc@v1"
+    one = delete(first, config_home)
+    assert backup.exists()
+    two = delete(second, config_home)
+    assert not backup.exists()
+    restore(config_home, one.locator)
+    assert backup.read_bytes() == b"the user's file"
+    assert restore(config_home, two.locator).warnings == ()
+    delete(first, config_home)
+    last = delete(second, config_home)
+    Path(first.path).write_bytes(b"{}\n")  # back by hand
+    deletion.empty(trash.held(environ), environ)
+    assert not os.path.exists(last.folder)
+    assert backup.read_bytes() == b"the user's file"
+
+
+def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) -> None:
+    """The others say so, and change nothing."""
+    environ = config_home.environ
+    entry = delete(laid_out(config_home), config_home)
+    decided = restoring.plan(entry, environ)
+    other = deletion.plan(laid_out(config_home, OTHER), environ)
+    tries: list[Callable[[], object]] = [
+        lambda: restoring.write(decided, environ),
+        lambda: deletion.empty([entry], environ),
+        lambda: deletion.write(other, environ),
+    ]
+    with trash.only_one(environ):
+        for act in tries:
+            with pytest.raises(SessionLive, match="at work in the trash"):
+                act()
+    assert trash.held(environ) == [entry]
+    restoring.write(decided, environ)
+
+
+@pytest.mark.parametrize("how", ["emptied", "restored"])
+def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, how: str) -> None:
+    """Between plan and write another command had the entry: whether the session is there is looked up."""
+    environ = config_home.environ
+    entry = delete(laid_out(config_home), config_home)
+    decided = restoring.plan(entry, environ)
+    if how == "emptied":
+        deletion.empty([entry], environ)
+    else:
+        restoring.write(decided, environ)
+    with pytest.raises(SessionNotFound) as told:
+        restoring.write(decided, environ)
+    assert ("is in its place" in told.value.remedy) is (how == "restored")
+    assert deletion.empty([entry], environ) == []
+
+
+def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore that fails looks for the parts before it says that nothing is lost."""
+    entry = delete(laid_out(config_home), config_home)
+
+    def refused(source: str, target: str) -> None:
+        moving.remove(entry.kept(entry.parts[0]))
+        raise OSError(errno.EIO, os.strerror(errno.EIO), source)
+
+    monkeypatch.setattr(restoring, "move", refused)
+    with pytest.raises(WriteFailed) as told:
+        restore(config_home)
+    assert "Nothing is lost" not in told.value.remedy
+    assert entry.parts[0].path(config_home.environ) in told.value.remedy

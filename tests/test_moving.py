@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import moving, rewrite
-from resume_hooks.moving import inside, is_same, move, remove, weigh
+from resume_hooks.moving import inside, is_same, move, remove, take, weigh
 
 
 @pytest.fixture(params=["same", "other"])
@@ -148,7 +148,7 @@ def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_comes_into_a_folder_while_it_is_copied_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what was copied is removed."""
+    """Not even what was copied is removed then: nothing says how much more comes."""
     across(monkeypatch)
     source, target = a_folder(tmp_path / "one" / "d"), tmp_path / "two" / "d"
     target.parent.mkdir()
@@ -159,9 +159,10 @@ def test_what_comes_into_a_folder_while_it_is_copied_stays(tmp_path: Path, monke
         (source / "deep" / "late").write_bytes(b"late")
 
     monkeypatch.setattr(moving, "_copy", then_another)
-    move(str(source), str(target))
-    assert inside(str(source)) == ["deep/late"]
-    assert inside(str(target)) == ["a.txt", "deep/er/b", "deep/link"]
+    with pytest.raises(OSError, match="Changed while it was copied"):
+        move(str(source), str(target))
+    assert inside(str(source)) == ["a.txt", "deep/er/b", "deep/late", "deep/link"]
+    assert os.listdir(target.parent) == []
 
 
 def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,3 +199,92 @@ def test_removing_follows_no_link(tmp_path: Path) -> None:
     remove(str(folder))
     assert kept.is_dir()
     assert not folder.exists()
+
+
+def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
+    """Do something just after the ``at``-th digest, when a comparison is over."""
+    real, calls = moving._digest, 0
+
+    def then(path: str) -> bytes:
+        nonlocal calls
+        found = real(path)
+        calls += 1
+        if calls == at:
+            act()
+        return found
+
+    monkeypatch.setattr(moving, "_digest", then)
+
+
+def places(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Source, target, and the hidden name beside the source."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "one" / "f", tmp_path / "two" / "f", tmp_path / "one" / ".f.moving"
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_is_appended_by_name_meanwhile_begins_a_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Whatever the moment: the old one went whole, the new one stays."""
+    across(monkeypatch)
+    source, target, hidden = places(tmp_path)
+    source.write_bytes(b"mine")
+
+    def append() -> None:
+        with open(source, "ab") as stream:
+            stream.write(b"more")
+
+    digested(monkeypatch, at, append)
+    take(str(source), str(target), str(hidden))
+    assert (source.read_bytes(), target.read_bytes(), hidden.exists()) == (b"more", b"mine", False)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("way", [take, move])
+def test_what_is_appended_to_the_open_file_meanwhile_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, way: Callable[..., None]
+) -> None:
+    """After the second digest, too: all goes back, with what was added."""
+    across(monkeypatch)
+    source, target, hidden = places(tmp_path)
+    source.write_bytes(b"mine")
+    with open(source, "ab", buffering=0) as held:
+        digested(monkeypatch, at, lambda: held.write(b"more"))
+        with pytest.raises(OSError, match="Changed while"):
+            way(str(source), str(target), *([str(hidden)] if way is take else []))
+    assert (source.read_bytes(), target.exists(), hidden.exists()) == (b"minemore", False, False)
+
+
+def test_a_file_of_a_folder_that_grows_after_its_own_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are looked at once more before the first is removed."""
+    across(monkeypatch)
+    source, target, hidden = places(tmp_path)
+    a_folder(source)
+    with open(source / "a.txt", "ab", buffering=0) as held:
+        digested(monkeypatch, 4, lambda: held.write(b"more"))
+        with pytest.raises(OSError, match="Changed while it was copied"):
+            take(str(source), str(target), str(hidden))
+    assert inside(str(source)) == ["a.txt", "deep/er/b", "deep/link"]
+    assert (source / "a.txt").stat().st_size == 3_000_004
+    assert sorted(os.listdir(tmp_path / "one") + os.listdir(tmp_path / "two")) == ["f"]
+
+
+def test_a_name_that_was_taken_meanwhile_leaves_the_old_one_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begun anew by one program while another went on writing: both are there."""
+    across(monkeypatch)
+    source, target, hidden = places(tmp_path)
+    source.write_bytes(b"mine")
+    with open(source, "ab", buffering=0) as held:
+
+        def both() -> None:
+            held.write(b"more")
+            source.write_bytes(b"new")
+
+        digested(monkeypatch, 2, both)
+        with pytest.raises(OSError, match="Changed while"):
+            take(str(source), str(target), str(hidden))
+    assert (source.read_bytes(), hidden.read_bytes(), target.exists()) == (b"new", b"minemore", False)

@@ -24,6 +24,8 @@ FOLDER = "backups"
 LOCK = "lock"
 """A file in the folder of each session, removed with the folder where no backup came of it."""
 
+NOT_KEPT = "The session was not backed up to"
+
 TRIES = 20
 """How often a lock is taken anew that its holder removed just then."""
 
@@ -36,12 +38,24 @@ def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def only_one(session_id: str, environ: Mapping[str, str]) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
-    descriptor, locked = _lock(session_id, environ)
+    path = os.path.join(folder_of(session_id, environ), LOCK)
+    with alone(path, environ, "This session is being trimmed in place already", NOT_KEPT):
+        yield
+
+
+@contextlib.contextmanager
+def alone(path: str, environ: Mapping[str, str], busy: str, failed: str) -> Iterator[None]:
+    """While the block runs nobody else holds the lock ``path``; SessionLive, which says ``busy``, where somebody does.
+
+    Its folder, in the state folder, is removed with it where nothing else is in there. WriteFailed, which begins with
+    ``failed``, where it can't be made.
+    """
+    descriptor, locked = _lock(path, environ, busy, failed)
     try:
         yield
     finally:
         if locked:
-            _remove_if_empty(folder_of(session_id, environ))
+            _remove_if_empty(os.path.dirname(path))
         os.close(descriptor)
 
 
@@ -77,24 +91,23 @@ def drop(path: str) -> None:
         os.unlink(path)
 
 
-def _lock(session_id: str, environ: Mapping[str, str]) -> tuple[int, bool]:
-    """The open lock of a session, and whether it is held; a volume without locks holds none.
+def _lock(path: str, environ: Mapping[str, str], busy: str, failed: str) -> tuple[int, bool]:
+    """The open lock, and whether it is held; a volume without locks holds none.
 
     There of two writers the second finds the file changed. SessionLive, WriteFailed.
     """
-    path = os.path.join(folder_of(session_id, environ), LOCK)
     for _ in range(TRIES):
-        descriptor = _open_lock(path, environ)
+        descriptor = _open_lock(path, environ, failed)
         if descriptor is None:
             continue
-        locked = _hold(descriptor)
+        locked = _hold(descriptor, busy)
         if not locked or _leads_to(path, descriptor):
             return descriptor, locked
         os.close(descriptor)  # its holder removed it between our two steps
-    raise WriteFailed(f"The session was not backed up: {path} comes and goes", "Nothing was changed. Try again.")
+    raise WriteFailed(f"{failed} {path}: it comes and goes", "Nothing was changed. Try again.")
 
 
-def _open_lock(path: str, environ: Mapping[str, str]) -> int | None:
+def _open_lock(path: str, environ: Mapping[str, str], failed: str) -> int | None:
     """The open file; None where its folder was removed just now. WriteFailed where it can't be made."""
     folder = os.path.dirname(path)
     try:
@@ -106,7 +119,7 @@ def _open_lock(path: str, environ: Mapping[str, str]) -> int | None:
     except OSError as error:
         if isinstance(error, FileExistsError) and not _stands_in_the_way(error.filename):
             return None  # there when it was to be made, and gone when it was looked at
-        raise _refused(folder, error) from error
+        raise _refused(folder, error, failed) from error
 
 
 def _stands_in_the_way(path: object) -> bool:
@@ -114,7 +127,7 @@ def _stands_in_the_way(path: object) -> bool:
     return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
 
 
-def _hold(descriptor: int) -> bool:
+def _hold(descriptor: int, busy: str) -> bool:
     """Lock an open file; False where the volume knows no locks. SessionLive where another process holds it."""
     locked = False
     if fcntl is not None:
@@ -123,9 +136,7 @@ def _hold(descriptor: int) -> bool:
             locked = True
         except BlockingIOError as error:
             os.close(descriptor)
-            raise SessionLive(
-                "This session is being trimmed in place already", "Wait until that is done, then try again."
-            ) from error
+            raise SessionLive(busy, "Wait until that is done, then try again.") from error
         except OSError:
             pass
     return locked
@@ -156,8 +167,8 @@ def _copy(descriptor: int, path: str) -> None:
         os.fsync(target)
 
 
-def _refused(path: str, error: OSError) -> WriteFailed:
+def _refused(path: str, error: OSError, failed: str = NOT_KEPT) -> WriteFailed:
     return WriteFailed(
-        f"The session was not backed up to {path}: {error.strerror or error}",
+        f"{failed} {path}: {error.strerror or error}",
         "Nothing was changed. Check free space and the permissions of the folder.",
     )

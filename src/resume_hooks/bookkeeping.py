@@ -19,7 +19,7 @@ from resume_hooks import store
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.glance import Glance
 from resume_hooks.liveness import why_live
-from resume_hooks.paths import is_session_file, is_session_id
+from resume_hooks.paths import is_session_file
 from resume_hooks.plain import encodable, plain_line
 from resume_hooks.records import Record
 from resume_hooks.rewrite import append_records
@@ -33,8 +33,11 @@ MAX_PASSES = 10
 
 IS_LIVE = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
 
-_LOCATORS = re.compile(r"latest(?:~\d+)?|-.*", re.IGNORECASE)
-"""Words that name another session, or an option."""
+_LOCATORS = re.compile(
+    r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
 
 _UNSEEN = frozenset({"Cf", "Co", "Cn"})
 """Unicode categories that the SDK takes out of tags: format, private use, unassigned."""
@@ -113,10 +116,8 @@ def _own(session: SessionFile) -> Glance:
 
 
 def _as_title(text: str) -> str:
-    """A title on one line, without what can't be seen. UsageError for none, and for words that name other sessions."""
+    """A title on one line, without what can't be seen. UsageError for none."""
     title = plain_line(_readable(text)).strip()
-    if is_session_id(title.lower()) or _LOCATORS.fullmatch(title):
-        raise UsageError(f"'{title}' can't be a title: as a locator it means something else", "Choose other words.")
     return _fitting(title, "title")
 
 
@@ -138,10 +139,16 @@ def _readable(text: str) -> str:
 
 
 def _fitting(text: str, what: str) -> str:
+    """The text. UsageError where it is empty or too long, and where it may name another session in another way."""
     if not text:
         raise UsageError(f"An empty {what}", "Give at least one character that can be seen.")
     if len(text) > MAX_LENGTH:
         raise UsageError(f"A {what} of {len(text):,} characters", f"Give at most {MAX_LENGTH}.")
+    if _LOCATORS.fullmatch(text):
+        raise UsageError(
+            f"'{text}' can't be a {what}: as a locator it reads as an id, a path, an option or something else",
+            "Choose other words, or add one.",
+        )
     return text
 
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from resume_hooks import clock, trash
-from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks import clock, restoring, trash
+from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.lineage import Descendant, Family
 from resume_hooks.liveness import why_live
-from resume_hooks.moving import move, weigh
+from resume_hooks.moving import move, take, weigh
 from resume_hooks.paths import all_folders, config_home, is_session_file
 from resume_hooks.plain import encodable, plain_line
 from resume_hooks.sessions import SessionFile, is_known
 from resume_hooks.subagents import subagents_of
-from resume_hooks.trash import HISTORY, PROJECTS, Entry, Part
+from resume_hooks.trash import HISTORY, PROJECTS, Entry, Part, Stray
 
 
 class Deletion(NamedTuple):
@@ -80,40 +81,51 @@ def write(decided: Deletion, environ: Mapping[str, str], *, force: bool = False)
     """
     if not force:
         require_quiet(decided.session, environ)
-    try:
-        folder = trash.new_folder(decided.session.session_id, environ)
-    except OSError as error:
-        raise _refused(decided.session.path, error) from error
-    return _moved(decided.entry._replace(folder=folder, deleted_at=clock.now()), environ)
+    with trash.only_one(environ):
+        try:
+            folder = trash.new_folder(decided.session.session_id, environ)
+        except OSError as error:
+            raise _refused(decided.session.path, error) from error
+        return _moved(decided.entry._replace(folder=folder, deleted_at=clock.now()), environ)
 
 
-def empty(entries: Iterable[Entry]) -> list[Entry]:
-    """Remove what the trash holds of these sessions, for good; what was removed.
+def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable[Stray] = ()) -> list[Entry]:
+    """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
 
-    Where a delete was interrupted the entry stays: its parts may be the only ones. WriteFailed.
+    Where a delete was interrupted the entry stays: its parts may be the only ones. What another command took meanwhile
+    is passed over. WriteFailed where something can't be removed; all else is.
     """
     removed: list[Entry] = []
-    for entry in entries:
-        if entry.complete:
+    failed: list[tuple[str, OSError | PlaceTaken]] = []
+    with trash.only_one(environ):
+        left = {stray.folder for stray in trash.strays(environ)}
+        for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
+            wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
             try:
-                trash.drop(entry)
-            except OSError as error:
-                raise WriteFailed(
-                    f"{error.filename or entry.folder} could not be removed: {error.strerror}",
-                    f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
-                ) from error
-            removed.append(entry)
+                if wanted and entry is not None:
+                    restoring.leave_companions(entry, environ)
+                if wanted:
+                    trash.drop(folder)
+            except (OSError, PlaceTaken) as error:
+                failed.append((folder, error))
+            else:
+                removed += [entry] if wanted and entry is not None else []
+    if failed:
+        folder, cause = failed[0]
+        where, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
+        raise WriteFailed(
+            f"{where} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
+            f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
+        ) from cause
     return removed
 
 
 def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
-    moved: list[Part] = []
     kept = False
     try:
         trash.note(entry)
         for part in entry.parts:
-            move(part.path(environ), entry.kept(part))
-            moved.append(part)
+            take(part.path(environ), entry.kept(part), entry.hidden(part, environ))
         weighed = tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
         trash.note(whole)
@@ -126,24 +138,33 @@ def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
         raise _refused(error.filename or entry.folder, error) from error
     finally:  # also where the user interrupts
         if not kept:
-            _put_back(entry, moved, environ)
+            _put_back(entry, environ)
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(entry.folder, trash.BEGUN))
     return whole
 
 
-def _put_back(entry: Entry, moved: list[Part], environ: Mapping[str, str]) -> None:
-    """Undo what was moved; the note goes last. What can't be put back stays in the trash, and its note with it."""
-    for part in reversed(moved):
+def _put_back(entry: Entry, environ: Mapping[str, str]) -> None:
+    """Undo what was moved; the note goes last. What can't be put back stays where it is, and the note with it."""
+    for part in reversed(entry.parts):
+        kept, place = entry.kept(part), part.path(environ)
         try:
-            move(entry.kept(part), part.path(environ))
+            if os.path.lexists(kept) and not (os.path.lexists(place) and weigh(kept) == weigh(place)):
+                move(kept, place)
+            if os.path.lexists(hidden := entry.hidden(part, environ)):
+                raise FileExistsError(None, f"a client began it anew, and the old one is {hidden}")
         except OSError as error:
+            gone = entry.missing(environ)
             raise WriteFailed(
-                f"{part.path(environ)} could not be put back: {error.strerror or error}",
-                f"Nothing is lost. When the cause is mended: resume-hooks restore {entry.session_id}",
+                f"{place} could not be put back: {error.strerror or error}",
+                f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {_back(entry)}",
             ) from error
     with contextlib.suppress(OSError):
-        trash.drop(entry)
+        trash.drop(entry.folder)
+
+
+def _back(entry: Entry) -> str:
+    return f"resume-hooks restore {shlex.quote(entry.locator)}"
 
 
 def _parts(session: SessionFile, environ: Mapping[str, str]) -> Iterable[Part]:

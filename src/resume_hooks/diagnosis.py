@@ -13,7 +13,7 @@ from resume_hooks.index.status import status_of
 from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import config_home, projects_home, read_object, state_home
 from resume_hooks.plugin_files import NAME
-from resume_hooks.trash import held
+from resume_hooks.trash import held, strays
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
@@ -157,9 +157,14 @@ def _index(_: str) -> Finding:
 
 
 def _trash(_: str) -> Finding:
-    entries = held(os.environ)
-    if not all(entry.complete for entry in entries):
-        return Finding("trash", "note", "a delete was interrupted", "See what it moved: resume-hooks restore --list")
+    entries, others = held(os.environ), strays(os.environ)
+    half = sum(stray.gone for stray in others)
+    odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
+    odd += [f"{half:,} half-removed"] if half else []
+    odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
+    odd += [size_text(sum(stray.size for stray in others))] if others else []
+    if odd:
+        return Finding("trash", "note", ", ".join(odd), "See what there is: resume-hooks restore --list")
     if not entries:
         return Finding("trash", "ok", "empty")
     size = size_text(sum(entry.size for entry in entries))

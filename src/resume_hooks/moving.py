@@ -1,7 +1,8 @@
 """Files and folders moved whole: by renaming, and between file systems copied, compared, and only then removed.
 
-At every instant the whole is at one of the two places at least. Nothing that is there is written over, and no link is
-followed: links move as links.
+At every instant the whole is at one of the two places at least, or beside the first
+under a hidden name. Nothing that is there is written over, nothing is removed that changed since it was copied, and no
+link is followed: links move as links.
 """
 
 from __future__ import annotations
@@ -44,6 +45,24 @@ def move(source: str, target: str) -> None:
         sync_folder(folder)
 
 
+def take(source: str, target: str, hidden: str) -> None:
+    """Move what other programs may be writing; between file systems it has the name ``hidden``, beside it, meanwhile.
+
+    What they write to the old name begins a new file, which stays. OSError as of ``move``, and where somebody who had
+    it open before went on writing: it has its name again then, or is ``hidden`` still where that was taken.
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    try:
+        _rename(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _take_over(source, target, hidden)
+    for folder in {os.path.dirname(source), os.path.dirname(target)}:
+        sync_folder(folder)
+
+
 def inside(path: str) -> list[str]:
     """Everything in a folder that is no folder itself, by its path from there, sorted; of anything else ``[""]``.
 
@@ -73,6 +92,11 @@ def is_same(one: str, other: str) -> bool:
     return os.path.samestat(first, second) or _digest(one) == _digest(other)
 
 
+def is_stub(path: str) -> bool:
+    """Whether an empty file lies there: clients leave such, and so does a move that was killed."""
+    return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
+
+
 def remove(path: str) -> None:
     """Remove a file, a link or a whole folder for good. OSError where it can't be."""
     if _is_folder(path):
@@ -92,24 +116,52 @@ def _rename(source: str, target: str) -> None:
             raise
 
 
-def _copy_over(source: str, target: str) -> None:
-    """Move between file systems; what came into a folder meanwhile stays there."""
-    copied, part = inside(source), target + PART
+def _take_over(source: str, target: str, hidden: str) -> None:
+    if os.path.lexists(hidden):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), hidden)
     try:
-        if os.path.lexists(part):
-            remove(part)  # of a copy that was interrupted
-        _copy(source, part, copied)
+        _rename(source, hidden)
+        sync_folder(os.path.dirname(source))
+        _copy_over(hidden, target)
+    finally:
+        if os.path.lexists(hidden) and not os.path.lexists(source):
+            _rename(hidden, source)
+
+
+def _copy_over(source: str, target: str) -> None:
+    """Move between file systems. OSError where the source changed meanwhile: what was not copied stays there."""
+    part = target + PART
+    if os.path.lexists(part):
+        remove(part)  # of a copy that was interrupted
+    seen = _look(source)
+    try:
+        _copy(source, part, inside(source))
         os.rename(part, target)
-    except OSError:
+    finally:
         if os.path.lexists(part):
             remove(part)
-        raise
-    if copied == [""]:
-        os.unlink(source)
-        return
-    for name in copied:
-        os.unlink(os.path.join(source, name))
-    _remove_empty(source)
+    if _look(source) != seen:  # after all is copied and digested, before anything is removed
+        remove(target)
+        raise OSError(errno.EBUSY, "Changed while it was copied", source)
+    for name in inside(source):
+        path = os.path.join(source, name) if name else source
+        if _state(path) == seen.get(name):
+            os.unlink(path)
+    if os.path.lexists(source):
+        _remove_empty(source)
+    if os.path.lexists(source):
+        raise OSError(errno.EBUSY, "Changed while it was removed", source)
+
+
+def _look(path: str) -> dict[str, tuple[int, ...]]:
+    """How a file or everything in a folder, folders too, is just now."""
+    folders = [os.path.relpath(folder, path) for folder, _ in _walk(path)] if _is_folder(path) else []
+    return {name: _state(os.path.join(path, name) if name else path) for name in (*folders, *inside(path))}
+
+
+def _state(path: str) -> tuple[int, ...]:
+    now = os.lstat(path)
+    return (now.st_dev, now.st_ino, now.st_mode, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
 
 def _copy(source: str, target: str, names: list[str]) -> None:

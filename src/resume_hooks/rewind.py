@@ -128,7 +128,9 @@ def write(decided: RewindPlan, environ: Mapping[str, str]) -> Receipt:
     child = decided.child
     if isinstance(child, RolloverPlan):
         return quick_rollover.write(child, environ)
-    born = birth.bear(decided.birth, lines(child), lambda path: _checks(decided, child, path), environ, books=child.books)
+    born = birth.bear(
+        decided.birth, lines(child), lambda path: _checks(decided, child, path), environ, books=child.books
+    )
     return receipt(decided, born)
 
 

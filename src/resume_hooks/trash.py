@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import orjson
 
-from resume_hooks import clock
-from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.moving import remove
+from resume_hooks import backups, clock
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.moving import is_stub, remove
 from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
 from resume_hooks.rewrite import create_session, sync_folder
 from resume_hooks.store import MIN_PREFIX
@@ -34,6 +35,11 @@ GONE = ".gone"
 
 VERSION = 1
 """Of the notes; one of another is left alone."""
+
+IN_USE = "Another command is at work in the trash"
+
+_LAST = re.compile(r"(.*)@([0-9TZ:.-]+)")
+"""A locator with the instant of one of several deletes behind it."""
 
 PROJECTS, HISTORY = "projects", "file-history"
 """The folders of the config home that parts come from."""
@@ -82,18 +88,62 @@ class Entry(NamedTuple):
         """Files of all parts."""
         return sum(part.files for part in self.parts)
 
+    @property
+    def instant(self) -> str:
+        """What its folder is called: when it was deleted, without colons."""
+        return os.path.basename(self.folder)
+
+    @property
+    def locator(self) -> str:
+        """What names this delete and no other of the session."""
+        return f"{self.session_id}@{self.instant}"
+
     def kept(self, part: Part) -> str:
         """Where a part lies in the trash."""
         return os.path.join(self.folder, part.name)
 
+    def hidden(self, part: Part, environ: Mapping[str, str]) -> str:
+        """What a part is called, beside its place, while it is copied to the trash."""
+        folder, name = os.path.split(part.path(environ))
+        return os.path.join(folder, f".{name}.{self.instant}.moving")
+
+    def lies(self, part: Part, environ: Mapping[str, str]) -> str:
+        """Where a part that is to come back lies; ``""`` where it is neither in the trash nor on the way there."""
+        both = (self.kept(part), self.hidden(part, environ))
+        return next((path for path in both if os.path.lexists(path) and not (part.size and is_stub(path))), "")
+
+    def missing(self, environ: Mapping[str, str]) -> list[str]:
+        """The places of parts that are neither there nor anywhere that we would have put them."""
+        places = ((part, part.path(environ)) for part in self.parts)
+        return [place for part, place in places if not (os.path.lexists(place) or self.lies(part, environ))]
+
+
+class Stray(NamedTuple):
+    """A folder in the trash that is no session: ``gone`` where it was being removed, else its note can't be read."""
+
+    folder: str
+    files: int
+    size: int
+    gone: bool
+
+
+@contextlib.contextmanager
+def only_one(environ: Mapping[str, str]) -> Iterator[None]:
+    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
+    home = _home(environ)
+    if os.path.islink(home):
+        raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
+    with backups.alone(os.path.join(home, backups.LOCK), environ, IN_USE, "The trash can't be used:"):
+        yield
+
 
 def new_folder(session_id: str, environ: Mapping[str, str]) -> str:
     """A private folder for a session that is deleted now. OSError where it can't be made."""
-    for folder in (state_home(environ), _home(environ), os.path.join(_home(environ), session_id)):
-        private_folder(folder)
-        if os.path.islink(folder):
-            raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
-    made = os.path.join(_home(environ), session_id, clock.now().replace(":", "-"))
+    folder = os.path.join(_home(environ), session_id)
+    private_folder(folder)
+    if os.path.islink(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
+    made = os.path.join(folder, clock.now().replace(":", "-"))
     os.mkdir(made, 0o700)  # of two deletes within a millisecond one fails
     return made
 
@@ -106,16 +156,20 @@ def note(entry: Entry) -> None:
     create_session(path, [orjson.dumps(row, option=orjson.OPT_INDENT_2)], lambda _: None)
 
 
-def drop(entry: Entry) -> None:
-    """Remove an entry and all that is in its folder for good, for every reader at once. OSError where it can't be."""
-    parent = os.path.dirname(entry.folder)
-    os.rename(entry.folder, entry.folder + GONE)
-    sync_folder(parent)
-    for name in os.listdir(parent):
-        if name.endswith(GONE):  # of one that was interrupted, too
-            remove(os.path.join(parent, name))
+def retire(folder: str) -> str:
+    """Take an entry's folder away from every reader at once; the path of what is left. OSError where it can't be."""
+    gone = folder if folder.endswith(GONE) else folder + GONE
+    if gone != folder:
+        os.rename(folder, gone)
+        sync_folder(os.path.dirname(folder))
+    return gone
+
+
+def drop(folder: str) -> None:
+    """Remove a folder of the trash and all that is in it for good. OSError where it can't be; it is a stray then."""
+    remove(retire(folder))
     with contextlib.suppress(OSError):  # it holds another delete of the same session
-        os.rmdir(parent)
+        os.rmdir(os.path.dirname(folder))
 
 
 def held(environ: Mapping[str, str]) -> list[Entry]:
@@ -124,6 +178,19 @@ def held(environ: Mapping[str, str]) -> list[Entry]:
     own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
     found = (_read(folder, session_id) for folder, session_id in own)
     return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
+
+
+def strays(environ: Mapping[str, str]) -> list[Stray]:
+    """Every folder in the trash that is no session, with what can be counted of it."""
+    found = []
+    for path in _folders_in(_home(environ)):
+        session_id = os.path.basename(path)
+        for folder in _folders_in(path) if is_session_id(session_id) else [path]:
+            gone = folder != path and folder.endswith(GONE)
+            if gone or _read(folder, session_id) is None:
+                sizes = list(_sizes(folder))
+                found += [Stray(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
+    return found
 
 
 def holds(session_id: str, environ: Mapping[str, str]) -> bool:
@@ -136,22 +203,40 @@ def holds(session_id: str, environ: Mapping[str, str]) -> bool:
 def find(locator: str, environ: Mapping[str, str]) -> Entry:
     """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
 
-    Of one session that was deleted more than once, the last. UsageError, SessionNotFound, AmbiguousLocator.
+    ``@`` and an instant behind any of them name one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
     """
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
     entries = held(environ)
-    by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
-    found = by_id if len(wanted) >= MIN_PREFIX else []
-    found = found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+    found = _named(wanted, entries, environ)
+    if not found and (last := _LAST.fullmatch(wanted)):
+        instant = last[2].replace(":", "-")
+        found = _named(last[1], [entry for entry in entries if entry.instant == instant], environ)
     if not found:
         raise SessionNotFound(
             f"The trash holds no session '{wanted}'", "See what it holds: resume-hooks restore --list"
         )
-    if len({entry.session_id for entry in found}) > 1:
-        raise AmbiguousLocator(wanted, [_candidate(entry, environ) for entry in found])
+    if len(found) > 1:
+        rows = [_candidate(entry, environ) for entry in found]
+        raise AmbiguousLocator(
+            wanted, rows, remedy="Give one of these, with its instant: resume-hooks restore ID@INSTANT"
+        )
     return found[0]
+
+
+def _named(wanted: str, entries: list[Entry], environ: Mapping[str, str]) -> list[Entry]:
+    by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
+    found = by_id if len(wanted) >= MIN_PREFIX else []
+    return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+
+
+def _sizes(folder: str) -> Iterator[int]:
+    """The bytes of each file in a folder, as far as it can be looked through."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                yield os.lstat(os.path.join(root, name)).st_size
 
 
 def _home(environ: Mapping[str, str]) -> str:
@@ -210,7 +295,9 @@ def _is_place(steps: list[str], session_id: str) -> bool:
 def _candidate(entry: Entry, environ: Mapping[str, str]) -> dict[str, object]:
     return {
         "session_id": entry.session_id,
+        "locator": entry.locator,
         "title": entry.title,
         "ended": entry.ended,
+        "size": entry.size,
         "session_file": entry.parts[0].path(environ),
     }

@@ -47,6 +47,7 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
     assert document("resolve", SESSION, code=1)["error"]["code"] == "session-not-found"
     (row,) = document("restore")["data"]["trash"]
     assert (row["title"], row["kept_in"]) == ("Mine", data["session"]["kept_in"])
+    assert row["locator"] == f"{SESSION}@{os.path.basename(row['kept_in'])}"
     assert b"Mine\n" in cli("restore", "--list").stdout
     assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
     assert not path.exists()
@@ -112,6 +113,7 @@ def test_emptying_the_trash(path: Path, config_home: ConfigHome, cli: Cli, docum
         ("delete", "--empty-trash"),
         ("delete", SESSION, "--empty-trash", "--yes"),
         ("delete", SESSION, "--older-than", "3", "--yes"),
+        ("delete", SESSION, "--damaged", "--yes"),
         ("delete", "--empty-trash", "--older-than", "-1", "--yes"),
         ("delete", "--empty-trash", "--older-than", "x", "--yes"),
         ("delete", "", "--yes"),
@@ -193,3 +195,49 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
     )
     assert b"red evil" in shown
     assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))
+
+
+def test_the_receipt_says_which_copy_went(path: Path, cli: Cli) -> None:
+    """Its file, its project, and what brings back this one and no other."""
+    told = cli("delete", SESSION, "--yes").stdout.decode()
+    assert str(path) in told
+    assert "/home/user/proj" in told
+    assert f"resume-hooks restore {SESSION}@20" in told
+
+
+def test_several_deletes_of_one_session(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Each is shown, newest first, with its size, and can be named; the way out of a taken place works as printed."""
+    document("delete", SESSION, "--yes")
+    write_session(config_home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD)
+    document("delete", SESSION, "--yes")
+    refused = cli("restore", SESSION)
+    newest, oldest = [line for line in refused.stderr.decode().splitlines() if f"{SESSION}@" in line]
+    assert refused.returncode == 2
+    assert ("anew" in newest, "Mine" in oldest, "bytes" in newest) == (True, True, True)
+    assert newest.split()[0] in cli("restore", "--list").stdout.decode()
+    document("restore", newest.split()[0])
+    taken = document("restore", oldest.split()[0], code=1)["error"]
+    assert taken["remedy"] == f"First: resume-hooks delete {path}, then: resume-hooks restore {oldest.split()[0]}"
+    document("delete", str(path), "--yes")
+    assert document("restore", oldest.split()[0])["data"]["session"]["title"] == "Mine"
+
+
+def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document: Document) -> None:
+    """By restore, doctor and emptying; what can't be told goes only where that is said."""
+    kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
+    half = kept.parent / "2026-01-01T00-00-00.000Z.gone"
+    half.mkdir()
+    (half / "x").write_bytes(b"x" * 10)
+    (kept / "manifest.json").write_bytes(b"{")
+    shown = cli("restore", "--list").stdout.decode()
+    assert "1 half-removed, 10 B" in shown
+    assert "1 that can't be told" in shown
+    assert str(kept) in shown
+    assert b"1 half-removed, 1 that can't be told" in cli("doctor").stdout
+    assert len(document("restore")["data"]["strays"]) == 2
+    done = cli("delete", "--empty-trash", "--yes")
+    assert done.stdout.startswith(b"Removed for good: 1 half-removed, 10 B")
+    assert str(kept) in done.stderr.decode()
+    assert (half.exists(), kept.exists()) == (False, True)
+    assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(b"Removed for good: 1 that can't be")
+    assert cli("restore").stdout == b"The trash is empty.\n"

@@ -11,11 +11,11 @@ import click
 
 from resume_hooks import clock, deletion, trash
 from resume_hooks.cli.output import dry_run_option, emit, json_option, located, say, table
-from resume_hooks.cli.restore import deleted_line, deleted_row, held_text
+from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
 from resume_hooks.deletion import Deletion
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage_block import size_text
-from resume_hooks.trash import Entry
+from resume_hooks.trash import Entry, Stray
 
 DAY_MS = 24 * 60 * 60 * 1000
 SHOWN = 10
@@ -26,14 +26,16 @@ SHOWN = 10
 @click.argument("locator", required=False)
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
+@click.option("--damaged", is_flag=True, help="With --empty-trash: also what can't be told, of any age.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--force", is_flag=True, help="Even if the session is live.")
 @dry_run_option
 @json_option
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one word an option
     locator: str | None,
     empty_trash: bool,
     older_than: int | None,
+    damaged: bool,
     yes: bool,
     force: bool,
     dry_run: bool,
@@ -52,15 +54,15 @@ def command(
     """
     if empty_trash is (locator is not None):
         raise UsageError("Give either a LOCATOR or --empty-trash", "Deleting takes no session for granted.")
-    if older_than is not None and not empty_trash:
-        raise UsageError("--older-than belongs to --empty-trash", "Leave it out, or LOCATOR.")
+    if (older_than is not None or damaged) and not empty_trash:
+        raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or LOCATOR.")
     asks = not (yes or dry_run)
     if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError(
             "Deleting asks first, and here nobody can be asked", "Add --yes, or --dry-run to see what would go."
         )
     if locator is None:
-        _empty(older_than, asks=asks, dry_run=dry_run, as_json=as_json)
+        _empty(older_than, damaged=damaged, asks=asks, dry_run=dry_run, as_json=as_json)
     else:
         _delete(deletion.plan(located(locator), os.environ), asks, force=force, dry_run=dry_run, as_json=as_json)
 
@@ -80,43 +82,60 @@ def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_jso
             for child in decided.derived
         ],
         "emptied": [],
+        "strays": [],
         "written": agreed,
     }
 
     def text() -> str:
         if agreed:
-            return f"Deleted: {deleted_line(entry)}\nBring it back: resume-hooks restore {entry.session_id}"
+            facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
+            facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
+            return f"{table(facts)}\n\nBring it back: resume-hooks restore {entry.locator}"
         return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
 
     emit("delete", data, text, as_json=as_json)
 
 
-def _empty(older_than: int | None, *, asks: bool, dry_run: bool, as_json: bool) -> None:
+def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * DAY_MS
     found = [entry for entry in trash.held(os.environ) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    skipped = len(found) - len(wanted)
-    size = size_text(sum(entry.size for entry in wanted))
-    if asks and wanted:
-        say("\n".join(deleted_line(entry) for entry in wanted))
-    agreed = bool(wanted) and not dry_run
+    strays = trash.strays(os.environ)
+    also = [stray for stray in strays if stray.gone or damaged]
+    what = _all(wanted, also)
+    if asks and what:
+        say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
+    agreed = bool(what) and not dry_run
     if agreed and asks:
-        agreed = click.confirm(f"\nRemove these {len(wanted):,} sessions, {size}, for good?", err=True)
-    gone = deletion.empty(wanted) if agreed else wanted
+        agreed = click.confirm(f"\nRemove {what}, for good?", err=True)
+    gone = deletion.empty(wanted, os.environ, also) if agreed else wanted
     data: dict[str, Any] = {"session": None, "live": "", "derived": [], "written": agreed}
-    data["emptied"] = [deleted_row(entry, os.environ) for entry in gone]
+    data |= {"emptied": [deleted_row(entry, os.environ) for entry in gone], "strays": stray_rows(also)}
 
     def text() -> str:
         if agreed:
-            return f"Removed for good: {_count(gone)}, {size}."
-        if not wanted:
+            return f"Removed for good: {_all(gone, also) or 'nothing; another command was faster'}."
+        if not what:
             return "There is nothing in the trash" + (
                 f" that was deleted {older_than} days ago." if older_than else "."
             )
-        return f"{_count(wanted)}, {size}, would go for good. Nothing was removed."
+        return f"{what}, would go for good. Nothing was removed."
 
-    told = f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list"
-    emit("delete", data, text, as_json=as_json, warnings=[told] if skipped else [])
+    told = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
+    if skipped := len(found) - len(wanted):
+        told.append(f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list")
+    emit("delete", data, text, as_json=as_json, warnings=told)
+
+
+def _all(entries: Sequence[Entry], strays: Sequence[Stray]) -> str:
+    """What goes for good, counted; ``""`` for nothing."""
+    damaged = sum(not stray.gone for stray in strays)
+    half = len(strays) - damaged
+    said = [_count(entries)] if entries else []
+    said += [f"{half:,} half-removed"] if half else []
+    said += [f"{damaged:,} that can't be told"] if damaged else []
+    size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
+    return f"{' and '.join(said)}, {size}" if said else ""
 
 
 def _count(entries: Sequence[Entry]) -> str:
@@ -130,6 +149,7 @@ def _facts(decided: Deletion) -> str:
         ("session", entry.title),
         ("id", entry.session_id),
         ("file", decided.session.path),
+        ("project", entry.cwd or "unknown"),
         ("last written", clock.minute(entry.ended)),
         ("takes", held_text(entry)),
     ]

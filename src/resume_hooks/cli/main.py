@@ -167,7 +167,9 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
         return error.exit_code
     say(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
-        say(f"  {candidate['session_id']}  {candidate['ended']}  {candidate['title']}", err=True)
+        size = f"  {candidate['size']:,} bytes" if "size" in candidate else ""
+        named = candidate.get("locator", candidate["session_id"])
+        say(f"  {named}  {candidate['ended']}{size}  {candidate['title']}", err=True)
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,7 +14,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.lineage_block import size_text
 from resume_hooks.receipt import resume_command
 from resume_hooks.restoring import Restoration
-from resume_hooks.trash import Entry
+from resume_hooks.trash import Entry, Stray
 
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
@@ -27,14 +27,16 @@ INTERRUPTED = "the delete was interrupted: restore joins both halves"
 def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) -> None:
     """Bring a deleted session back, byte for byte, where it was.
 
-    LOCATOR: its id or four or more of the first characters, its exact title, or the path that its file had. What lies
-    in its place by now is never written over.
+    LOCATOR: its id or four or more of the first characters, its exact title, or the path that its file had; of a
+    session that was deleted more than once ID@INSTANT, as --list shows it. What lies in its place by now is never
+    written over.
 
     \b
     Examples:
       resume-hooks restore
       resume-hooks restore 5e12a303
       resume-hooks restore "Fix the parser" --dry-run
+      resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
     if listing and locator is not None:
         raise UsageError("--list shows the whole trash", "Leave LOCATOR or --list out.")
@@ -43,9 +45,9 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
         return
     decided = restoring.plan(trash.find(locator, os.environ), os.environ)
     if not dry_run:
-        restoring.write(decided, os.environ)
+        decided = restoring.write(decided, os.environ)
     row = deleted_row(decided.entry, os.environ)
-    data = {"session": row if dry_run else row | {"kept_in": ""}, "trash": [], "written": not dry_run}
+    data = {"session": row if dry_run else row | {"kept_in": ""}, "trash": [], "strays": [], "written": not dry_run}
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
 
 
@@ -53,6 +55,7 @@ def deleted_row(entry: Entry, environ: Mapping[str, str]) -> dict[str, Any]:
     """A session in the trash, or on its way there or back, in its documented JSON form."""
     return {
         "session_id": entry.session_id,
+        "locator": entry.locator if entry.folder else "",
         "title": entry.title,
         "folder": entry.cwd,
         "file": entry.parts[0].path(environ),
@@ -70,17 +73,35 @@ def deleted_line(entry: Entry) -> str:
     return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
 
+def stray_rows(strays: Iterable[Stray]) -> list[dict[str, Any]]:
+    """What lies in the trash and is no session, in its documented JSON form."""
+    return [stray._asdict() for stray in strays]
+
+
+def stray_lines(strays: Sequence[Stray]) -> list[str]:
+    """The same for people: counted where it was half removed, else one by one."""
+    gone = [stray for stray in strays if stray.gone]
+    size = size_text(sum(stray.size for stray in gone))
+    lines = [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."] if gone else []
+    return lines + [
+        f"1 that can't be told, {size_text(stray.size)}: its note is missing or damaged: {stray.folder}"
+        for stray in strays
+        if not stray.gone
+    ]
+
+
 def held_text(entry: Entry) -> str:
     """What a session takes, for people."""
     return f"{size_text(entry.size)} in {'1 file' if entry.files == 1 else f'{entry.files:,} files'}"
 
 
 def _list(*, as_json: bool) -> None:
-    found = trash.held(os.environ)
-    data = {"session": None, "trash": [deleted_row(entry, os.environ) for entry in found], "written": False}
+    found, strays = trash.held(os.environ), trash.strays(os.environ)
+    rows = [deleted_row(entry, os.environ) for entry in found]
+    data = {"session": None, "trash": rows, "strays": stray_rows(strays), "written": False}
 
     def text() -> str:
-        return "\n".join(map(_row, found)) if found else "The trash is empty."
+        return "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
 
     emit("restore", data, text, as_json=as_json)
 
@@ -88,7 +109,7 @@ def _list(*, as_json: bool) -> None:
 def _row(entry: Entry) -> str:
     when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
     note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
-    return f"{entry.title}\n   {entry.session_id} · {size_text(entry.size)} · {when}{note}"
+    return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"
 
 
 def _text(decided: Restoration, *, dry_run: bool) -> str:

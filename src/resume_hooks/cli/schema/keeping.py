@@ -21,6 +21,7 @@ class Deleted(Strict):
     """A session in the trash, or on its way there or back."""
 
     session_id: str
+    locator: str = Field(description="names this delete of the session to restore; empty where nothing was moved")
     title: str
     folder: str = Field(description="where the client must be started to find it")
     file: str = Field(description="where its transcript belongs")
@@ -30,6 +31,15 @@ class Deleted(Strict):
     ended: str = Field(description="when it was last written")
     deleted_at: str
     complete: bool = Field(description="false: the delete was not finished; restore joins what it moved with the rest")
+
+
+class Stray(Strict):
+    """A folder in the trash that is no session."""
+
+    folder: str
+    files: int
+    size: int = Field(description="bytes")
+    gone: bool = Field(description="true: half removed, emptying finishes it; false: its note is missing or damaged")
 
 
 class DerivedSession(Strict):
@@ -47,6 +57,7 @@ class Deletion(Strict):
     live: str = Field(description="why the session counts as live; empty where it does not")
     derived: list[DerivedSession]
     emptied: list[Deleted] = Field(description="with --empty-trash: what is gone for good")
+    strays: list[Stray] = Field(description="with --empty-trash: what goes beside the sessions")
     written: bool
 
 
@@ -55,4 +66,5 @@ class Restoration(Strict):
 
     session: Deleted | None
     trash: list[Deleted] = Field(description="what the trash holds, the last deleted first; empty with a locator")
+    strays: list[Stray] = Field(description="what else the trash holds; empty with a locator")
     written: bool
