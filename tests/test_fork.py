@@ -249,7 +249,7 @@ def test_where_the_client_moved_a_session_to(config_home: ConfigHome) -> None:
 
 
 def test_companions(config_home: ConfigHome) -> None:
-    """Large outputs, and the file backups that its own records name, lie under the child's id; the parent's stay its."""
+    """Large outputs, and the file backups that its own records name, lie under the child's id, too."""
     path = written(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
