@@ -98,17 +98,20 @@ def test_uninstall_says_what_stays(tools: Path, config: Path, capsys: pytest.Cap
 
 
 def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
-    """A stranger's file keeps the folder alive; ours go; sessions are not touched."""
+    """A stranger's file keeps the folder alive; ours go; sessions are not touched, nor those in the trash."""
     fake_client(tools)
     state = config / "resume-hooks"
     (state / "pending").mkdir(parents=True)
-    for name in ("links.jsonl", "notes.txt", "pending/mark-1.json", "pending/trim-1.json", "pending/handoff-7-1.told"):
+    for name in ("mark-1.json", "trim-1.json", "handoff-7-1.told", "notice-1.json", "rollover-1.json"):
+        (state / "pending" / name).touch()
+    for name in ("links.jsonl", "notes.txt", "index.db", "index.db-wal", "index.db-shm", "index.db.lock"):
         (state / name).touch()
+    (state / "trash" / "1").mkdir(parents=True)
     session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     session.parent.mkdir(parents=True)
     session.write_bytes(b"{}\n")
     assert run(["uninstall", "--purge", "--yes"]) == 0
-    assert [path.name for path in state.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in state.iterdir()) == ["notes.txt", "trash"]
     assert session.exists()
 
 

@@ -16,15 +16,19 @@ from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import state_home
 from resume_hooks.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 
-FILES = ("links.jsonl", "settings.json", "log/errors.log")
-"""What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then."""
+INDEX = "index.db"
+FILES = ("links.jsonl", "settings.json", "log/errors.log", INDEX, f"{INDEX}-wal", f"{INDEX}-shm", f"{INDEX}.lock")
+"""What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.
 
-NOTES = ("clear-", "trim-", "checkpoint-", "mark-", "handoff-")
+Originals stay: deleted sessions in the trash, and backups of what was rewritten.
+"""
+
+NOTES = ("clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-")
 """How the names of notes in ``pending`` begin."""
 
 
 @click.command("uninstall")
-@click.option("--purge", is_flag=True, help="Remove our state folder as well: links, settings, logs.")
+@click.option("--purge", is_flag=True, help="Remove our state as well: links, settings, index, logs.")
 @click.option("--yes", is_flag=True, help="Do not ask before purging.")
 @json_option
 def command(purge: bool, yes: bool, as_json: bool) -> int:
@@ -56,7 +60,8 @@ def command(purge: bool, yes: bool, as_json: bool) -> int:
 
     def text() -> str:
         first = "The plugin is removed." if ran else "To remove the plugin run:\n  " + "\n  ".join(lines)
-        kept = "".join(f"\nStays: {path} (remove it with: resume-hooks uninstall --purge)" for path in stays)
+        why = "deleted sessions and backups are for you to remove" if purge else "resume-hooks uninstall --purge"
+        kept = "".join(f"\nStays: {path} ({why})" for path in stays)
         return f"{first}{kept}\nYour sessions stay, also those made by handoff."
 
     emit("uninstall", data, text, as_json=as_json, warnings=[warning] if warning else [])
