@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "model": {
         "attachments", "chain", "fields", "glance", "graph", "home", "leaf", "linear", "liveness",
         "node_reader", "nodes", "parallel", "records", "reference", "resolvers", "session_store", "sessions",
-        "sifting", "store", "subagents", "survey", "tails", "tokens", "traffic", "transcript", "turns",
+        "sifting", "store", "subagents", "surroundings", "survey", "tails", "tokens", "traffic", "transcript", "turns",
     },
     "verbs": {
         "api", "birth", "bookkeeping", "books", "carried", "checkpoint", "checks", "companions",

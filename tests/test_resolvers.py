@@ -19,10 +19,11 @@ from resume_hooks import listing
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.listing import Look
 from resume_hooks.paths import project_key
-from resume_hooks.resolvers import MOST_CANDIDATES, RESOLVERS, Surroundings
+from resume_hooks.resolvers import MOST_CANDIDATES, RESOLVERS
 from resume_hooks.session_store import SessionStore
 from resume_hooks.sessions import SessionFile, session_file
 from resume_hooks.store import resolve
+from resume_hooks.surroundings import Surroundings
 from resume_hooks.worktrees import project_at
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
 

@@ -1,8 +1,8 @@
 """Files and folders moved whole: by renaming, and between file systems copied, compared, and only then removed.
 
-At every instant the whole is at one of the two places at least, or beside the first
-under a hidden name. Nothing that is there is written over, nothing is removed that changed since it was copied, and no
-link is followed: links move as links.
+At every instant the whole is at one of the two places at least, or beside the first under a hidden name. Nothing that
+is there is written over, nothing is removed that changed since it was copied, and no link is followed: links move as
+links.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.rewrite import BUFFER, MODE, name_exclusively, sync_folder
@@ -33,16 +33,7 @@ class Weight(NamedTuple):
 
 def move(source: str, target: str) -> None:
     """Move a file, a folder or a link to a name that is free. OSError where it can't be moved, or is not free."""
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    try:
-        _rename(source, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        _copy_over(source, target)
-    for folder in {os.path.dirname(source), os.path.dirname(target)}:
-        sync_folder(folder)
+    _move(source, target, _copy_over)
 
 
 def take(source: str, target: str, hidden: str) -> None:
@@ -51,16 +42,7 @@ def take(source: str, target: str, hidden: str) -> None:
     What they write to the old name begins a new file, which stays. OSError as of ``move``, and where somebody who had
     it open before went on writing: it has its name again then, or is ``hidden`` still where that was taken.
     """
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    try:
-        _rename(source, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        _take_over(source, target, hidden)
-    for folder in {os.path.dirname(source), os.path.dirname(target)}:
-        sync_folder(folder)
+    _move(source, target, lambda old, new: _take_over(old, new, hidden))
 
 
 def inside(path: str) -> list[str]:
@@ -103,6 +85,20 @@ def remove(path: str) -> None:
         shutil.rmtree(path)
     else:
         os.unlink(path)
+
+
+def _move(source: str, target: str, between: Callable[[str, str], None]) -> None:
+    """Rename, or where the two places are on different file systems move as ``between`` does."""
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    try:
+        _rename(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        between(source, target)
+    for folder in {os.path.dirname(source), os.path.dirname(target)}:
+        sync_folder(folder)
 
 
 def _rename(source: str, target: str) -> None:

@@ -9,7 +9,6 @@ from resume_hooks.resolvers import (
     MIN_PREFIX,
     RESOLVERS,
     ResumeResolver,
-    Surroundings,
     candidates,
     current_session,
     not_found,
@@ -27,6 +26,7 @@ from resume_hooks.sessions import (
     unlistable,
 )
 from resume_hooks.sifting import titled
+from resume_hooks.surroundings import Surroundings
 
 __all__ = [
     "MIN_PREFIX",
