@@ -97,6 +97,22 @@ def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, t
     assert abs(found.tokens - expected) <= 3
 
 
+def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
+    """A record without a parent, of an answer whose other record has one: which records stand before it, all tell."""
+    talk = [user("x", uuid="u0", parent=None, ts=0)]
+    talk += [user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)]
+    kept = {"anchorUuid": "s", "headUuid": "u6", "tailUuid": "u8"}
+    talk += [boundary(uuid="b", ts=9, segment=kept), summary("sum", uuid="s", parent="b", ts=9)]
+    for number in range(10, 30):
+        parent = talk[-1]["uuid"]
+        talk.append(tool_use(f"c{number}", uuid=f"a{number}", parent=parent, ts=number, tokens=200 * number))
+        talk.append(tool_result(f"c{number}", uuid=f"r{number}", parent=f"a{number}", ts=number))
+    talk.append(assistant("y", uuid="one", parent="r29", ts=31, tokens=0, message_id="m"))
+    talk += [last_prompt("one"), user("x", uuid="left", parent="one", ts=32)]
+    talk.append(assistant("y", uuid="two", parent=None, ts=33, tokens=0, message_id="m"))
+    both(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
+
+
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
