@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-INTERRUPTED = 130
+from resume_hooks.errors import Interrupted
 
 
 def start() -> None:
@@ -12,7 +12,7 @@ def start() -> None:
     try:
         from resume_hooks.cli.main import main  # noqa: PLC0415 - loading takes 50 ms, in which Ctrl+C may come
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(Interrupted.exit_code)
     main()
 
 

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from resume_hooks.__main__ import INTERRUPTED, start
+from resume_hooks.__main__ import start
 from resume_hooks.cli.main import VERBS
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
@@ -303,4 +303,4 @@ def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "resume_hooks.cli.main", Interrupted("main"))
     with pytest.raises(SystemExit) as ended:
         start()
-    assert ended.value.code == INTERRUPTED
+    assert ended.value.code == 130

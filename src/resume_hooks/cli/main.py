@@ -17,7 +17,7 @@ import click
 
 from resume_hooks import __version__, clock
 from resume_hooks.cli.output import failure, print_document, say
-from resume_hooks.errors import AmbiguousLocator, OutputFailed, ResumeHooksError, UsageError
+from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import private_folder, state_home
 
 VERBS = {
@@ -56,7 +56,6 @@ VERBS = {
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
 BUG = 3
-INTERRUPTED = 130
 
 
 def module_of(verb: str) -> str:
@@ -118,7 +117,7 @@ def run(arguments: list[str]) -> int:
         colour = False if os.environ.get("NO_COLOR") else None  # None: as the terminal has it
         code = _called(arguments, colour)
     except click.exceptions.Abort:
-        return INTERRUPTED
+        return Interrupted.exit_code
     except click.ClickException as error:
         return _fail(verb, UsageError(error.format_message(), _way_on(verb)), as_json)
     except OutputFailed as error:
@@ -130,7 +129,7 @@ def run(arguments: list[str]) -> int:
     except SystemExit:  # click's answer to a reader that has gone (| head); it got all that it wanted
         return 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return Interrupted.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
         return _bug(verb, error, as_json)
     return code if isinstance(code, int) else 0
