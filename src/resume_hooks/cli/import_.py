@@ -11,13 +11,16 @@ import click
 
 from resume_hooks import importing
 from resume_hooks.addresses import is_address, parsed
+from resume_hooks.bundle.arriving import Wish
+from resume_hooks.bundle.reading import is_bundle
+from resume_hooks.cli import bundled
 from resume_hooks.cli.child import How, answer, client_to_start, require_folder
 from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.importing import ImportPlan, Source
 from resume_hooks.intake import MAX_BYTES, file_chunks, taken_in
-from resume_hooks.paths import projects_home
+from resume_hooks.paths import canonical, projects_home
 from resume_hooks.plain import plain_line
 from resume_hooks.receipt import Receipt
 
@@ -34,6 +37,11 @@ class Bringing(NamedTuple):
     dry_run: bool = False
     quiet: bool = False
 
+    @property
+    def folder(self) -> str:
+        """The folder that the session shall be at home in."""
+        return self.home or current_folder()
+
 
 class ImportHow(TypedDict):
     """The options of an import."""
@@ -42,6 +50,7 @@ class ImportHow(TypedDict):
     allow_private: bool
     max_bytes: int
     force: bool
+    whole: bool
     start: bool
     dry_run: bool
     as_json: bool
@@ -55,6 +64,7 @@ class ImportHow(TypedDict):
     "--max-bytes", type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
 )
 @click.option("--force", is_flag=True, help="Make another session where the same was imported before.")
+@click.option("--whole", is_flag=True, help="Of a bundle of your own: every record and file in it, ids kept.")
 @click.option("--start", is_flag=True, help="Start the client on the new session.")
 @dry_run_option
 @json_option
@@ -65,34 +75,52 @@ def command(source: str, **how: Unpack[ImportHow]) -> None:
     conversation that a client would send is taken over, with title and tag; modes, permissions, hooks' texts and links
     are left out. The address is asked directly, without a proxy and without anything of yours.
 
+    Of a bundle, which export --format json makes, every session becomes one of this folder, linked as they were
+    there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their large outputs
+    and sub-agents.
+
     \b
     Examples:
       resume-hooks import https://example.com/sessions/parser.jsonl
       resume-hooks import ~/Downloads/session.jsonl --start
       resume-hooks import http://10.0.0.5/session.jsonl --allow-private --dry-run
+      resume-hooks import parser.bundle.json --whole
     """
     shared: How = {"output_dir": None, "start": how["start"], "dry_run": how["dry_run"], "as_json": how["as_json"]}
     client = client_to_start(shared)
     bringing = Bringing(
         how["home"], how["allow_private"], how["max_bytes"], how["force"], how["dry_run"], how["as_json"]
     )
-    require_folder(client, bringing.home or current_folder())
-    decided, made = bring_in(source, bringing)
-    more = {"imported": _data(decided, fresh=made.session_id != "")}
+    require_folder(client, bringing.folder)
+    with _opened(source, bringing) as taken:
+        if is_bundle(taken.path):
+            wish = Wish(canonical(bringing.folder), how["whole"], bringing.force, bringing.dry_run)
+            bundled.answer_for(taken, wish, shared, client)
+            return
+        if how["whole"]:
+            raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
+        decided, made = _brought(taken, bringing)
+    more = {"imported": _data(decided, fresh=made.session_id != ""), "bundle": []}
     answer("import", made, shared, client, more=more, text=lambda: _text(decided, made))
 
 
 def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
-    """Import what an address or a path names, as ``bringing`` says. ImportFailed, NotATranscript, UsageError.
+    """Import the transcript that an address or a path names, as ``bringing`` says.
 
-    A receipt without a session id names, as its parent, the session that was made of the same bytes before.
+    ImportFailed, NotATranscript, UsageError. A receipt without a session id names, as its parent, the session that was
+    made of the same bytes before.
     """
-    home = bringing.home or current_folder()
     with _opened(source, bringing) as taken:
-        decided = importing.plan(taken, home, os.environ)
-        if decided.existing is not None and not bringing.force:
-            return decided, importing.known(decided, decided.existing)
-        return decided, importing.receipt(decided) if bringing.dry_run else importing.write(decided)
+        if is_bundle(taken.path):
+            raise UsageError(f"{taken.name} is a bundle of sessions", "Bring it in first: resume-hooks import ADDRESS")
+        return _brought(taken, bringing)
+
+
+def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
+    decided = importing.plan(taken, bringing.folder, os.environ)
+    if decided.existing is not None and not bringing.force:
+        return decided, importing.known(decided, decided.existing)
+    return decided, importing.receipt(decided) if bringing.dry_run else importing.write(decided)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,22 @@ class Imported(Strict):
     existing: str | None = Field(description="the session that was imported from the same bytes; then none is made")
 
 
-class ImportReceipt(Receipt):
-    """The receipt of an import. It has no parent; where the same was imported before, that session stands there."""
+class BundleRow(Strict):
+    """A session out of a bundle."""
 
-    imported: Imported
+    session_id: str = Field(description="what it is called here")
+    was: str = Field(description="what it is called where it comes from")
+    title: str
+    parent_was: str = Field(description='what its parent is called there, "" for none')
+    existing: bool = Field(description="the same was here before, so none was made")
+    files: int = Field(description="large outputs and sub-agents' files that came along")
+
+
+class ImportReceipt(Receipt):
+    """The receipt of an import, of the last session of a bundle.
+
+    It has no parent; where the same was imported before, that session stands there.
+    """
+
+    imported: Imported | None = Field(description="null for a bundle")
+    bundle: list[BundleRow] = Field(description="the sessions of a bundle, oldest first")

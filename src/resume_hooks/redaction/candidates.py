@@ -1,0 +1,83 @@
+"""What the first pass looks for: long runs of letters and digits, and words before values of any length.
+
+Almost every secret is, or holds, a run of sixteen or more letters, digits, ``_`` and ``-``. Such runs are found at
+the speed of a search for one literal, in a copy where every such character is the same one; what stands around a
+run decides. Short ones are told by the words before them, which are few enough to be searched for one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resume_hooks.redaction.rules import rules
+
+SHORTEST = 16
+"""Characters of a run that is looked at."""
+
+_WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_CLASSES = bytes(97 if sign in _WORD else 32 for sign in range(256))
+_NEEDLE = b"a" * SHORTEST
+_NO_DIGITS = bytes(range(256)).translate(None, b"0123456789")
+
+WORDS = (b"passw", b"pwd", b"secret", b"://", b"-----begin", b"\\u00")
+"""What may stand before a secret of any length, lower-case."""
+
+_IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
+"""How ids of the API and other words begin that transcripts are full of."""
+
+_DULL = 50_000
+_dull: set[bytes] = set()
+"""Runs without a digit or a keyword, so that each is looked at once; at most so many, and never a secret."""
+
+_PARTING = frozenset([b".", b"/", b"+", b"~"])
+_VALUES = bytes(sign if sign in _WORD + b"./+~" else 0 for sign in range(256))
+_BACK = 96
+"""Bytes before a run in which the value begins that it belongs to."""
+
+_HYPHEN = 45
+
+
+def promising(raw: bytes) -> list[tuple[int, int]]:
+    """Where long runs in ``raw`` begin and end that may be secrets.
+
+    Those have a digit or a keyword, and are no UUID, no id of the API, and not inside base64 of something else.
+    """
+    classes = raw.translate(_CLASSES)
+    find, keyword, end, found = classes.find, rules().keywords.search, 0, []
+    while (start := find(_NEEDLE, end)) >= 0:
+        end = find(b" ", start)
+        if end < 0:
+            end = len(raw)
+        run = raw[start:end]
+        if run in _dull or run[:5] in _IDS or (end - start == 36 and run[8] == run[13] == _HYPHEN):
+            continue
+        if not run.translate(None, _NO_DIGITS) and not keyword(run.lower()):
+            if len(_dull) < _DULL:
+                _dull.add(run)
+        elif not _is_inside(raw, start, end):
+            found.append((start, end))
+    return found
+
+
+def begin(raw: bytes, start: int) -> int:
+    """Where the value begins that a long run belongs to: dots and the signs of base64 part it from what is before."""
+    if raw[start - 1 : start] not in _PARTING:
+        return start
+    before = raw[max(0, start - _BACK) : start].translate(_VALUES)
+    return start - len(before.rpartition(b"\0")[2]) if b"\0" in before else start
+
+
+def _is_inside(raw: bytes, start: int, end: int) -> bool:
+    """Whether a run is a part of longer base64: ``/`` alone says nothing, since it parts addresses, too."""
+    before = raw[start - 1 : start]
+    inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
+    return inside and begin(raw, start) == start
+
+
+def words(lower: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where each of ``WORDS`` stands in lower-case bytes."""
+    for word in WORDS:
+        place = lower.find(word)
+        while place >= 0:
+            yield place, word
+            place = lower.find(word, place + len(word))

@@ -1,0 +1,32 @@
+"""Secrets in bytes: long runs and telling words, each looked at by the rules that it calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resume_hooks.redaction.assigned import passwords, run_values
+from resume_hooks.redaction.candidates import begin, promising, words
+from resume_hooks.redaction.shapes import private_keys, tokens, userinfo
+from resume_hooks.redaction.spans import Span, merged
+from resume_hooks.redaction.views import Views
+
+_RULES = {b"://": userinfo, b"-----begin": private_keys}
+
+
+def seen(raw: bytes) -> list[Span]:
+    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``; none over another."""
+    views = Views(raw)
+    found: list[Span] = []
+    for depth, text in views:
+        found += (Span(span.kind, *views.traced(depth, span.start, span.end), span.rank) for span in each(text))
+    return merged(found)
+
+
+def each(raw: bytes) -> Iterator[Span]:
+    """Every secret that a rule finds in ``raw`` as it stands, in no order; one may stand in another."""
+    lower = raw.lower()
+    for start, end in promising(raw):
+        yield from tokens(raw, lower, start, end)
+        yield from run_values(raw, lower, begin(raw, start))
+    for place, word in words(lower):
+        yield from _RULES.get(word, passwords)(raw, place)

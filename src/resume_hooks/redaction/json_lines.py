@@ -1,0 +1,99 @@
+"""Secrets in the lines of transcripts, and lines without them: only the strings that hold one are written anew."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+
+from resume_hooks.redaction.assigned import field
+from resume_hooks.redaction.finding import seen
+from resume_hooks.redaction.leaves import Leaf, is_kept, leaves
+from resume_hooks.redaction.spans import Span, merged
+from resume_hooks.redaction.suspects import suspects
+from resume_hooks.redaction.texts import TRIES, Secret, placeholder
+
+_ESCAPE = 6
+"""Bytes of the longest escape, \\u and four digits."""
+
+_REACH = 100
+"""Bytes before a string in which its key stands."""
+
+
+def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
+    """A transcript's line without its secrets, and the secrets, placed in bytes of ``line``.
+
+    A line without any is returned as the same object. Keys, ids, links, signatures and images are never touched, and
+    a line that is no JSON object is taken as text. Nothing is found in what is returned.
+    """
+    found = first = find_in_line(line)
+    for _ in range(TRIES):
+        if not found:
+            break
+        line = without(line, found)
+        found = find_in_line(line)
+    return line, first
+
+
+def find_in_line(line: bytes) -> list[Secret]:
+    """Every secret in a transcript's line, in order, placed in its bytes."""
+    places = sorted(suspects(line))
+    if not places:
+        return []
+    spans = _in_leaves(line, places) if _is_record(line) else seen(line)
+    return [Secret(span.kind, span.start, span.end) for span in spans]
+
+
+def without(raw: bytes, secrets: list[Secret]) -> bytes:
+    """``raw`` with placeholders where the secrets stand."""
+    parts, place = [], 0
+    for secret in secrets:
+        parts += [raw[place : secret.start], placeholder(secret.kind).encode()]
+        place = secret.end
+    return b"".join([*parts, raw[place:]])
+
+
+def _is_record(line: bytes) -> bool:
+    """Whether a line is an object of JSON; a torn one is text, of which the last string has no end."""
+    try:
+        return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _in_leaves(line: bytes, places: list[int]) -> list[Span]:
+    found: list[Span] = []
+    for leaf in leaves(line):
+        reach = bisect_left(places, leaf.start - _REACH)
+        if reach < len(places) and places[reach] < leaf.end and not is_kept(line, leaf):
+            found += _in_leaf(line, leaf)
+    return merged(found)
+
+
+def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
+    raw = line[leaf.start : leaf.end]
+    spans = seen(raw)
+    if leaf.path and not spans:
+        spans = field(leaf.path[-1], raw)
+    whole = [span._replace(start=_outside(raw, span.start)[0], end=_outside(raw, span.end)[1]) for span in spans]
+    return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in whole]
+
+
+def _outside(raw: bytes, place: int) -> tuple[int, int]:
+    """Where an escape begins and ends that a place in a string of JSON lies within; the place itself for none."""
+    for start in range(place - 1, max(-1, place - _ESCAPE), -1):
+        slashes = len(raw[: start + 1]) - len(raw[: start + 1].rstrip(b"\\"))
+        if slashes % 2:
+            end = start + (_ESCAPE if raw[start + 1 : start + 2] == b"u" else 2)
+            return (start, end) if place < end else (place, place)
+    return place, place
+
+
+def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
+    """A whole text, such as a tool's result in a file of its own, without its secrets; otherwise as ``redact_line``."""
+    found = first = [Secret(span.kind, span.start, span.end) for span in seen(raw)]
+    for _ in range(TRIES):
+        if not found:
+            break
+        raw = without(raw, found)
+        found = [Secret(span.kind, span.start, span.end) for span in seen(raw)]
+    return raw, first

@@ -1,0 +1,78 @@
+"""The strings of a JSON line where they stand in its bytes, with the keys that lead to them; nothing is parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*:)?|[{}\[\]]', re.DOTALL)
+
+DEEPEST = 200
+"""Keys of a path; what lies deeper is told by these."""
+
+_TOP = frozenset(
+    b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd slug "
+    b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
+    b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
+)
+"""Fields at the top of a record by which the client links, sorts and lists."""
+
+_SUBTREES = frozenset([b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"])
+"""Fields at the top that hold ids, names of files and numbers alone."""
+
+_MESSAGE = frozenset(
+    [
+        *((key,) for key in b"id type role model stop_reason container".split()),
+        *((b"content", key) for key in b"id type name tool_use_id signature data".split()),
+        *((b"content", b"content", key) for key in b"type tool_use_id".split()),
+    ]
+)
+"""Fields of a message without which the API refuses it; ``signature`` and ``data`` are the model's own thinking."""
+
+_MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
+
+
+class Leaf(NamedTuple):
+    """A string value: its bytes between the quotes from ``start`` up to ``end``, and the keys above it."""
+
+    start: int
+    end: int
+    path: tuple[bytes, ...]
+
+
+def leaves(line: bytes) -> Iterator[Leaf]:
+    """Every string value of a line of JSON, in order. Keys are none; a list's items have the list's path."""
+    open_: list[bytes | None] = []
+    above: tuple[bytes, ...] = ()
+    key: bytes | None = None
+    for found in _TOKEN.finditer(line):
+        sign = found[0][:1]
+        if sign == b'"':
+            if found[2]:
+                key = found[1]
+            else:
+                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key))
+            continue
+        if sign in b"{[":
+            open_.append(key)
+        elif open_:
+            open_.pop()
+        above = tuple(name for name in open_[:DEEPEST] if name is not None)
+        key = None
+
+
+def is_kept(line: bytes, leaf: Leaf) -> bool:
+    """Whether a string is one that no redaction may touch: ids, links, signatures, what an image is made of."""
+    path = leaf.path
+    if not path:
+        return False
+    if path[0] in _SUBTREES or (len(path) == 1 and path[0] in _TOP):
+        return True
+    if path[-2:] in _MEDIA:
+        return _BASE64.fullmatch(line, leaf.start, leaf.end) is not None
+    if b"message" not in path or b"input" in path or path[0] == b"toolUseResult":
+        return False
+    inside = len(path) - path[::-1].index(b"message")
+    return path[inside:] in _MESSAGE

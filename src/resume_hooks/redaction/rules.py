@@ -1,0 +1,116 @@
+"""The rules, read when the first text is looked at; each expression is compiled when its keyword is met."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import cache, cached_property
+from typing import Any
+
+from resume_hooks.redaction.own_rules import TOKENS
+
+REVISION = 1
+"""Of what our own code finds; raised with every change of it, so that what was scanned before is scanned anew."""
+
+FILE = os.path.join(os.path.dirname(__file__), "rules.json")
+
+
+_FOLLOWED = {
+    b"sk": rb"(?=[0-9a-f]{32})",
+    b"sk-": rb"(?=[a-z0-9]{32})",
+    b"pat": rb"(?=[a-z0-9]{14}\.)",
+    b"-us": rb"(?=\d)",
+    b"api-": rb"(?=[a-z0-9]{26})",
+    b"eaaa": rb"(?=[\w-]{22})",
+    **dict.fromkeys((b"akia", b"asia", b"abia", b"acca", b"akcp"), rb"(?=[a-z0-9]{16})"),
+    b"a3t": rb"(?=[a-z0-9]{17})",
+    b"key-": rb"(?=[a-f0-9]{32})",
+    b"hf_": rb"(?=[a-z0-9]{34})",
+    b"ltai": rb"(?=[a-z0-9]{20})",
+    b"fm1": rb"(?=[ar]_)",
+    b"eaam": rb"(?=[a-z0-9]{90})",
+    b"eaac": rb"(?=[a-z0-9]{90})",
+    b"ext_": rb"(?=[a-z0-9]{5,30}\.)",
+    b"sc_": rb"(?=[a-z0-9]{5,30}\.)",
+    b"xapp": rb"(?=-\d)",
+}
+"""What must follow keywords that are common in names and in base64."""
+
+
+_COUNT = re.compile(r"[{,](\d+)\}")
+FARTHEST = 13_000
+
+
+class Rule:
+    """One kind of secret: its expression, the least entropy of a match in bits a character, and known exceptions."""
+
+    def __init__(self, data: dict[str, Any], regex: str) -> None:
+        self.kind: str = data["kind"]
+        self.entropy: float = data["entropy"]
+        self._regex = regex
+        self._allowed: list[str] = data.get("allowed", [])
+
+    @cached_property
+    def reach(self) -> int:
+        """Bytes from a keyword on in which a match ends, roughly: what its counts allow."""
+        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self._regex)), default=0))
+
+    @cached_property
+    def regex(self) -> re.Pattern[bytes]:
+        """What a secret of the kind looks like; its first group, where it has one, is the secret itself."""
+        return re.compile(self._regex.encode())
+
+    @cached_property
+    def allowed(self) -> re.Pattern[bytes] | None:
+        """What the rule's own authors know to be none."""
+        return re.compile("|".join(f"(?:{text})" for text in self._allowed).encode()) if self._allowed else None
+
+
+class Rules:
+    """All rules: those of a token by keyword, those of a vendor's name by the name."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.version = f"{REVISION}/{data['origin']['version']}"
+        self.by_keyword: dict[bytes, list[Rule]] = {}
+        for entry in [*data["tokens"], *TOKENS]:
+            rule = Rule(entry, entry["regex"])
+            for keyword in entry["keywords"]:
+                self.by_keyword.setdefault(keyword.encode(), []).append(rule)
+        self.by_name: dict[str, list[Rule]] = {}
+        for entry in data["assigned"]:
+            self.by_name.setdefault(entry["words"], []).append(Rule(entry, entry["value"]))
+
+    @cached_property
+    def vendors(self) -> list[list[Rule]]:
+        """The rules of each name, in the order of ``by_name``."""
+        return list(self.by_name.values())
+
+    @cached_property
+    def keywords(self) -> re.Pattern[bytes]:
+        """Every keyword; by their first letters, so that most bytes are passed over at once."""
+        words = {word: _FOLLOWED.get(word, b"") for word in self.by_keyword}
+        return re.compile(_branches(words, 0))
+
+    @cached_property
+    def names(self) -> re.Pattern[bytes]:
+        """Every vendor's name, each in a group of its own, in the order of ``by_name``."""
+        return re.compile("|".join(f"({words})" for words in self.by_name).encode())
+
+
+def _branches(words: dict[bytes, bytes], depth: int) -> bytes:
+    """An expression for words that begin alike up to ``depth``, each with what must follow it."""
+    ends = [follow for word, follow in words.items() if len(word) == depth]
+    longer = {word: follow for word, follow in words.items() if len(word) > depth}
+    signs = dict.fromkeys(word[depth : depth + 1] for word in longer)
+    groups = [{word: end for word, end in longer.items() if word[depth : depth + 1] == sign} for sign in signs]
+    branches = [re.escape(sign) + _branches(group, depth + 1) for sign, group in zip(signs, groups, strict=True)]
+    every = [*branches, *ends]
+    return every[0] if len(every) == 1 else b"(?:" + b"|".join(every) + b")"
+
+
+@cache
+def rules() -> Rules:
+    """The rules of this version."""
+    with open(FILE, encoding="utf-8") as stream:
+        return Rules(json.load(stream))

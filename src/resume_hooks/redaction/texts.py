@@ -1,0 +1,63 @@
+"""Secrets in a text, and the text without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from resume_hooks.redaction.finding import seen
+
+_PLACEHOLDER = re.compile(r"\[secret removed: [\w-]{1,60}\]")
+TRIES = 4
+"""Times that a text is looked at again after secrets were taken out of it, until none is left."""
+
+
+class Secret(NamedTuple):
+    """A secret of a ``kind``, such as ``github-pat``, in a text from ``start`` up to ``end`` (characters, or bytes)."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def find(text: str) -> list[Secret]:
+    """Every secret in ``text``, in order, none over another; escapes of JSON inside it are looked through."""
+    raw = text.encode("utf-8", "surrogatepass")
+    found = seen(raw)
+    if not found or len(raw) == len(text):
+        return [Secret(span.kind, span.start, span.end) for span in found]
+    return [Secret(span.kind, _characters(raw, span.start), _characters(raw, span.end)) for span in found]
+
+
+def redact(text: str) -> tuple[str, list[Secret]]:
+    """``text`` with each secret replaced by ``[secret removed: <kind>]``, and the secrets, placed as in ``text``.
+
+    Nothing is found in what is returned; a text without secrets is returned as it is.
+    """
+    found = first = find(text)
+    for _ in range(TRIES):
+        if not found:
+            break
+        parts, place = [], 0
+        for secret in found:
+            parts += [text[place : secret.start], placeholder(secret.kind)]
+            place = secret.end
+        text = "".join([*parts, text[place:]])
+        found = find(text)
+    return text, first
+
+
+def placeholder(kind: str) -> str:
+    """The words that stand where a secret of a kind was."""
+    return f"[secret removed: {kind}]"
+
+
+def left_out(texts: Iterable[str]) -> int:
+    """How many placeholders of secrets stand in texts."""
+    return sum(len(_PLACEHOLDER.findall(text)) for text in texts)
+
+
+def _characters(raw: bytes, place: int) -> int:
+    """Bytes of UTF-8 as characters."""
+    return len(raw[:place].decode("utf-8", "surrogatepass"))

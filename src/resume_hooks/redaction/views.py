@@ -1,0 +1,103 @@
+"""Bytes with their escapes resolved, and the way back: which bytes of the original a stretch of them came from.
+
+Tool inputs are JSON inside strings of JSON, and a line of a transcript is one more layer around them; each layer is
+one view of the same bytes. The way back is worked out where something was found, which is rare.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+DEEPEST = 4
+"""Layers of escapes that are looked through."""
+
+_SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|([ntrbf\"/\\]))")
+
+
+class View:
+    """``text`` with one layer of escapes resolved; ``original`` places are those of the bytes it was made from."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._starts = [0]
+        self._origins = [0]
+        self._ends = [0]
+        parts: list[bytes] = []
+        size = place = 0
+        for found in _ESCAPE.finditer(raw):
+            resolved = _resolved(found)
+            parts += [raw[place : found.start()], resolved]
+            size += found.start() - place
+            self._add(size, found.start(), found.end())
+            size += len(resolved)
+            place = found.end()
+            self._add(size, place, place)
+        parts.append(raw[place:])
+        self.text = b"".join(parts)
+
+    def _add(self, start: int, origin: int, end: int) -> None:
+        self._starts.append(start)
+        self._origins.append(origin)
+        self._ends.append(end)
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """The stretch of the original that ``start`` up to ``end`` came from; an escape counts as a whole."""
+        return self._place(start)[0], self._place(max(start, end - 1))[1]
+
+    def _place(self, place: int) -> tuple[int, int]:
+        """Where the byte at ``place`` began and ended in the original."""
+        number = bisect_right(self._starts, place) - 1
+        origin, end = self._origins[number], self._ends[number]
+        if end > origin:  # an escape
+            return origin, end
+        there = origin + place - self._starts[number]
+        return there, there + 1
+
+
+class Views:
+    """Every view of some bytes, itself first; the last one has no escapes left, or is the deepest that is looked at."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._texts = [raw]
+        self._layers: dict[int, View] = {}
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """The views by depth; each is made when it is asked for."""
+        yield 0, self._texts[0]
+        for depth in range(1, DEEPEST + 1):
+            text = unescaped(self._texts[-1])
+            if text is None:
+                return
+            self._texts.append(text)
+            yield depth, text
+
+    def traced(self, depth: int, start: int, end: int) -> tuple[int, int]:
+        """A stretch of the view at ``depth`` in places of the bytes themselves."""
+        for layer in range(depth - 1, -1, -1):
+            if layer not in self._layers:
+                self._layers[layer] = View(self._texts[layer])
+            start, end = self._layers[layer].origin(start, end)
+        return start, end
+
+
+def unescaped(raw: bytes) -> bytes | None:
+    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it; None where it has none."""
+    if b"\\" not in raw:
+        return None
+    if b"\\u" in raw or b"\0" in raw:
+        text = View(raw).text
+    else:
+        text = raw.replace(b"\\\\", b"\0")
+        for sign, plain in _SIMPLE.items():
+            text = text.replace(b"\\" + sign, plain)
+        text = text.replace(b"\0", b"\\")
+    return None if text == raw else text
+
+
+def _resolved(found: re.Match[bytes]) -> bytes:
+    if found[1]:
+        code = int(found[1], 16)
+        return bytes([code]) if code < 0x80 else b"\xff"
+    return _SIMPLE.get(found[2], found[2])

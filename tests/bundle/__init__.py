@@ -1,0 +1,1 @@
+"""Tests of bundles: what one holds, what becomes of it elsewhere, and what is refused."""

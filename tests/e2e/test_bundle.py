@@ -1,0 +1,96 @@
+"""A bundle, made on one machine and imported on another: the real client goes on there with what it was sent here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import fork, store
+from resume_hooks.bundle.arriving import Arrived, Wish, arrive
+from resume_hooks.bundle.reading import unpacked
+from resume_hooks.bundle.writing import export
+from resume_hooks.lineage import Family
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import spoken
+from tests.e2e.test_fork import environ_of
+from tests.e2e.test_import import INTRODUCTION, said
+from tests.e2e.test_trim_corpus import sent
+from tests.needs import corpus
+
+SAMPLE = (
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
+    "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
+)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
+    """Another machine, with the project under another path."""
+    fresh = ClientHome(tmp_path / "elsewhere", project="moved")
+    yield fresh
+    fresh.reap()
+
+
+def packed(sessions: list[Path], home: ClientHome) -> bytes:
+    """Sessions as a bundle, with redaction as ever."""
+    files = [store.session_file(str(session)) for session in sessions]
+    return b"".join(export(files, environ_of(home), redact=True, left_out=Counter()))
+
+
+def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Arrived]:
+    """A bundle imported on the other machine."""
+    path = elsewhere.root / "x.bundle.json"
+    path.write_bytes(bundle)
+    environ, folder = environ_of(elsewhere), os.path.realpath(elsewhere.cwd)
+    with unpacked(str(path), environ) as sessions:
+        return arrive(sessions, str(path), Wish(folder, whole, force=False, dry_run=False), environ)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_it_goes_on_elsewhere(
+    name: str, client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+) -> None:
+    """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
+    root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
+    child = fork.write(fork.plan(store.session_file(str(root)), environ_of(home)), environ_of(home))
+    bundle = packed([root, Path(child.file)], home)
+    before = said(sent(client, home, api, child.session_id))
+    shutil.rmtree(home.config / "projects")
+    found = brought(bundle, elsewhere, whole=True)
+    assert [came.session_id for came in found] == [root.stem, child.session_id]
+    request = sent(client, elsewhere, api, child.session_id)
+    assert said(request) == before
+    rows = Family(environ_of(elsewhere)).lineage(found[1].receipt.file)
+    assert [(row.session_id, row.status) for row in rows] == [(root.stem, "present"), (child.session_id, "present")]
+
+
+def test_its_conversation_alone(
+    every_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+) -> None:
+    """As any import: what was said, and first that nobody verified it."""
+    root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
+    bundle = packed([root], home)
+    before = said(sent(find_client(NEWEST), home, api, root.stem))
+    (came,) = brought(bundle, elsewhere, whole=False)
+    request = sent(every_client, elsewhere, api, came.session_id)
+    assert spoken(request).count(INTRODUCTION) == 1
+    assert said(request) == before
+
+
+def test_the_picker_shows_it(client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi) -> None:
+    """The client's own list in the new folder has it, and one can go on."""
+    root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
+    (came,) = brought(packed([root], home), elsewhere, whole=True)
+    with Tui(client, elsewhere, api) as tui:
+        tui.start(["--resume", came.session_id], ready=False)
+        tui.wait_idle()
+        tui.submit("and now")
+        tui.wait_for("Mock reply 1")
+    assert came.receipt.file.startswith(str(elsewhere.config))

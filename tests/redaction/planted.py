@@ -1,0 +1,148 @@
+"""Made-up secrets of many kinds, and the ways in which they get into a transcript.
+
+Half of the forms are held out: the rules were never tuned on what the measure says of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+from collections.abc import Callable
+from typing import NamedTuple
+
+ALNUM = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
+UPPER = string.ascii_uppercase + string.digits
+
+
+class Form(NamedTuple):
+    """A form of secret: what makes one, and the words that it stands in (``{}`` is the secret)."""
+
+    name: str
+    make: Callable[[random.Random], str]
+    words: str = "{}"
+    held_out: bool = False
+
+
+def some(rng: random.Random, count: int, letters: str = ALNUM) -> str:
+    """So many random characters, a digit among them."""
+    made = "".join(rng.choice(letters) for _ in range(count - 1))
+    place = rng.randrange(len(made) + 1)
+    return made[:place] + rng.choice(string.digits) + made[place:]
+
+
+def encoded(rng: random.Random, count: int) -> str:
+    """Random bytes in base64 without padding, as in addresses."""
+    return base64.urlsafe_b64encode(rng.randbytes(count)).decode().rstrip("=")
+
+
+def private_key(rng: random.Random, kind: str = "RSA ") -> str:
+    """A private key of nobody's."""
+    body = base64.b64encode(rng.randbytes(900)).decode()
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    return "\n".join([f"-----BEGIN {kind}PRIVATE KEY-----", *lines, f"-----END {kind}PRIVATE KEY-----"])
+
+
+def web_token(rng: random.Random) -> str:
+    """A signed JSON web token."""
+    head, body = ({"alg": "HS256", "typ": "JWT"}, {"sub": some(rng, 12), "iat": rng.randrange(10**9)})
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (head, body)]
+    return ".".join([*parts, encoded(rng, 32)])
+
+
+def password(rng: random.Random, count: int = 12) -> str:
+    """A password of letters, digits and a sign."""
+    return some(rng, count - 1) + rng.choice("!%^*_-+")
+
+
+def basic(rng: random.Random) -> str:
+    """Credentials as basic authentication has them."""
+    return base64.b64encode(f"svc-deploy:{some(rng, 14)}".encode()).decode()
+
+
+FORMS = [
+    Form("github", lambda r: "ghp_" + some(r, 36)),
+    Form("github-assigned", lambda r: "ghp_" + some(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
+    Form("gitlab", lambda r: "glpat-" + some(r, 20), "glab auth login --token {}"),
+    Form("npm", lambda r: "npm_" + some(r, 36), "//registry.npmjs.org/:_authToken={}"),
+    Form("pypi", lambda r: "pypi-AgEIcHlwaS5vcmc" + encoded(r, 90), "password = {}"),
+    Form("slack", lambda r: f"xoxb-{some(r, 12, string.digits)}-{some(r, 12, string.digits)}-{some(r, 24)}"),
+    Form("aws-id", lambda r: "AKIA" + some(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), "aws_access_key_id = {}"),
+    Form("aws-secret", lambda r: some(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
+    Form("anthropic", lambda r: "sk-ant-api03-" + some(r, 93, ALNUM + "-_") + "AA", "ANTHROPIC_API_KEY={}"),
+    Form("openai", lambda r: "sk-proj-" + some(r, 48, ALNUM + "-_"), 'client = OpenAI(api_key="{}")'),
+    Form("stripe", lambda r: "sk_live_" + some(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
+    Form("jwt", web_token, "Authorization: Bearer {}"),
+    Form("rsa", private_key),
+    Form("password-env", password, "DB_HOST=db.internal\nDB_PASSWORD={}\nDB_PORT=5432"),
+    Form("password-json", password, '{{"user": "svc", "password": "{}", "port": 5432}}'),
+    Form("postgres", lambda r: some(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
+    Form("bearer", lambda r: some(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
+    Form("basic", basic, "Authorization: Basic {}"),
+    Form("google", lambda r: "AIza" + some(r, 35, ALNUM + "-_"), "const key = '{}';"),
+    Form("azure-storage", lambda r: base64.b64encode(r.randbytes(64)).decode(), "AccountName=x;AccountKey={};Suffix=y"),
+    Form("huggingface", lambda r: "hf_" + some(r, 34), "HF_TOKEN={}", held_out=True),
+    Form("sendgrid", lambda r: f"SG.{encoded(r, 16)}.{encoded(r, 32)}", "apikey: {}", held_out=True),
+    Form("slack-hook", lambda r: f"T{some(r, 10, UPPER)}/B{some(r, 10, UPPER)}/{some(r, 24)}",
+         "https://hooks.slack.com/services/{}", held_out=True),
+    Form("digitalocean", lambda r: "dop_v1_" + some(r, 64, HEX), "doctl auth init -t {}", held_out=True),
+    Form("databricks", lambda r: "dapi" + some(r, 32, HEX), "token: {}", held_out=True),
+    Form("github-fine", lambda r: f"github_pat_{some(r, 22)}_{some(r, 59)}", "git clone https://{}@github.com/o/r",
+         held_out=True),
+    Form("telegram", lambda r: f"{some(r, 10, '123456789')}:AA{some(r, 33)}",
+         "https://api.telegram.org/bot{}/getMe"),
+    Form("vault", lambda r: "hvs." + some(r, 95), "VAULT_TOKEN={}", held_out=True),
+    Form("generic-key", lambda r: some(r, 32), 'headers = {{"X-Api-Key": "{}"}}', held_out=True),
+    Form("client-secret", lambda r: some(r, 40), 'client_secret: "{}"', held_out=True),
+    Form("mysql", lambda r: some(r, 12), "mysql --user=root --password={} shop", held_out=True),
+    Form("redis", lambda r: some(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", held_out=True),
+    Form("said", password, "The password is {} and the user is svc.", held_out=True),
+    Form("yaml-secret", lambda r: some(r, 20), "  smtp:\n    user: svc\n    password: {}\n", held_out=True),
+    Form("ec-key", lambda r: private_key(r, "EC "), held_out=True),
+    Form("openssh-key", lambda r: private_key(r, "OPENSSH "), held_out=True),
+    Form("key-in-base64", lambda r: base64.b64encode(private_key(r).encode()).decode(), "tls.key: {}", held_out=True),
+    Form("token-in-base64", lambda r: base64.b64encode(f"ghp_{some(r, 36)}".encode()).decode(), "token: {}",
+         held_out=True),
+    Form("django", lambda r: some(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
+    Form("cookie", lambda r: some(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
+]  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """A prompt."""
+    return f"Use this for the deploy, please:\n{text}\nand then run the tests"
+
+
+def in_json(text: str) -> str:
+    """A tool's input that is a file of JSON, which is one more layer of escapes."""
+    return json.dumps({"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2)
+
+
+def twice(text: str) -> str:
+    """JSON inside a string of JSON."""
+    return json.dumps({"stdout": in_json(text), "code": 0})
+
+
+def by_code(text: str) -> str:
+    """JSON in which some characters are written by their code."""
+    inner = json.dumps(text)[1:-1]
+    coded, after = "", False
+    for number, sign in enumerate(inner):
+        coded += f"\\u{ord(sign):04x}" if sign.isalnum() and number % 7 == 3 and not after else sign
+        after = sign == "\\"
+    return '{"out": "' + coded + '"}'
+
+
+def numbered(text: str) -> str:
+    """A file as the client's tool prints it."""
+    return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+def quoted(text: str) -> str:
+    """In a shell's quotes."""
+    return "ssh host 'cat > .env <<EOF\n" + text + "\nEOF'"
+
+
+WAYS: list[Callable[[str], str]] = [plain, in_json, twice, by_code, numbered, quoted]

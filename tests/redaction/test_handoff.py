@@ -1,0 +1,85 @@
+"""What a handoff writes holds no secret: the child, the document, the ledger, what is given back to be pasted."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import quick_rollover, settings
+from resume_hooks.digest.gather import digest_of
+from resume_hooks.digest.shown import full
+from resume_hooks.handoff_files import write_for
+from resume_hooks.opening import next_step_of
+from resume_hooks.quick_rollover import Contents
+from resume_hooks.store import session_file
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, user, write_session
+from tests.redaction.planted import some
+
+RNG = random.Random(8)
+GITHUB = "ghp_" + some(RNG, 36)
+PASSWORD = some(RNG, 14)
+
+
+@pytest.fixture
+def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
+    """A session with secrets in its title, a prompt and a command."""
+    project = str(tmp_path / "project")
+    Path(project).mkdir()
+    command = f"mysql --password={PASSWORD} shop < dump.sql"
+    records: list[Any] = [
+        custom_title(f"deploy with {GITHUB}"),
+        *conversation(2),
+        user(f"always deploy with GITHUB_TOKEN={GITHUB}, please", uuid="p", parent="r3", ts=50, cwd=project),
+        user(f"run {command}", uuid="c", parent="p", ts=51, cwd=project),
+    ]
+    return str(write_session(config_home.project(project), SESSION, records))
+
+
+def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
+    """Opening, digest, title, document and ledger say that something was there, and nothing of it."""
+    settings.store("handoff_dir", "_handoffs", config_home.environ)
+    settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.environ)
+    contents = Contents(digest_of(session_file(leaky), config_home.environ))
+    decided = quick_rollover.plan(
+        session_file(leaky), config_home.environ, kind="handoff", next_step="go on", contents=contents
+    )
+    receipt = quick_rollover.write(decided, config_home.environ)
+    files = write_for(decided, receipt, config_home.environ)
+    written = [Path(path).read_text() for path in (receipt.file, *files.documents, files.ledger)]
+    assert len(written) == 3
+    assert not any(secret in text for text in written for secret in (GITHUB, PASSWORD))
+    assert "[secret removed: github-pat]" in decided.opening
+    assert any("left out" in warning for warning in receipt.warnings)
+
+
+def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
+    """The parent keeps what it held: scrub takes it out, a handoff does not."""
+    before = Path(leaky).read_bytes()
+    decided = quick_rollover.plan(session_file(leaky), config_home.environ)
+    quick_rollover.write(decided, config_home.environ)
+    assert Path(leaky).read_bytes() == before
+
+
+def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
+    """What is typed for the child reaches the child as it was typed."""
+    decided = quick_rollover.plan(session_file(leaky), config_home.environ, next_step=f"use {GITHUB}")
+    assert next_step_of(decided.opening) == f"use {GITHUB}"
+
+
+def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
+    """Secrets go before an entry is cut to its length."""
+    text = "please " * 60 + f"deploy with {GITHUB}"
+    for count in range(30, 90):
+        path = write_session(config_home.project(), SESSION, [user("x" * count + text, uuid="p", parent=None)])
+        told = full(digest_of(session_file(str(path)), config_home.environ))
+        assert GITHUB[:12] not in told
+
+
+def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
+    """No note where nothing was left out."""
+    path = write_session(config_home.project(), SESSION, conversation(2))
+    decided = quick_rollover.plan(session_file(str(path)), config_home.environ)
+    assert quick_rollover.receipt(decided).warnings == ()

@@ -1,0 +1,161 @@
+"""Lines of transcripts without secrets: only the strings that hold one change, and never what the chain needs."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
+from tests.needs import corpus_sessions
+from tests.redaction.measure import planted
+from tests.redaction.planted import FORMS, private_key, some
+
+RNG = random.Random(5)
+GITHUB = "ghp_" + some(RNG, 36)
+GONE = "[secret removed: github-pat]"
+
+
+def line(record: dict[str, Any]) -> bytes:
+    """A record as a line."""
+    return json.dumps(record).encode() + b"\n"
+
+
+def user(content: object, **more: object) -> dict[str, Any]:
+    """A user's record."""
+    ids = {"uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67", "sessionId": "11111111-1111-4111-8111-111111111111"}
+    return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more}
+
+
+def test_a_line_without_any_is_the_same_object() -> None:
+    """Nothing is copied, nothing parsed."""
+    clean = line(user("nothing to see here"))
+    assert redact_line(clean)[0] is clean
+
+
+def test_only_the_string_changes() -> None:
+    """Odd spacing, numbers beyond 64 bits, escapes and keys stay byte for byte."""
+    odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
+    raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB.encode()
+    clean, found = redact_line(raw)
+    assert clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GONE.encode()
+    assert [raw[secret.start : secret.end] for secret in found] == [GITHUB.encode()]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "user", "uuid": GITHUB},
+        {"type": "user", "sessionId": GITHUB, "parentUuid": GITHUB, "requestId": GITHUB},
+        {"type": "assistant", "message": {"id": GITHUB, "model": GITHUB}},
+        {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": GITHUB, "name": GITHUB}]}},
+        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": GITHUB}]}},
+        {"type": "assistant", "message": {"content": [{"type": "thinking", "signature": GITHUB}]}},
+        {"type": "assistant", "message": {"content": [{"type": "redacted_thinking", "data": GITHUB}]}},
+        {"type": "user", "message": {"content": [{"type": "image", "source": {"data": "QUtJQ" * 40}}]}},
+        {"type": "file-history-snapshot", "snapshot": {"messageId": GITHUB}},
+        {"continue_metadata": {"parent_session_file": GITHUB}},
+    ],
+)
+def test_what_links_and_signs_is_never_touched(record: dict[str, Any]) -> None:
+    """Ids, links, signatures, thinking and images stay, whatever they look like."""
+    raw = line(record)
+    assert redact_line(raw) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {"id": GITHUB}}]}},
+        {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {"message": {"id": GITHUB}}}]}},
+        {"type": "user", "toolUseResult": {"message": {"id": GITHUB}}},
+        {"type": "user", "message": {"content": [{"type": "document", "source": {"data": f"text {GITHUB}"}}]}},
+        {"type": "progress", "data": {"message": {"message": {"content": [{"type": "text", "text": GITHUB}]}}}},
+        {"type": "custom-title", "customTitle": GITHUB},
+        {"type": "last-prompt", "lastPrompt": f"use {GITHUB}"},
+    ],
+)
+def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> None:
+    """A tool's input or result may call anything an id."""
+    raw = line(record)
+    clean, found = redact_line(raw)
+    assert [secret.kind for secret in found] == ["github-pat"]
+    assert clean == raw.replace(GITHUB.encode(), GONE.encode())
+
+
+@pytest.mark.parametrize("key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"])
+def test_a_field_of_an_input_is_told_by_its_name(key: str) -> None:
+    """The name and the value of a JSON object lie in two strings."""
+    value = some(RNG, 24)
+    record = {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]}}
+    clean, found = redact_line(line(record))
+    assert len(found) == 1
+    assert value.encode() not in clean
+
+
+def test_plain_lines_are_text() -> None:
+    """A tool's output in a file of its own is no JSON."""
+    raw = b"TOKEN=%s\r\n" % GITHUB.encode()
+    assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % GONE.encode()
+
+
+def test_a_key_over_several_lines_of_a_text() -> None:
+    """Text files are looked at as a whole."""
+    key = private_key(RNG)
+    assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
+    """Every form, place and way: the record is the same but for its text, and a second look finds nothing."""
+    lines = [line(user("hello"))]
+    for one in planted(lines, seed=seed, places=2 * len(FORMS)):
+        if one.place == "tool-results file":
+            continue
+        clean, found = redact_line(one.raw)
+        assert found, one.form.name
+        assert json.loads(clean)["uuid"] == json.loads(one.raw)["uuid"]
+        assert find_in_line(clean) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=12), JSON, max_size=5), st.booleans(), st.sampled_from(FORMS))
+@settings(max_examples=80, deadline=None)
+def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, form: Any) -> None:
+    """All other values of a record are as they were."""
+    given_text = form.words.format(form.make(random.Random(1)))
+    raw = json.dumps({**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only)
+    body = raw.encode("utf-8", "surrogatepass")
+    clean, found = redact_line(body)
+    parsed = json.loads(clean.decode("utf-8", "surrogatepass"))
+    before = json.loads(raw)
+    assert found
+    assert {key: value for key, value in parsed.items() if key != "message"} == {
+        key: value for key, value in before.items() if key != "message"
+    }
+    assert redact_line(clean) == (clean, [])
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_any_bytes(raw: bytes) -> None:
+    """No line breaks the scanner."""
+    clean, found = redact_line(raw)
+    assert found or clean is raw
+
+
+@pytest.mark.parametrize("path", corpus_sessions()[:8], ids=lambda path: path.name[:8])
+def test_real_sessions_hold_none(path: Any) -> None:
+    """Nothing in real, published transcripts is taken for a secret."""
+    with path.open("rb") as stream:
+        assert [secret for raw in stream for secret in find_in_line(raw)] == []

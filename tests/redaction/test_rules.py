@@ -1,0 +1,61 @@
+"""The rules as data: whole, of a known origin, and none that a long text could hold up."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from resume_hooks.redaction.own_rules import TOKENS
+from resume_hooks.redaction.rules import FARTHEST, FILE, Rule, rules
+
+EVERY = list(
+    {id(rule): rule for group in (*rules().by_keyword.values(), *rules().by_name.values()) for rule in group}.values()
+)
+HOSTILE = [
+    b"a" * FARTHEST,
+    b"a." * 6_000,
+    b"A1-" * 4_000,
+    b"1" * FARTHEST,
+    b"-1" * 6_000,
+    b"_a1" * 4_000,
+    b" " * FARTHEST,
+]
+
+
+def test_the_data_names_its_origin_and_licence() -> None:
+    """Rules of others are told as theirs, with the version that they are of."""
+    with open(FILE, encoding="utf-8") as stream:
+        data = json.load(stream)
+    assert data["origin"]["licence"].startswith("MIT License")
+    assert data["origin"]["version"] == "8.30.1"
+    assert len(data["origin"]["sha256"]) == 64
+    assert len(data["tokens"]) > 90
+    assert len(data["assigned"]) > 70
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.kind)
+def test_no_rule_blows_up(rule: Rule) -> None:
+    """Each expression passes over hostile text of its whole reach in a moment."""
+    keywords = [word for word, group in rules().by_keyword.items() if rule in group] or [b""]
+    started = time.process_time()
+    for tail in HOSTILE:
+        for keyword in keywords:
+            for raw in (keyword + tail, keyword.upper() + tail, keyword * (6_000 // max(1, len(keyword)))):
+                for _ in rule.regex.finditer(raw, 0, FARTHEST):
+                    pass
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("data", TOKENS, ids=lambda data: data["kind"])
+def test_keywords_are_lower_case(data: dict[str, object]) -> None:
+    """They are looked for in a lower-case copy."""
+    words = data["keywords"]
+    assert isinstance(words, list)
+    assert words == [word.lower() for word in words]
+
+
+def test_kinds_fit_into_a_placeholder() -> None:
+    """A placeholder is told by its form."""
+    assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in EVERY)

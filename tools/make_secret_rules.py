@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Turn the default rules of gitleaks into the data file of our scanner: ``make_secret_rules.py gitleaks.toml VERSION``.
+
+gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which ``redaction/rules.json`` repeats. Its
+rules are of two forms. A token rule has a shape of its own (``ghp_`` and 36 characters); its expression is rewritten
+from Go's dialect to Python's. An assigned rule needs a vendor's name before an assignment and a value of a plain shape;
+name and value are taken apart, since our scanner comes from the value. The two generic rules of gitleaks, and what
+needs a file's name, are left out: ours stand in ``assigned.py``, ``shapes.py`` and ``headers.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+TARGET = Path(__file__).parent.parent / "src" / "resume_hooks" / "redaction" / "rules.json"
+
+LEFT_OUT = {
+    "generic-api-key", "database-password", "curl-auth-header", "curl-auth-user", "private-key", "jwt", "jwt-base64",
+    "kubernetes-secret-yaml", "nuget-config-password", "pkcs12-file", "freemius-secret-key", "sidekiq-sensitive-url",
+    "sidekiq-secret", "heroku-api-key", "openai-api-key", "anthropic-api-key", "anthropic-admin-api-key",
+    "azure-ad-client-secret", "slack-legacy-workspace-token", "hashicorp-tf-password", "vault-service-token",
+    "hubspot-api-key", "kucoin-secret-key", "snyk-api-token", "squarespace-access-token", "huggingface-access-token",
+    "lob-pub-api-key", "mailgun-pub-key", "new-relic-user-api-id", "dropbox-api-token", "linkedin-client-secret",
+}  # fmt: skip
+"""Rules of whole files, of what is public, of UUIDs and other short plain values, or told better by one of our own."""
+
+PUBLIC = ("-client-id", "-public-key", "-publishable-key", "-access-id")
+"""Endings of rules for what is no secret."""
+
+KEYWORDS = {
+    "twilio-api-key": ["sk"],
+    "harness-api-key": ["pat.", "sat."],
+    "octopus-deploy-api-key": ["api-"],
+    "airtable-personnal-access-token": ["pat"],
+    "sourcegraph-access-token": ["sgp_"],
+    "facebook-access-token": [],
+    "intra42-client-secret": ["s-s4t2"],
+    "cloudflare-origin-ca-key": ["v1.0-"],
+    "microsoft-teams-webhook": ["incomingwebhook"],
+}
+"""Keywords that stand in the token itself, where those of gitleaks may stand elsewhere in the file."""
+
+_ASSIGNED = re.compile(
+    r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
+    r"\[\\s'\"\]\{0,3\}\)?\(\?:=\|>\|:\{1,3\}=\|\\\|\\\|\|:\|=>\|\\\?=\|,\)\[\\x60'\"\\s=\]\{0,5\}(?P<value>.*)$"
+)
+_END = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)?\)")
+_EDGE = "(?![A-Za-z0-9])"
+
+
+def main(source: str, version: str) -> None:
+    """Write the data file out of gitleaks' own ``source``, which is of ``version``."""
+    raw = Path(source).read_bytes()
+    tokens: list[dict[str, Any]] = []
+    assigned: list[dict[str, Any]] = []
+    for rule in tomllib.loads(raw.decode())["rules"]:
+        if rule["id"] in LEFT_OUT or rule["id"].endswith(PUBLIC):
+            continue
+        found = _ASSIGNED.match(rule["regex"])
+        if found:
+            assigned.append(assigned_rule(rule, found["words"], found["value"]))
+            _, _, alternative = found["value"].partition("|\\b(")
+            if alternative and rule["id"].startswith("atlassian"):
+                tokens.append(token_rule(rule, f"\\b({alternative}", ["atatt3"]))
+        elif keywords := KEYWORDS.get(rule["id"], rule["keywords"]):
+            tokens.append(token_rule(rule, rule["regex"], keywords))
+    origin = {
+        "name": "gitleaks, default configuration",
+        "address": "https://github.com/gitleaks/gitleaks",
+        "version": version,
+        "sha256": hashlib.sha256(raw).hexdigest(),
+        "licence": "MIT License, Copyright (c) 2019 Zachary Rice",
+    }
+    data = {"origin": origin, "tokens": tokens, "assigned": assigned}
+    TARGET.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{len(tokens)} token rules, {len(assigned)} assigned rules in {TARGET}\n")
+
+
+def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
+    """A rule whose expression tells by itself; ``keywords`` are lower-case, one of them stands in every match."""
+    allowed = [text for entry in rule.get("allowlists", []) for text in entry.get("regexes", [])]
+    return {
+        "kind": rule["id"],
+        "keywords": keywords,
+        "regex": python_form(regex),
+        "entropy": rule.get("entropy", 0),
+        "allowed": [python_form(text) for text in allowed],
+    }
+
+
+def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
+    """A rule of a vendor's name before an assignment: an expression for the name, lower-case, and the value's shape."""
+    plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: spelled(found[1]), words)
+    return {
+        "kind": rule["id"],
+        "words": re.sub(r"\((?!\?)", "(?:", plain.lower()),
+        "value": python_form("(?i)" + value.partition("|\\b(")[0]),
+        "entropy": rule.get("entropy", 0),
+    }
+
+
+def spelled(words: str) -> str:
+    """``ETSY|[Ee]tsy`` as ``etsy``: the case is told by nothing but the spelling of the name."""
+    return "|".join(dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|")))
+
+
+def python_form(regex: str) -> str:
+    """An expression of Go's as Python reads it: scoped flags, classes spelled out, an edge for a list of ends."""
+    regex = _END.sub(_EDGE, regex).replace("[[:alnum:]]", "[A-Za-z0-9]").replace("[:alnum:]", "A-Za-z0-9")
+    regex = regex.replace(r"(?:[^\w-]|\z)", r"(?![\w-])").replace(r"(?:[^a-zA-Z0-9+/]|\z)", "(?![a-zA-Z0-9+/])")
+    regex = re.sub(r"\{(\d+),\}", lambda found: f"{{{found[1]},{max(2000, 2 * int(found[1]))}}}", regex)
+    regex = regex.replace(r"\z", r"\Z")
+    while (place := regex.find("(?i)", 1)) > 0:
+        end = closing(regex, place)
+        regex = f"{regex[:place]}(?i:{regex[place + 4 : end]}){regex[end:]}"
+    re.compile(regex.encode())
+    return regex
+
+
+def closing(regex: str, place: int) -> int:
+    """Where the group ends in which ``place`` stands, or the expression."""
+    depth, inside, at = 0, False, place + 4
+    while at < len(regex):
+        sign = regex[at]
+        if sign == "\\":
+            at += 1
+        elif inside:
+            inside = sign != "]"
+        elif sign == "[":
+            inside = True
+        elif sign == "(":
+            depth += 1
+        elif sign == ")":
+            if not depth:
+                return at
+            depth -= 1
+        at += 1
+    return at
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
