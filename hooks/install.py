@@ -32,7 +32,10 @@ def leave_client(data: Path) -> None:
     """Own session, own log: the client neither waits for the install nor ends it."""
     if sys.platform != "win32":
         os.setsid()
-    log = os.open(data / "install.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+    from resume_hooks.log import opened  # noqa: PLC0415 - only a run that is due keeps a log
+
+    log = opened(str(data / "install.log"))
     os.dup2(log, 1)
     os.dup2(log, 2)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import log
 from resume_hooks.diagnosis import Finding, diagnose
 from resume_hooks.index.opening import opened_index
 from tests.builders import ConfigHome
@@ -195,3 +196,22 @@ def test_the_index(cwd: Path, config: Path) -> None:
     assert (found(cwd, "index").level, bool(found(cwd, "index").remedy)) == ("problem", True)
     path.write_bytes(b"nonsense" * 1_000)
     assert found(cwd, "index").level == "note"
+
+
+def test_noted_bugs_are_told(cwd: Path) -> None:
+    """How many, when the last one was, and what to send along."""
+    assert found(cwd, "log").code == "log-ok"
+    for _ in range(2):
+        log.note("search", "1", KeyError("secret"))
+    finding = found(cwd, "log")
+    assert (finding.level, finding.code) == ("note", "log-bugs")
+    assert finding.detail.startswith("2 bugs noted in ")
+    assert "doctor --bundle" in finding.remedy
+    assert "secret" not in finding.detail
+
+
+def test_every_finding_has_its_code(cwd: Path) -> None:
+    """Of one machine no two are the same."""
+    codes = [finding.code for finding in diagnose(str(cwd))]
+    assert all(codes)
+    assert len(set(codes)) == len(codes)

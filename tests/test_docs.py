@@ -67,3 +67,15 @@ def test_the_lock_pins_every_dependency() -> None:
         assert name is not None
         assert f"\n{name.group()}==" in lock
     assert "http" not in lock
+
+
+def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
+    """What is quoted there stands in the source; an ellipsis is what varies."""
+    paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
+    source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
+    source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
+    quoted = re.findall(r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8"))
+    assert len(quoted) > 20
+    pieces = [piece.strip() for words in quoted for piece in " ".join(words.split()).split("…") if piece.strip()]
+    ours = [piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"]  # the client's
+    assert [piece for piece in ours if piece not in source] == []

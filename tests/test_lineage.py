@@ -16,6 +16,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.lineage import MAX_DEPTH, Ancestor, Family, without_trims
 from resume_hooks.links import Link, links_file, record_link
 from resume_hooks.metadata import continue_line
+from resume_hooks.vaulted.places import NOTE, folder_of
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
 watchers: list[list[str]] = []
@@ -252,7 +253,8 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
         rows = lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
     allowed = {path, str(config_home.config / "projects"), links_file(config_home.environ)}
-    assert set(opened) <= allowed
+    note = os.path.join(folder_of(session_id(1), config_home.environ), NOTE)
+    assert set(opened) <= allowed | {note}
     assert path in opened
 
 

@@ -12,9 +12,9 @@ from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
-    "errors", "links", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools", "programs",
+    "errors", "links", "log", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools", "programs",
     "terminal", "tmux", "events.__init__", "events.triggers", "events.reply", "events.plain_cards", "events.session",
-    "events.fallback", "events.handed_off", "events.notes",
+    "events.fallback", "events.handed_off", "events.notes", "expiry.__init__", "expiry.wanted",
 ]  # fmt: skip
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 
@@ -46,6 +46,6 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
                         if (SOURCE / f"{name.replace('.', '/')}.py").is_file() and name not in MODULES:
                             missing.add(name)
-    assert missing <= {"events.prompt", "events.compacted", "events.notice"}, (
+    assert missing <= {"events.prompt", "events.compacted", "events.near_end", "events.later", "events.notice"}, (
         "the hooks do without those where they don't load"
     )

@@ -195,6 +195,7 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
 
 def test_a_lost_root_still_names_its_line(config_home: ConfigHome) -> None:
     """Where the root was deleted, its name comes from the oldest child left, without growing."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = a_parent(config_home)
     first, _ = rolled(config_home, parent)
     with open(first.file, "ab") as stream:

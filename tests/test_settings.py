@@ -34,6 +34,9 @@ def test_defaults(config_home: ConfigHome) -> None:
         "summary_timeout": Setting(120, "default"),
         "handoff_dir": Setting("", "default"),
         "ledger_file": Setting("", "default"),
+        "vault": Setting("on", "default"),
+        "vault_max": Setting("20G", "default"),
+        "vault_days": Setting(0, "default"),
         "triggers_off": Setting((), "default"),
     }
 

@@ -187,6 +187,7 @@ def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     """Each original is taken from the session that holds it; those between may be gone."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
     second = trimmed(first, config_home, Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0))
     third = trimmed(second, config_home)
@@ -212,6 +213,7 @@ def test_the_parent_moved(config_home: ConfigHome, parent: str) -> None:
 
 def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
     """What is left is restored and the rest told of; strictly, or where nothing is left, nothing is written."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     child = trimmed(parent, config_home)
     records = [line for line in Path(parent).read_bytes().split(b"\n") if b'"uuid":"u3"' not in line]
     Path(parent).write_bytes(b"\n".join(records))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resume_hooks import cutting, fork, quick_rollover, settings, store
+from resume_hooks import cutting, fork, numbering, quick_rollover, settings, store
 from resume_hooks.digest.gather import digest_of
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage import Ancestor, Family, without_trims
@@ -75,7 +75,8 @@ class SearchHit:
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
     """The parent's file, how the session was derived, and the export it names; three Nones for an original.
 
-    The path is the one that exists where the parent was found, else the one that the metadata names.
+    The path is the one that exists where the parent was found, of a kept copy where only that is left, else the one
+    that the metadata names.
     SessionNotFound where ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
@@ -88,7 +89,10 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
 
 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
-    """The lineage without trimmed sessions, oldest first, each node linked to the one before it."""
+    """The lineage without trimmed sessions, oldest first, each node linked to the one before it.
+
+    The file of a session of which only the vault has a copy is where it was: ``get_parent_info`` leads to the copy.
+    """
     return _linked(without_trims(Family(os.environ).lineage(os.path.abspath(session_file))))
 
 
@@ -107,6 +111,8 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     session = store.session_file(_named(session_file))
     contents = Contents(digest_of(session, os.environ)) if kind == "handoff" else NOTHING
     decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step, contents=contents)
+    if dry_run:
+        numbering.release()
     return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
 
 
@@ -119,6 +125,8 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     session = store.session_file(_named(session_file))
     reading = trimming.read(session, settings.number("context_window"))
     decided = trimming.plan(reading, os.environ, options_of() if options is None else options)
+    if dry_run or not decided.pays:
+        numbering.release()
     return trimming.receipt(decided) if dry_run or not decided.pays else trimming.write(decided, os.environ)
 
 
@@ -140,6 +148,8 @@ def fork_session(
     cut = cutting.AtTurn(turn) if turn is not None else cutting.parse_record(str(at)) if at is not None else None
     session = store.session_file(_named(session_file))
     decided = fork.plan(session, os.environ, cut=cut, home=None if home is None else os.fspath(home))
+    if dry_run:
+        numbering.release()
     return fork.receipt(decided) if dry_run else fork.write(decided, os.environ)
 
 

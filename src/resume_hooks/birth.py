@@ -5,38 +5,48 @@ Invariant: a child is checked as read back before anyone hears of it, and nothin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks import checks, clock, lineage_block
+from resume_hooks import checks, clock, lineage_block, numbering
 from resume_hooks.companions import backups_named, companions_of
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.expiry.ancestors import keep_ancestors
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder, project_folder
 from resume_hooks.lineage import Ancestor, Family
 from resume_hooks.links import Link, record_link
 from resume_hooks.metadata import Parent, read_parent
 from resume_hooks.opening import Setting
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import is_session_id, private_folder
 from resume_hooks.plain import encodable
 from resume_hooks.receipt import Receipt
+from resume_hooks.redaction.texts import redact
 from resume_hooks.rewrite import create_session
 from resume_hooks.store import SessionFile, is_known
 from resume_hooks.titles import child_title, root_of
+from resume_hooks.vaulted.sessions import is_kept, own_path, project_folder_of
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
 """The warning of a child that the client finds in no folder."""
 
 
 class Birth(NamedTuple):
-    """A child to be: ``ancestors`` oldest first, ``block`` its lineage as text, ``path`` the file it will be."""
+    """A child to be: ``ancestors`` oldest first, ``block`` its lineage as text, ``path`` the file it will be.
+
+    ``parent_file`` is where the client has the parent, or had it where only a kept copy is left; that is what is named.
+    ``makes_folder``: the project folder may not be there, or not any more.
+    """
 
     parent: SessionFile
+    parent_file: str
     kind: str
     setting: Setting
     path: str
+    makes_folder: bool
     title: str
     ancestors: tuple[Ancestor, ...]
     block: str
@@ -71,13 +81,18 @@ def expect(
     if glance.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     ancestors = tuple(Family(environ).lineage(parent.path))
-    folder = os.path.abspath(output_dir or (project_folder(home, environ) if home else os.path.dirname(parent.path)))
+    own_folder = project_folder(home, environ) if home else project_folder_of(parent.path, environ)
+    folder = os.path.abspath(output_dir or own_folder)
     setting = Setting(str(uuid.uuid4()), home or home_folder(glance), glance.branch, glance.version, clock.now())
     path = os.path.join(folder, f"{setting.session_id}.jsonl")
-    title = child_title(_root_title(ancestors), kind, folder)
+    title = child_title(redact(_root_title(ancestors))[0], kind, folder)
     block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)
-    found = output_dir is None and (bool(home) or is_known(parent, environ))
-    return Birth(parent, kind, setting, path, title, ancestors, block, () if found else (OUTSIDE,))
+    block, _ = redact(block)  # a title is often the first prompt
+    known = is_known(parent, environ) or is_kept(parent.path, environ)
+    found = output_dir is None and (bool(home) or known)
+    parent_file = own_path(parent.path, environ)
+    makes = output_dir is None and (bool(home) or parent_file != parent.path)
+    return Birth(parent, parent_file, kind, setting, path, makes, title, ancestors, block, () if found else (OUTSIDE,))
 
 
 def bear(
@@ -92,7 +107,8 @@ def bear(
 
     ``check`` looks at the finished file and what it finds wrong keeps the child from being born. With its ``books``,
     lines after its chain, it gets its parent's large tool outputs, and the file backups that they name, under its own
-    id. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning.
+    id. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so is an ancestor
+    that the vault can't take.
     """
     passed: list[checks.Check] = []
 
@@ -100,12 +116,15 @@ def bear(
         passed.extend([*check(path), *checks_of(expected, path)])
         checks.require(passed, expected.path)
 
-    if books is not None:
-        backups = backups_named(books)
-        with companions_of(expected.parent, expected.session_id, expected.path, backups, environ) as missed:
-            create_session(expected.path, chunks, inspect)
-    else:
-        missed = []
+    missed: list[str] = []
+    with contextlib.ExitStack() as beside:
+        beside.callback(numbering.release, os.path.dirname(expected.path))
+        beside.enter_context(_folder_for(expected))
+        if books is not None:
+            companions = companions_of(
+                expected.parent, expected.session_id, expected.path, backups_named(books), environ
+            )
+            missed = beside.enter_context(companions)
         create_session(expected.path, chunks, inspect)
     warnings = [*expected.warnings, *missed]
     try:
@@ -113,13 +132,35 @@ def bear(
         record_link(link, environ)
     except OSError as error:
         warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
+    if expected.kind != "scrub":  # that one is made to be rid of something: no copy more of its ancestors
+        warnings += keep_ancestors(expected.ancestors, environ)
     return Born(tuple(passed), tuple(warnings))
+
+
+@contextlib.contextmanager
+def _folder_for(expected: Birth) -> Iterator[None]:
+    """Make the project folder where it is missing; it goes again where nothing was written into it."""
+    folder = os.path.dirname(expected.path)
+    if not expected.makes_folder or os.path.isdir(folder):
+        if os.path.islink(folder) and expected.makes_folder:
+            raise WriteFailed(f"{folder} is a link, which could lead anywhere", "Nothing was changed. Move it away.")
+        yield
+        return
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise WriteFailed(f"{folder} can't be made: {error.strerror}", "Nothing was changed.") from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # what holds a session stays
+            os.rmdir(folder)
 
 
 def checks_of(expected: Birth, path: str) -> list[checks.Check]:
     """What every child must hold as it is read back from ``path``."""
     return [
-        checks.Check("the first line names the parent", _names(read_parent(path), expected.parent)),
+        checks.Check("the first line names the parent", _names(read_parent(path), expected)),
         checks.Check("the title is its own", Glance(path).custom_title == expected.title),
     ]
 
@@ -139,7 +180,7 @@ def receipt_of(
         file=expected.path,
         title=expected.title,
         parent_session_id=expected.parent.session_id,
-        parent_file=expected.parent.path,
+        parent_file=expected.parent_file,
         kind=expected.kind,
         written=born is not None,
         folder=expected.setting.cwd,
@@ -152,12 +193,13 @@ def receipt_of(
     )
 
 
-def _names(named: Parent | None, parent: SessionFile) -> bool:
+def _names(named: Parent | None, expected: Birth) -> bool:
     """Whether a child's first line leads to its parent: by its id, or by its file where the name is no id."""
     if named is None:
         return False
-    by_id = named.session_id == parent.session_id
-    return by_id if is_session_id(parent.session_id) else named.file == encodable(parent.path)
+    parent_id = expected.parent.session_id
+    by_id = named.session_id == parent_id
+    return by_id if is_session_id(parent_id) else named.file == encodable(expected.parent_file)
 
 
 def _root_title(ancestors: Sequence[Ancestor]) -> str:

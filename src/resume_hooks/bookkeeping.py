@@ -24,6 +24,7 @@ from resume_hooks.plain import encodable, plain_line
 from resume_hooks.records import Record
 from resume_hooks.rewrite import append_records
 from resume_hooks.sessions import SessionFile
+from resume_hooks.vaulted.sessions import require_own
 
 MAX_LENGTH = 200
 """Characters of a title or a tag: what is longer nobody types."""
@@ -59,7 +60,7 @@ def renamed(session: SessionFile, title: str, environ: Mapping[str, str], *, for
     Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
     or be renamed; TitleTaken where another session of the project has it, unless ``force``.
     """
-    new, glance = _as_title(title), _own(session)
+    new, glance = _as_title(title), _own(session, environ)
     if not force:
         _require_free(new, session)
     wanted = [
@@ -71,7 +72,7 @@ def renamed(session: SessionFile, title: str, environ: Mapping[str, str], *, for
 
 def tagged(session: SessionFile, tag: str, environ: Mapping[str, str]) -> Change:
     """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
-    new, glance = _as_tag(tag) if tag else "", _own(session)
+    new, glance = _as_tag(tag) if tag else "", _own(session, environ)
     record = {"type": "tag", "tag": new, "sessionId": session.session_id}
     return _change(session, glance.tag, new, [record] if glance.tag != new else [], environ)
 
@@ -95,8 +96,9 @@ def _change(session: SessionFile, old: str, new: str, records: list[Record], env
     return Change(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
 
 
-def _own(session: SessionFile) -> Glance:
-    """A glance at a session that may be added to. UsageError, WriteFailed, SessionNotFound for any other."""
+def _own(session: SessionFile, environ: Mapping[str, str]) -> Glance:
+    """A glance at a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
+    require_own(session, environ)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file", "Only <session id>.jsonl has a title and a tag of its own."

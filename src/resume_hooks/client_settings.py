@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from resume_hooks.paths import config_home, read_object
 
@@ -28,18 +29,43 @@ def settings_files(cwd: str, environ: Mapping[str, str] | None = None) -> list[s
     ]
 
 
-def kept_days(cwd: str, environ: Mapping[str, str] | None = None) -> int | None:
-    """Days that a client started in ``cwd`` keeps transcripts after their last write, ``cleanupPeriodDays``.
+class Retention(NamedTuple):
+    """How long a client keeps transcripts: ``days`` after their last write, None for ever.
 
-    The strongest level that says something decides. None where any says what is no whole number from 1: clients do not
-    clean up then (2.1.112, 2.1.329; 2.1.42 took 0 for "for ever").
+    ``path`` is the settings file that says so, ``""`` where none does.
     """
-    found: int | None = DEFAULT_KEPT_DAYS
+
+    days: int | None
+    path: str
+
+
+def retention(cwd: str, environ: Mapping[str, str] | None = None) -> Retention:
+    """What ``cleanupPeriodDays`` comes to for a client started in ``cwd``; it goes for the transcripts of all folders.
+
+    The strongest level that says something decides. For ever where any says what is no whole number from 1: clients do
+    not clean up then (2.1.112, 2.1.329; 2.1.42 took 0 for "for ever").
+    """
+    found = Retention(DEFAULT_KEPT_DAYS, "")
     for path in settings_files(cwd, environ):
         days = read_object(path).get(KEPT_DAYS)
         if days is None:
             continue
         if not isinstance(days, int) or days is True or days < 1:
-            return None
-        found = min(days, MAX_KEPT_DAYS)
+            return Retention(None, path)
+        found = Retention(min(days, MAX_KEPT_DAYS), path)
     return found
+
+
+def kept_days(cwd: str, environ: Mapping[str, str] | None = None) -> int | None:
+    """Days that a client started in ``cwd`` keeps transcripts after their last write; None for ever."""
+    return retention(cwd, environ).days
+
+
+def managed_days() -> tuple[str, int]:
+    """The file in which whoever manages this machine says for how many days sessions are kept, and how many.
+
+    0 days where nobody says so.
+    """
+    path = settings_files("")[-1]
+    days = read_object(path).get(KEPT_DAYS)
+    return path, min(days, MAX_KEPT_DAYS) if isinstance(days, int) and days is not True and days > 0 else 0

@@ -1,7 +1,8 @@
 """What lies beside a transcript and belongs to it: large tool outputs, backups of the user's files.
 
 A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
-backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name.
+backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name. What
+the client has no more comes out of the vault, all of it copied: nothing that it may write to shares a file with that.
 Invariant: either the child's file comes into being, or its companions go again.
 """
 
@@ -12,10 +13,18 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import config_home, open_regular, private_folder
 from resume_hooks.rewrite import MODE
-from resume_hooks.store import SessionFile
+from resume_hooks.store import SessionFile, is_known
+from resume_hooks.vaulted.notes import Kept, find
+from resume_hooks.vaulted.places import HISTORY, PROJECTS
+from resume_hooks.vaulted.sessions import is_kept, opened
+
+OUTPUTS = "tool-results"
+"""The folder of a session's large outputs."""
 
 MAX_FILES = 20_000
 """Files that a folder of companions may hold; more are no session's."""
@@ -41,18 +50,21 @@ def companions_of(
     """
     missed: list[str] = []
     made: list[str] = []
-    history = os.path.join(config_home(environ), "file-history")
-    steps = (
-        (os.path.join(parent.path.removesuffix(".jsonl"), "tool-results"), _beside(path), None, _link),
-        (os.path.join(history, parent.session_id), os.path.join(history, session_id), backups, _copy),
-    )
+    history = os.path.join(config_home(environ), HISTORY)
+    targets = _beside(path), os.path.join(history, session_id)
+    if is_kept(parent.path, environ):
+        steps = _of_vault(parent.path, targets, None, backups)
+    else:
+        own = _beside(parent.path), os.path.join(history, parent.session_id)
+        steps = [_Step(own[0], targets[0], None, _link), _Step(own[1], targets[1], backups, _copy)]
+        steps += _swept(parent, own, targets, backups, environ, missed)
     born = False
     try:
-        for source, target, wanted, put in steps:
+        for step in steps:
             try:
-                _put_files(source, target, wanted, put, made)
+                _put_files(step, made)
             except OSError as error:
-                missed.append(f"{source} could not be put beside the new session: {error.strerror}.")
+                missed.append(f"{step.source} could not be put beside the new session: {error.strerror}.")
         yield missed
         born = True
     finally:
@@ -60,17 +72,64 @@ def companions_of(
             _remove(folder)
 
 
+class _Step(NamedTuple):
+    """Files of a folder (None: all) on their way into another."""
+
+    source: str
+    target: str
+    wanted: Collection[str] | None
+    put: Callable[[str, str], None]
+
+
+_Both = tuple[str, str]
+"""A session's folder of outputs and its folder of backups."""
+
+
+def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
+    """What lies beside the kept copy of a transcript."""
+    kept = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
+    return [_Step(kept[0], targets[0], outputs, _copy), _Step(kept[1], targets[1], backups, _copy)]
+
+
+def _swept(
+    parent: SessionFile,
+    own: _Both,
+    targets: _Both,
+    backups: Collection[str],
+    environ: Mapping[str, str],
+    missed: list[str],
+) -> list[_Step]:
+    """What the client has deleted of a session that it still has, as far as the vault kept it."""
+    kept = find(parent.session_id, environ) if is_known(parent, environ) else None
+    if kept is None:
+        return []
+    outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{OUTPUTS}/", own[0])
+    lost = _lost(kept, f"{HISTORY}/{kept.session_id}/", own[1]) & set(backups)
+    if not outputs and not lost:
+        return []
+    try:
+        return _of_vault(opened(kept, environ).path, targets, outputs, lost)
+    except (SessionNotFound, WriteFailed) as error:
+        missed.append(f"What the client has deleted of {kept.session_id} could not be put back: {error.message}.")
+        return []
+
+
+def _lost(kept: Kept, below: str, own: str) -> frozenset[str]:
+    """The names of kept files of a folder that are not in the client's any more."""
+    places = (part.place.removeprefix(below) for part in kept.parts if part.place.startswith(below))
+    return frozenset(name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name)))
+
+
 def _beside(path: str) -> str:
-    return os.path.join(path.removesuffix(".jsonl"), "tool-results")
+    return os.path.join(path.removesuffix(".jsonl"), OUTPUTS)
 
 
-def _put_files(
-    source: str, target: str, wanted: Collection[str] | None, put: Callable[[str, str], None], made: list[str]
-) -> None:
-    """Put the regular files of a folder (None: all) into a new one, which is noted as made.
+def _put_files(step: _Step, made: list[str]) -> None:
+    """Put the regular files of a folder into a new one, which is noted as made.
 
     Links and folders in it could lead anywhere.
     """
+    source, target, wanted, put = step
     try:
         with os.scandir(source) as entries:
             found = (entry for entry in entries if wanted is None or entry.name in wanted)
@@ -79,9 +138,10 @@ def _put_files(
         return
     if not names or os.path.islink(source):
         return
-    private_folder(os.path.dirname(target))
-    os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
-    made.append(target)
+    if target not in made:
+        private_folder(os.path.dirname(target))
+        os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
+        made.append(target)
     for name in names:
         put(os.path.join(source, name), os.path.join(target, name))
 

@@ -24,6 +24,7 @@ from resume_hooks.plain import encodable, plain_line
 from resume_hooks.sessions import SessionFile, is_known
 from resume_hooks.subagents import subagents_of
 from resume_hooks.trash import HISTORY, PROJECTS, Entry, Part, Stray
+from resume_hooks.vaulted.sessions import require_own
 
 
 class Deletion(NamedTuple):
@@ -41,8 +42,9 @@ class Deletion(NamedTuple):
 def plan(session: SessionFile, environ: Mapping[str, str]) -> Deletion:
     """Decide what a delete takes away; nothing is moved. UsageError for what is no session of a client.
 
-    WriteFailed where what belongs to it can't be looked through.
+    OnlyKept where the kept copy alone is left; WriteFailed where what belongs to it can't be looked through.
     """
+    require_own(session, environ)
     if not is_known(session, environ) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."

@@ -183,6 +183,18 @@ class HeadlessFailed(ResumeHooksError):
         self.cost_usd = cost_usd
 
 
+class VaultOff(ResumeHooksError):
+    """Sessions may not be kept: the setting says so, or a retention that an employer manages."""
+
+    code = "vault-off"
+
+
+class OnlyKept(ResumeHooksError):
+    """Of the session only the kept copy is left, which no verb changes; restored, it can be gone on in again."""
+
+    code = "only-kept"
+
+
 class PlanOutdated(ResumeHooksError):
     """A plan that was shown names contents that are not in the session, or not as they were."""
 

@@ -29,14 +29,19 @@ _COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 
 def encode(record: Record) -> bytes:
     """A record as a line without its ending: compact, as the client writes it. TooDeep where it nests without end."""
+    return _json(record, string(record, "uuid"))
+
+
+def _json(value: object, uuid: str = "") -> bytes:
+    """A value as compact JSON; TooDeep, which names the record, where it nests without end."""
     try:
-        return orjson.dumps(record)
+        return orjson.dumps(value)
     except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, deep nesting
         try:
-            return json.dumps(encodable_all(record), ensure_ascii=False, separators=(",", ":")).encode()
+            return json.dumps(encodable_all(value), ensure_ascii=False, separators=(",", ":")).encode()
         except RecursionError as error:
             raise TooDeep(
-                f"The record {string(record, 'uuid')} is nested too deep to be written again", "Nothing was changed."
+                f"The record {uuid} is nested too deep to be written again", "Nothing was changed."
             ) from error
 
 
@@ -97,7 +102,7 @@ def _closing(body: bytes, start: int) -> int:
 def _field(key: str, value: object) -> bytes:
     if isinstance(value, str) and _PLAIN.issuperset(value):
         return f'"{key}":"{value}"'.encode()  # an id, the usual case
-    return b'"%s":%s' % (key.encode(), orjson.dumps(encodable_all(value)))
+    return b'"%s":%s' % (key.encode(), _json(value))
 
 
 def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:

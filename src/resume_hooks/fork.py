@@ -7,9 +7,8 @@ before it. A child with another home gets one, since with the folder the system 
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from resume_hooks import birth, checks, cutting, tokens
 from resume_hooks.birth import Birth
 from resume_hooks.books import books_of, replaced_of, snapshots_of
 from resume_hooks.cutting import Cut, Truncator
-from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
+from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.fields import with_own
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
@@ -25,7 +24,7 @@ from resume_hooks.lineage_block import moved_note
 from resume_hooks.lines import Line
 from resume_hooks.metadata import Size, continue_line
 from resume_hooks.nodes import Node
-from resume_hooks.paths import canonical, private_folder, project_folders
+from resume_hooks.paths import canonical, project_folders
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import Record
 from resume_hooks.rehoming import Moving, moving
@@ -35,6 +34,7 @@ from resume_hooks.survey import Survey
 from resume_hooks.tails import scan_live
 from resume_hooks.transcript import Transcript, scan
 from resume_hooks.trimming.read_back import ReadBack
+from resume_hooks.vaulted.sessions import project_folder_of
 
 FORK = "fork"
 REHOMED = "rehome"
@@ -100,7 +100,7 @@ def plan(
         title=expected.title,
         head=continue_line(
             parent_id=session.session_id,
-            parent_file=session.path,
+            parent_file=expected.parent_file,
             kind=kind,
             at=expected.setting.at,
             size=Size(after, ratio),
@@ -116,10 +116,9 @@ def plan(
 
 def write(decided: ForkPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    with _folder_for(decided):
-        born = birth.bear(
-            decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
-        )
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+    )
     return receipt(decided, born)
 
 
@@ -186,7 +185,7 @@ def _move(reading: Reading, home: str | None, environ: Mapping[str, str]) -> Mov
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
     found, seen = home_folder(reading.glance), reading.glance.folders
     old = found if found in seen or not seen else seen[0]
-    at_home = os.path.dirname(reading.session.path) in project_folders(new, environ)
+    at_home = project_folder_of(reading.session.path, environ) in project_folders(new, environ)
     return None if at_home and canonical(old) == new else moving(old, new)
 
 
@@ -221,26 +220,6 @@ def _sizes(reading: Reading) -> tuple[int, int, float]:
     before = tokens.session_context(reading.session.path, live).tokens
     after = tokens.sent_context(reading.transcript.chain, ratio).tokens if reading.cut else before
     return before, after, round(ratio, 2)
-
-
-@contextlib.contextmanager
-def _folder_for(decided: ForkPlan) -> Iterator[None]:
-    """Make the project folder of another home; it goes again where nothing was written into it."""
-    folder = os.path.dirname(decided.birth.path)
-    if decided.moving is None or os.path.isdir(folder):
-        if os.path.islink(folder):
-            raise WriteFailed(f"{folder} is a link, which could lead anywhere", "Nothing was changed. Move it away.")
-        yield
-        return
-    try:
-        private_folder(folder)
-    except OSError as error:
-        raise WriteFailed(f"{folder} can't be made: {error.strerror}", "Nothing was changed.") from error
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):  # what holds a session stays
-            os.rmdir(folder)
 
 
 def _checks(decided: ForkPlan, path: str) -> list[checks.Check]:

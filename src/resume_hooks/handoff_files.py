@@ -15,6 +15,7 @@ from resume_hooks.handoff_document import current_session, document, file_name
 from resume_hooks.paths import project_folders
 from resume_hooks.quick_rollover import RolloverPlan
 from resume_hooks.receipt import Receipt
+from resume_hooks.redaction.texts import redact
 
 ENDING = ".md"
 
@@ -62,7 +63,7 @@ def write_for(
     """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
     wanted = wanted_for(decided, environ, out)
     written, warnings = [], list(wanted.warnings)
-    content = document(decided, receipt).encode("utf-8", "replace") if wanted.documents else b""
+    content = redact(document(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):
@@ -72,7 +73,7 @@ def write_for(
             warnings.append(f"The session is made, its document is not: {error.message}")
     renewed = ""
     if wanted.ledger:
-        told = current_session(decided, _near(written[0], decided) if written else "")
+        told, _ = redact(current_session(decided, _near(written[0], decided) if written else ""))
         try:
             with project_files.folder_made(os.path.dirname(wanted.ledger)):
                 several = ledger.renew(wanted.ledger, told)
@@ -102,7 +103,7 @@ def _home(decided: RolloverPlan, environ: Mapping[str, str]) -> str:
     What a file says alone is no proof: it may come from anywhere, and name any folder.
     """
     folder = decided.birth.setting.cwd
-    kept_in = os.path.realpath(os.path.dirname(decided.birth.parent.path))
+    kept_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
     homes = [os.path.realpath(known) for known in project_folders(folder, environ)]
     return folder if kept_in in homes and os.path.isdir(folder) else ""
 

@@ -25,6 +25,7 @@ from resume_hooks.glance import one_line
 from resume_hooks.model_port import Form, Reply
 from resume_hooks.plain import plain, plain_line
 from resume_hooks.records import string
+from resume_hooks.redaction.texts import redact
 
 CHILD = "RESUME_HOOKS_CHILD"
 """The variable by which our hooks know a run of ours, and pass."""
@@ -94,7 +95,7 @@ class ClaudeHeadless:
         if program is None:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()
-        prompt = fenced(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
+        prompt = fenced(instructions, redact(text)[0]).replace(_AT, _INERT).encode("utf-8", "replace")
         command = [program, *_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:

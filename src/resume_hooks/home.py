@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from resume_hooks.glance import Glance
 from resume_hooks.paths import project_key, project_names, projects_home
 from resume_hooks.records import string
+from resume_hooks.vaulted.sessions import project_folder_of
 
 
 def home_folder(glance: Glance) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
-    key = os.path.basename(os.path.dirname(glance.path))
+    key = os.path.basename(project_folder_of(glance.path, os.environ))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
     here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
     return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), glance.cwd) or here

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks import checks, clock, tokens
+from resume_hooks import checks, clock, numbering, tokens
 from resume_hooks.content_blocks import fitting_id
 from resume_hooks.conversation_only import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript, WriteFailed
@@ -149,8 +149,11 @@ def write(decided: ImportPlan) -> Receipt:
         passed.extend(_checks(decided, path))
         checks.require(passed, decided.path)
 
-    _require_folder(folder)
-    create_session(decided.path, lines(decided.child), inspect)
+    try:
+        _require_folder(folder)
+        create_session(decided.path, lines(decided.child), inspect)
+    finally:
+        numbering.release(folder)
     return receipt(decided, tuple(passed))
 
 

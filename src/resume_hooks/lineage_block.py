@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.glance import TITLE_LENGTH, one_line
-from resume_hooks.lineage import Ancestor
+from resume_hooks.lineage import KEPT, MISSING, Ancestor
 from resume_hooks.plain import plain, plain_line
 
 OPENING = "[SESSION LINEAGE]"
@@ -76,12 +76,12 @@ def size_text(size: int) -> str:
 
 def _describe(ancestor: Ancestor) -> str:
     session_id = _escape(ancestor.session_id) or "(id unknown)"
-    if ancestor.status == "missing":
+    if ancestor.status == MISSING:
         return f"(file gone) · {session_id} · {ancestor.derivation_type}"
     dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
-    return (
-        f"{_title(ancestor.title)} · {session_id} · {dates} · {size_text(ancestor.size)} · {ancestor.derivation_type}"
-    )
+    where = " (kept copy)" if ancestor.status == KEPT else ""
+    size, derived = size_text(ancestor.size), ancestor.derivation_type
+    return f"{_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 
 
 def _title(text: str) -> str:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks import settings, tokens
+from resume_hooks import clock, settings, tokens
 from resume_hooks.client_settings import kept_days
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.expiry.endings import DAY, SOON, is_kept
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.lineage import Family
@@ -26,9 +27,6 @@ from resume_hooks.reference import SHORT
 from resume_hooks.session_store import LocalStore, SessionStore
 from resume_hooks.sessions import SessionFile, known_ids
 from resume_hooks.worktrees import Project, project_at
-
-DAY = 24 * 60 * 60
-"""Seconds."""
 
 ORIGINAL = "original"
 
@@ -40,7 +38,8 @@ class Row(NamedTuple):
     since the epoch, ``size`` bytes. ``turns`` is None where the ends don't tell; there are ``turns_at_least`` then.
     ``tokens`` is the context in use, None where the end doesn't tell; ``measured`` is false where no answer counted it.
     ``kind`` is how it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
-    delete it, 0 if it may today, None if it never does.
+    delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the
+    vault, too.
     """
 
     session_id: str
@@ -63,6 +62,8 @@ class Row(NamedTuple):
     derivation_type: str
     parent_id: str | None
     expires_days: int | None
+    expires_at: str | None
+    kept: bool
     live: bool
 
     @property
@@ -89,9 +90,16 @@ class Page(NamedTuple):
     files: int
 
 
-def page(look: Look, project: Project | None, *, limit: int, offset: int = 0, helpers: bool = False) -> Page:
-    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all; newest first."""
+def page(
+    look: Look, project: Project | None, *, limit: int, offset: int = 0, helpers: bool = False, expiring: bool = False
+) -> Page:
+    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all; newest first.
+
+    Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
+    """
     files = candidates(project, look.environ, look.store)
+    if expiring:
+        files = [session for session in reversed(files) if look.goes_soon(session)]
     rows = islice(look.along(files, project, helpers=helpers), offset, None)
     shown = list(islice(rows, limit or None))
     return Page(shown, next(rows, None) is not None, len(files))
@@ -170,8 +178,14 @@ class Look:
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=self._days_left(glance.mtime),
+            expires_at=None if self._kept_days is None else clock.from_epoch(glance.mtime + self._kept_days * DAY),
+            kept=is_kept(session.session_id, 0.0, self.environ),
             live=bool(self._clients.why_live(session)),
         )
+
+    def goes_soon(self, session: SessionFile) -> bool:
+        """Whether the client may delete a session within seven days."""
+        return self._kept_days is not None and session.mtime + self._kept_days * DAY < self._now + SOON
 
     def _days_left(self, mtime: float) -> int | None:
         if self._kept_days is None:

@@ -47,7 +47,8 @@ class Clients:
         try:
             age = time.time() - os.stat(session.path).st_mtime
             if age < FRESH and not _is_newborn(session):
-                return f"it was written {max(0, round(age))} seconds ago"
+                ahead = "it was written later than this machine's clock says it is"
+                return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
             for pid, entry in self._running:
                 if why := _names(entry, session):
                     return f"the running client {pid} {why}"

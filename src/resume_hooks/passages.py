@@ -154,7 +154,7 @@ def _answers(record: Record) -> bool:
 def failed_in(record: Record) -> list[str]:
     """The ids of calls that a record answers with an error; ``""`` for an answer of a plain export."""
     if records.kind(record) == "tool_result":
-        return [""] if True in {record.get("is_error"), records.message(record).get("is_error")} else []
+        return [""] if True in (record.get("is_error"), records.message(record).get("is_error")) else []
     blocks = records.blocks(record) if records.kind(record) == "user" else []
     return [string(b, "tool_use_id") for b in blocks if b.get("type") == "tool_result" and b.get("is_error") is True]
 

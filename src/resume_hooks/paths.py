@@ -5,6 +5,7 @@ Standard library only and readable by Python 3.9: the hooks' fallback imports it
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -52,13 +53,56 @@ def state_home(environ: Optional[Mapping[str, str]] = None) -> str:
     """
     env = os.environ if environ is None else environ
     own = env.get("RESUME_HOOKS_HOME") or ""
-    return own if os.path.isabs(own) else os.path.join(config_home(env), "resume-hooks")
+    return os.path.abspath(own) if os.path.isabs(own) else os.path.join(config_home(env), "resume-hooks")
 
 
 def private_folder(path: str) -> str:
-    """Make ``path`` (mode 0700) where it is missing and return it. OSError where that can't be done."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    """Make ``path`` (mode 0700) where it is missing and return it. OSError where that can't be done.
+
+    In the state folder also where a step of the way, from that folder on, is a link or another user's: what we write
+    there would lie somewhere else, or with somebody else.
+    """
+    steps = _steps_from(state_home(), path)
+    if not steps:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    for step in steps:
+        with contextlib.suppress(FileExistsError):  # what it is, is told next
+            os.makedirs(step, mode=0o700, exist_ok=True)
+        _require_own_folder(step)
     return path
+
+
+def is_private(folder: str) -> bool:
+    """Whether a folder in the state folder is there and can be trusted: no step of the way is a link or another's."""
+    try:
+        for step in _steps_from(state_home(), folder) or [folder]:
+            _require_own_folder(step)
+    except OSError:
+        return False
+    return True
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Whether something is this user's; to root everything is, since homes are often lent to a container's root."""
+    return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
+
+
+def _steps_from(top: str, path: str) -> List[str]:
+    """The folders from ``top`` down to ``path``, both with it; none where it lies elsewhere."""
+    steps = [path]
+    while steps[0] != top and len(steps[0]) > len(top):
+        steps.insert(0, os.path.dirname(steps[0]))
+    return steps if steps[0] == top else []
+
+
+def _require_own_folder(path: str) -> None:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link", path)
+    if not stat.S_ISDIR(status.st_mode):
+        raise FileExistsError(errno.EEXIST, f"{path} is not a folder", path)
+    if not is_own(status):
+        raise PermissionError(errno.EACCES, f"{path} belongs to another user", path)
 
 
 def canonical(folder: str) -> str:

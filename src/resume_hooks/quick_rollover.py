@@ -24,6 +24,7 @@ from resume_hooks.opening import opening_lines, opening_text, title_line
 from resume_hooks.plain import encodable, plain, plain_line
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import kind, message, parse
+from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.reference import SHORT
 from resume_hooks.store import SessionFile
 
@@ -81,11 +82,11 @@ def plan(
     child = expected or expect(parent, glance, kind, environ, output_dir)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
-    card = _card(child.ancestors, kind, next_step, contents)
+    card, _ = redact(_card(child.ancestors, kind, next_step, contents))
     lines = (
         continue_line(
             parent_id=parent.session_id,
-            parent_file=parent.path,
+            parent_file=child.parent_file,
             kind=kind,
             at=child.setting.at,
             summary=bool(contents.summary),
@@ -124,7 +125,14 @@ def write(decided: RolloverPlan, environ: Mapping[str, str]) -> Receipt:
 
 def receipt(decided: RolloverPlan, born: Born | None = None) -> Receipt:
     """The receipt of a plan, applied or not."""
-    return receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
+    found = receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
+    given = decided.contents
+    count = left_out([shown.full(given.digest) if given.digest else "", given.summary, decided.birth.block])
+    if not count:
+        return found
+    many = "secret was" if count == 1 else "secrets were"
+    told = f"{count:,} {many} left out; the parent's records still have {'it' if count == 1 else 'them'}"
+    return found._replace(warnings=(*found.warnings, told))
 
 
 def _refuse(glance: Glance, next_step: str) -> None:

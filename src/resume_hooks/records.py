@@ -20,6 +20,9 @@ CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"
 FILE_KEYS = ("file_path", "notebook_path")
 """Inputs of the client's tools that name the file they read or write."""
 
+MAX_TOKENS = 100_000_000
+"""More is no count of a context."""
+
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""
 
@@ -122,7 +125,7 @@ def counted_tokens(record: Record) -> tuple[int, int]:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value is not True and value > 0 else 0
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def model(record: Record) -> str:

@@ -22,6 +22,8 @@ from resume_hooks.records import Record, string
 from resume_hooks.seeking import Numbers, line_start, line_with, opened
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import subagents_of
+from resume_hooks.vaulted.notes import kept_ids
+from resume_hooks.vaulted.places import session_in
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 SHORT = 8
@@ -91,10 +93,13 @@ def names_of(session: SessionFile, environ: Mapping[str, str]) -> Names:
     """The names of a transcript that ``subagents.locate`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, environ)
+    vaulted = known is None and session_in(session.path, environ) == session_id
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
-    if session.path not in files:
+    if not vaulted and session.path not in files:
         return Names(session.path, session.path)
     alike = {other.session_id for other in store.all_sessions(environ, session_id[:SHORT])}
+    if vaulted:
+        alike |= {other for other in kept_ids(environ) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id
     return Names(session.session_id, f"{short}{slash}{agent}")
 

@@ -158,7 +158,7 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     waiting: list[tuple[str, object]] = list(value.items())[::-1]
     while waiting:
         key, inner = waiting.pop()
-        if isinstance(inner, dict) and inner.get("type") in {"image", "document"}:
+        if isinstance(inner, dict) and inner.get("type") in ("image", "document"):
             yield key, _media(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]

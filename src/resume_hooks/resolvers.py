@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Protocol
 
-from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.glance import Glance, one_line
+from resume_hooks.glance import one_line
 from resume_hooks.paths import ENDING, is_session_id, projects_home
 from resume_hooks.plain import plain_line
 from resume_hooks.sessions import SessionFile, latest, session_file, where_hidden, where_linked
 from resume_hooks.sifting import as_written
 from resume_hooks.surroundings import Surroundings
+from resume_hooks.vaulted.places import unpacked, vault
 
 MIN_PREFIX = 4
 """Characters of an id that a prefix needs; fewer would fit by chance."""
@@ -81,9 +81,9 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
 
     In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other files.
     """
-    if not _is_path(words):
+    path = typed_path(words, around)
+    if path is None:
         return None
-    path = _path(words, around)
     try:
         if "CLAUDECODE" in around.environ:
             _refuse_others_files(path, around.environ)
@@ -194,9 +194,10 @@ def current_session(around: Surroundings) -> SessionFile | None:
 def not_found(words: str, around: Surroundings) -> SessionNotFound:
     """What to say of words that name nothing in any form."""
     hidden = where_hidden(around.store.hidden(), around.store.linked())
-    if _is_path(words):
+    path = typed_path(words, around)
+    if path is not None:
         try:
-            session_file(_path(words, around))
+            session_file(path)
         except SessionNotFound as error:
             return error
     return SessionNotFound(
@@ -206,25 +207,6 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
     )
 
 
-def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
-    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
-    rows: list[dict[str, object]] = []
-    for session in sessions:
-        try:
-            title = Glance(session.path).title
-        except SessionNotFound:
-            continue  # deleted since the folder was listed
-        rows.append(
-            {
-                "session_id": session.session_id,
-                "title": title,
-                "ended": clock.from_epoch(session.mtime),
-                "session_file": session.path,
-            }
-        )
-    return rows
-
-
 def _only(words: str, found: list[SessionFile], around: Surroundings) -> SessionFile | None:
     """The one session among those found, newest first, of which several may be copies."""
     copies: dict[str, list[SessionFile]] = {}
@@ -232,7 +214,7 @@ def _only(words: str, found: list[SessionFile], around: Surroundings) -> Session
         copies.setdefault(session.session_id, []).append(session)
     if len(copies) > 1:
         shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
-        raise AmbiguousLocator(words, candidates(shown), len(copies))
+        raise AmbiguousLocator(words, around.candidates(shown), len(copies))
     return around.nearest_copy(found) if found else None
 
 
@@ -253,17 +235,18 @@ def _behind(form: str, words: str) -> str:
     return rest.strip() if colon and named.lower() == form else words
 
 
-def _is_path(words: str) -> bool:
-    return words.endswith(ENDING) or os.sep in words
-
-
-def _path(words: str, around: Surroundings) -> str:
+def typed_path(words: str, around: Surroundings) -> str | None:
+    """The path that words are; None where they have not the form of one."""
+    if not (words.endswith(ENDING) or os.sep in words):
+        return None
     return os.path.join(around.cwd, os.path.expanduser(words))
 
 
 def _refuse_others_files(path: str, environ: Mapping[str, str]) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
-    home = os.path.realpath(projects_home(environ))
-    inside = os.path.realpath(path).startswith(home + os.sep) and path.endswith(ENDING)
+    homes = (projects_home(environ), vault(environ), unpacked(environ))
+    below = tuple(os.path.realpath(home) + os.sep for home in homes)
+    inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):
-        raise UsageError(f"{path} is no transcript under {home}", "Other files are for the user to open, in a shell.")
+        remedy = "Other files are for the user to open, in a shell."
+        raise UsageError(f"{path} is no transcript under {projects_home(environ)}", remedy)

@@ -76,13 +76,13 @@ def plan(entry: Entry, environ: Mapping[str, str]) -> Restoration:
                 lent = _lent(entry, part.place, environ)
                 steps += lent
                 warnings += [] if lent else [LOST.format(place=place)]
-        aged = _floor(entry.cwd, environ) > _written(entry.lies(transcript, environ), path)
+        aged = floor(entry.cwd, environ) > _written(entry.lies(transcript, environ), path)
         history = f"{HISTORY}/{entry.session_id}"
         shared = [] if any(part.place == history for part in entry.parts) else _lent(entry, history, environ)
     except OSError as error:
         raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
     days = kept_days(entry.cwd, environ)
-    notes = [AGED.format(kept=days, left=_spare(days))] if aged and days is not None else []
+    notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
     if all(step.there for step in steps):
         notes.insert(0, THERE)
     return Restoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
@@ -128,17 +128,17 @@ def _require_held(decided: Restoration) -> None:
 
 def _write(decided: Restoration, environ: Mapping[str, str]) -> None:
     entry = decided.entry
-    floor = _floor(entry.cwd, environ)
+    oldest = floor(entry.cwd, environ)
     try:
         for step in decided.steps:
             if not step.there:
-                _keep_from_expiring(step.kept, floor)
+                keep_from_expiring(step.kept, oldest)
                 private_folder(os.path.dirname(step.path))
                 if is_stub(step.path):
                     os.unlink(step.path)
                 move(step.kept, step.path)
             else:
-                _keep_from_expiring(step.path, floor)
+                keep_from_expiring(step.path, oldest)
     except OSError as error:
         gone = entry.missing(environ)
         again = f"When the cause is mended, run it again: resume-hooks restore {entry.locator}"
@@ -214,26 +214,26 @@ def _require_real(folder: str, top: str) -> None:
         _require_real(os.path.dirname(folder), top)
 
 
-def _spare(kept: int) -> int:
+def spare(kept: int) -> int:
     """Days that are left at least, where sessions are kept so many."""
     return min(SPARE_DAYS, (kept + 1) // 2)
 
 
-def _floor(cwd: str, environ: Mapping[str, str]) -> float:
+def floor(cwd: str, environ: Mapping[str, str]) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, environ)
-    return 0.0 if kept is None else time.time() - (kept - _spare(kept)) * DAY
+    return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
 
 
 def _written(*paths: str) -> float:
     return next((os.lstat(path).st_mtime for path in paths if os.path.lexists(path)), 0.0)
 
 
-def _keep_from_expiring(path: str, floor: float) -> None:
+def keep_from_expiring(path: str, oldest: float) -> None:
     """Make what is too old as new as the floor; the client goes by the time of every file, and of some folders."""
     names = inside(path)
     folders = {os.path.dirname(os.path.join(path, name)) for name in names if name}
     for each in (path, *folders, *(os.path.join(path, name) for name in names if name)):
         status = os.lstat(each)
-        if status.st_mtime < floor:
-            os.utime(each, (status.st_atime, floor), follow_symlinks=False)
+        if status.st_mtime < oldest:
+            os.utime(each, (status.st_atime, oldest), follow_symlinks=False)

@@ -168,7 +168,7 @@ def _sizes(reading: Reading, kept: Sequence[Node], closing: Closing) -> Sizes:
 def _head(expected: Birth, mark: Mark, sizes: Sizes) -> bytes:
     return continue_line(
         parent_id=expected.parent.session_id,
-        parent_file=expected.parent.path,
+        parent_file=expected.parent_file,
         kind=KIND,
         at=expected.setting.at,
         size=Size(sizes.after, sizes.ratio),

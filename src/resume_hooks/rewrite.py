@@ -25,6 +25,9 @@ MODE = 0o600
 BUFFER = 1024 * 1024
 """Bytes that are written at a time."""
 
+TRIES = 20
+"""How often a file is opened anew that somebody replaced just then."""
+
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -89,13 +92,23 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
 def append_line(path: str, line: bytes) -> None:
     """Append one whole line (without its ending) to a private file of ours; concurrent writers don't mix.
 
-    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. OSError on failure.
+    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. A file with a second
+    name, which need not be ours, is left to that name as it is; a copy takes its place. OSError on failure.
     """
-    descriptor = _open_to_append(path, os.O_CREAT)
-    try:
-        _append(descriptor, line + b"\n")
-    finally:
-        os.close(descriptor)
+    for _ in range(TRIES):
+        descriptor = _open_to_append(path, os.O_CREAT)
+        try:
+            _lock(descriptor)
+            if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
+                continue  # it was replaced while we waited for it
+            if os.fstat(descriptor).st_nlink > 1:
+                _unshare(path, descriptor)
+                continue
+            _append(descriptor, line + b"\n")
+            return
+        finally:
+            os.close(descriptor)
+    raise OSError(errno.EMLINK, f"{path} is linked anew again and again", path)
 
 
 def append_records(path: str, lines: Sequence[bytes]) -> None:
@@ -135,9 +148,7 @@ def _append(descriptor: int, lines: bytes) -> int:
 
     What did not fit is taken back, as long as nobody else wrote behind it.
     """
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    _lock(descriptor)
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     whole = (b"\n" if torn else b"") + lines
@@ -148,6 +159,31 @@ def _append(descriptor: int, lines: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
     return written
+
+
+def _lock(descriptor: int) -> None:
+    """Wait until nobody else writes to an open file; the lock goes when it is closed."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _unshare(path: str, descriptor: int) -> None:
+    """Put a copy of an open file in its place, that no other name leads to."""
+    temporary = temporary_in(os.path.dirname(path))
+    copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    try:
+        with os.fdopen(copy, "wb") as stream:
+            offset = 0
+            while piece := os.pread(descriptor, BUFFER, offset):
+                offset += stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:

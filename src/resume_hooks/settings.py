@@ -5,9 +5,11 @@ Kept free of pydantic, since every trigger reads it; ``settings_model`` builds t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -20,6 +22,8 @@ VERSION = 1
 """The form of the file; a newer one is read but not written."""
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
+_BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 
 
@@ -75,6 +79,14 @@ def _path(ending: str, what: str) -> Callable[[object], Value]:
     return read
 
 
+def _size(raw: object) -> Value:
+    """A number of bytes, as it was written: ``size`` reads it."""
+    text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+    if not _BYTES.fullmatch(text):
+        raise ValueError("a size, such as 500M or 20G")
+    return text
+
+
 def _words(raw: object) -> Value:
     words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
@@ -107,6 +119,13 @@ KEYS: dict[str, Key] = {
         "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
         _path(".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
     ),
+    "vault": Key(
+        "on", "Whether ancestors, and sessions that the client is about to delete, are kept.", _one_of("on", "off")
+    ),
+    "vault_max": Key(
+        "20G", "Bytes that kept sessions may take, such as 500M or 20G; 0 = no limit. The oldest go.", _size
+    ),
+    "vault_days": Key(0, "Days after their last write that sessions are kept; 0 = for ever.", _number(0, 1_000_000)),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
 
@@ -131,6 +150,14 @@ def number(name: str, environ: Mapping[str, str] | None = None) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{name} is no number")
     return value
+
+
+def size(name: str, environ: Mapping[str, str] | None = None) -> int:
+    """The value in force, in bytes, of a setting that is a size."""
+    found = _BYTES.fullmatch(str(load(environ)[name].value))
+    if found is None:
+        raise TypeError(f"{name} is no size")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def refused(environ: Mapping[str, str] | None = None) -> list[str]:
@@ -200,13 +227,15 @@ def _is_damaged(path: str) -> bool:
 
 
 def _replace(path: str, values: dict[str, object]) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}-{time.time_ns()}.tmp"
     try:
         private_folder(os.path.dirname(path))
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump(values, stream, indent=2)
             stream.write("\n")
         os.replace(temporary, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error

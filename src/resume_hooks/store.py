@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.resolvers import (
     MIN_PREFIX,
     RESOLVERS,
     ResumeResolver,
-    candidates,
     current_session,
     not_found,
 )
@@ -26,7 +25,8 @@ from resume_hooks.sessions import (
     unlistable,
 )
 from resume_hooks.sifting import titled
-from resume_hooks.surroundings import Surroundings
+from resume_hooks.surroundings import Surroundings, candidates
+from resume_hooks.vaulted.naming import kept_copy
 
 __all__ = [
     "MIN_PREFIX",
@@ -58,7 +58,8 @@ def resolve(
     None is the session that the client runs, else the latest of this project. Words go through the resolvers in their
     order: latest and latest~2, a full id, a path, a pull request, a unique prefix of an id, an exact title, a tag, a
     unique part of a title, the number of a pull request. Of titles, tags and pull requests those of this project come
-    before all others. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
+    before all others. What names no session there may name one of which the vault alone has a copy: its path is then
+    that of the copy. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
     """
     around = Surroundings(cwd, environ, store)
     if locator is None:
@@ -66,6 +67,16 @@ def resolve(
     words = locator.strip()
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
+    try:
+        return _named(words, around, resolvers)
+    except SessionNotFound:
+        found = kept_copy(words, around, resolvers) if store is None else None
+        if found is None:
+            raise
+        return found
+
+
+def _named(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile:
     for resolver in resolvers:
         found = resolver(words, around)
         if found is not None:

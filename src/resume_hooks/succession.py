@@ -159,7 +159,7 @@ def _body(stream: BinaryIO, node: Node) -> bytes:
 
 def _is_of(record: Record | None, node: Node) -> bool:
     """Whether a line is that of a node: an id may be written with escapes."""
-    return record is not None and node.uuid in {record.get("uuid"), record.get("sentAsUuid")}
+    return record is not None and node.uuid in (record.get("uuid"), record.get("sentAsUuid"))
 
 
 class _Thread:
@@ -282,7 +282,7 @@ class _Dropping:
         return _with_content(record, kept) if kept else None
 
     def _named(self, block: object) -> bool:
-        if not isinstance(block, dict) or block.get("type") not in {"tool_use", "tool_result"}:
+        if not isinstance(block, dict) or block.get("type") not in ("tool_use", "tool_result"):
             return False
         return string(block, "id" if block["type"] == "tool_use" else "tool_use_id") in self._calls
 

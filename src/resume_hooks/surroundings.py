@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
 from resume_hooks.paths import project_names
@@ -65,6 +66,10 @@ class Surroundings:
         here = [session for session in near if belongs(session.path, self.cwd)]
         return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
 
+    def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+        """Rows that let a person choose between sessions."""
+        return candidates(sessions)
+
     def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
             self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names)
@@ -75,6 +80,25 @@ class Surroundings:
         if session.path not in self._facts:
             self._facts[session.path] = _read(session)
         return self._facts[session.path]
+
+
+def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
+    rows: list[dict[str, object]] = []
+    for session in sessions:
+        try:
+            title = Glance(session.path).title
+        except SessionNotFound:
+            continue  # deleted since the folder was listed
+        rows.append(
+            {
+                "session_id": session.session_id,
+                "title": title,
+                "ended": clock.from_epoch(session.mtime),
+                "session_file": session.path,
+            }
+        )
+    return rows
 
 
 def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:

@@ -44,12 +44,12 @@ class Survey:
             stray = "sentAsUuid" in record and not node.given_uuid
             if node.spoken and (stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
                 self.mends.add(node.number)
-        elif record.get("type") in SNAPSHOTS:
+        elif (kind := records.kind(record)) in SNAPSHOTS:
             inner = record.get("snapshot")
             message = string(inner, "messageId") if isinstance(inner, dict) else ""
             named = message or string(record, "snapshotMessageId") or string(record, "messageId")
             self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
-        elif record.get("type") == REPLACED:
+        elif kind == REPLACED:
             self.replaced.append((line.offset, len(line.raw)))
 
 
@@ -81,7 +81,7 @@ def _is_hollow(block: object) -> bool:
     """Whether a block is refused by the API: blank text, thinking without its signature, no block at all."""
     if not isinstance(block, dict):
         return True
-    kind = block.get("type")
+    kind = string(block, "type")
     if kind == "text":
         return not string(block, "text").strip()
     if kind == "thinking":

@@ -76,7 +76,7 @@ class Tally:
             self._take_boundary(line, record)
         if record.get("isSidechain") and not self.subagent:
             return  # clients before 2.0 wrote the work of sub-agents into the session itself
-        if turn.empty and says(record) and record.get("type") not in {"attachment", "system"}:
+        if turn.empty and says(record) and records.kind(record) not in {"attachment", "system"}:
             turn.empty = False
             if not turn.number:
                 turn.time, turn.line = string(record, "timestamp"), line.number
@@ -99,7 +99,7 @@ class Tally:
             self.compactions[-1] = self.compactions[-1]._replace(summary=number)
 
     def _take_work(self, turn: Gathered, record: Record, node: Node | None) -> None:
-        kind = record.get("type")
+        kind = string(record, "type")
         if kind == "assistant":
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
             for block in records.blocks(record) if node is None or node.calls else ():

@@ -7,25 +7,33 @@ import os
 import re
 
 from resume_hooks.glance import REACH, TITLE_LENGTH, one_line
+from resume_hooks.numbering import hold
 from resume_hooks.store import SessionFile, sessions_in
 
 MAX_DIGITS = 4
 """Digits of a counter; a title with more is somebody's own."""
 
+LONGEST = 1_000
+"""Characters of a title that may be one of ours; longer ones are somebody's own."""
+
 _SUFFIX = re.compile(r"(?: · [a-z-]+ \d+)+\Z")
 
 
 def child_title(root_title: str, kind: str, folder: str) -> str:
-    """``<root title> · handoff 2``: at most 80 characters, and the first counter that no session there has."""
+    """``<root title> · handoff 2``: at most 80 characters, and the first counter that no session there has.
+
+    It is this process's until that lets go of it (``numbering``).
+    """
     suffix_room = len(f" · {kind} ") + MAX_DIGITS
     stem = f"{one_line(root_title, TITLE_LENGTH - suffix_room)} · {kind} "
-    taken = _counters(folder, f'"customTitle":{json.dumps(stem, ensure_ascii=False)}'.encode("utf-8", "replace")[:-1])
-    return f"{stem}{max(taken, default=0) + 1}"
+    marker = f'"customTitle":{json.dumps(stem, ensure_ascii=False)}'.encode("utf-8", "replace")[:-1]
+    hold(folder)
+    return f"{stem}{max(_counters(folder, marker), default=0) + 1}"
 
 
 def root_of(title: str) -> str:
     """The root's title as the title of a derived session tells it: what stands before kind and counter."""
-    return _SUFFIX.sub("", title) or title
+    return title if len(title) > LONGEST else _SUFFIX.sub("", title) or title
 
 
 def _counters(folder: str, marker: bytes) -> set[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from resume_hooks import records
 from resume_hooks.chain import Node
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.records import Record, counted_tokens, parse, string
@@ -27,8 +28,7 @@ TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
 
 
-MAX_TOKENS = 100_000_000
-"""More is no count of a context."""
+MAX_TOKENS = records.MAX_TOKENS
 
 MAX_FIRST_LINE = 64 * 1024
 """Bytes of a first line in which a trim's numbers are looked for."""

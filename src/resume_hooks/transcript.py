@@ -87,7 +87,7 @@ class Transcript:
         except OSError as error:
             raise SessionNotFound(f"{self.path} can't be read: {error.strerror}") from error
         record = records.parse(Line(node.number, node.offset, raw).body)
-        if record is None or node.uuid not in {record.get("uuid"), record.get("sentAsUuid")}:
+        if record is None or node.uuid not in (record.get("uuid"), record.get("sentAsUuid")):
             raise SessionNotFound(f"{self.path} changed while it was read", "Run the command again.")
         return record
 

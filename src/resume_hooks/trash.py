@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks import backups, clock
+from resume_hooks import backups, clock, project_files
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.moving import is_stub, remove
+from resume_hooks.moving import is_stub, remove, weigh
 from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
 from resume_hooks.rewrite import create_session, sync_folder
 from resume_hooks.store import MIN_PREFIX
@@ -150,10 +150,25 @@ def new_folder(session_id: str, environ: Mapping[str, str]) -> str:
 
 def note(entry: Entry) -> None:
     """Write an entry's note, whole and synced. WriteFailed where it can't be."""
-    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
-    del row["folder"], row["complete"]
-    path = os.path.join(entry.folder, DONE if entry.complete else BEGUN)
-    create_session(path, [orjson.dumps(row, option=orjson.OPT_INDENT_2)], lambda _: None)
+    create_session(_note_of(entry), [_noted(entry)], lambda _: None)
+
+
+def renote(entry: Entry) -> None:
+    """Write an entry's note in place of the one that is there, whole and synced. WriteFailed where it can't be."""
+    path = _note_of(entry)
+    project_files.write(path, _noted(entry), project_files.state_of(path))
+
+
+def weighed(entry: Entry) -> Entry:
+    """A whole entry with its parts as they are now in the trash; another one as it is. OSError."""
+    if not entry.complete:
+        return entry
+    return entry._replace(parts=tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts))
+
+
+def unweighed(entry: Entry) -> Entry:
+    """An entry whose parts are known without their digests, for as long as they change."""
+    return entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts))
 
 
 def retire(folder: str) -> str:
@@ -229,6 +244,16 @@ def _named(wanted: str, entries: list[Entry], environ: Mapping[str, str]) -> lis
     by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
     return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+
+
+def _note_of(entry: Entry) -> str:
+    return os.path.join(entry.folder, DONE if entry.complete else BEGUN)
+
+
+def _noted(entry: Entry) -> bytes:
+    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
+    del row["folder"], row["complete"]
+    return orjson.dumps(row, option=orjson.OPT_INDENT_2)
 
 
 def _sizes(folder: str) -> Iterator[int]:

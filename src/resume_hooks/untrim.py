@@ -140,7 +140,7 @@ def plan(
         reading.survey,
         child.setting,
         title=child.title,
-        head=continue_line(parent_id=session.session_id, parent_file=session.path, kind=KIND, at=at, size=size),
+        head=continue_line(parent_id=session.session_id, parent_file=child.parent_file, kind=KIND, at=at, size=size),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
         books=books_of(transcript, reading.survey, glance, child.session_id),

@@ -12,9 +12,11 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.bench import SESSION, Bench
+from tests.bench.expiry import starts
 from tests.bench.large import large
 from tests.bench.search import searches
 from tests.bench.trim import trims
+from tests.bench.vault import vaults
 
 
 def main() -> int:
@@ -47,10 +49,13 @@ def main() -> int:
         row("lineage by prefix, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION[:8]), 21), "90")
         row("lineage of the latest, 2,000 files", bench.median_ms(bench.shell("lineage"), 21), "90")
         row("lineage --json, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION, "--json"), 21), "")
+        row("stats --all, 2,000 files, nothing new", bench.median_ms(bench.shell("stats", "--all"), 11), "")
         found = os.environ.get("BENCH_PEER") or shutil.which("aichat")
         peer(bench, found)
         trims(bench, found)
         searches(bench, found)
+        vaults(bench)
+        starts(Path(scratch) / "starts")
         large(bench)
     return 0
 

@@ -23,6 +23,9 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
         "summary_timeout": (120, "default"),
         "handoff_dir": ("", "default"),
         "ledger_file": ("", "default"),
+        "vault": ("on", "default"),
+        "vault_max": ("20G", "default"),
+        "vault_days": (0, "default"),
         "triggers_off": (["help"], "environment"),
     }
     assert b"triggers_off" in cli("config").stdout

@@ -285,6 +285,9 @@ def test_a_bug_is_a_sentence_with_a_way_out(config_home: ConfigHome, run_hook: R
     assert "Put a space before >" in text
     assert "my words" in text
     assert text.endswith("resume-hooks doctor")
+    log = (config_home.config / "resume-hooks" / "log" / "errors.log").read_text()
+    assert log.split()[2:4] == [">handoff", "ZeroDivisionError"]
+    assert "my words" not in log
 
 
 def test_a_missing_dependency_falls_back(config_home: ConfigHome) -> None:

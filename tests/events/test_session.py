@@ -51,7 +51,12 @@ def pairs(home: ConfigHome) -> list[tuple[str, str]]:
 
 def marks(home: ConfigHome) -> list[Path]:
     """The marks that wait for a successor."""
-    return sorted((home.config / "resume-hooks" / "pending").glob("*"))
+    return [path for path in sorted(pending(home).glob("*")) if not path.name.startswith("keep-")]
+
+
+def pending(home: ConfigHome) -> Path:
+    """The folder of notes."""
+    return home.config / "resume-hooks" / "pending"
 
 
 def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
@@ -202,7 +207,7 @@ def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> Non
     state = config_home.config / "resume-hooks"
     modes = {
         path.relative_to(state).parts[0]: path.stat().st_mode & 0o777
-        for path in [state / "pending", *marks(config_home)]
+        for path in [state / "pending", *pending(config_home).glob("*")]
     }
     assert modes["pending"] == 0o600
     assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700

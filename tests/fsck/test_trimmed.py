@@ -100,6 +100,7 @@ def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
 
 def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     """Each trimmed record is named, with where its original was; no repair brings it back."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(written(config_home, thoughtful()))
     child = child_of(path, config_home)
     marked = [n for n, line in enumerate(Path(child).read_bytes().splitlines()) if b'"truncated":true' in line]

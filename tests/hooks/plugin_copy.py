@@ -51,8 +51,16 @@ class PluginCopy:
 
     def hook(self, event: str, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
         """Run the event's command from hooks.json as the client does: by `/bin/sh -c`, or another `shell`."""
+        return self.run(event, 0, stdin, *shell, **env)
+
+    def later(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the hook of a session's start that nobody waits for."""
+        return self.run("SessionStart", 1, stdin, **env)
+
+    def run(self, event: str, number: int, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run one of an event's commands."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-        command = hooks[event][0]["hooks"][0]["command"]
+        command = hooks[event][0]["hooks"][number]["command"]
         return subprocess.run(
             [*(shell or ("/bin/sh",)), "-c", command],
             input=stdin, env=self.env | env, capture_output=True, timeout=60, check=False,
@@ -73,10 +81,12 @@ def make_plugin(folder: Path) -> PluginCopy:
     shutil.copy(REPO / "requirements.lock", root)
     events = root / "src" / "resume_hooks" / "events"
     events.mkdir(parents=True)
+    for name in ("log.py", "paths.py"):  # what the installer itself needs
+        shutil.copy(REPO / "src" / "resume_hooks" / name, events.parent)
     for package in (events, events.parent):
         (package / "__init__.py").write_text("")
     (events.parent / "__main__.py").write_text(MAIN)
-    for name in ("prompt", "notice", "session", "fallback"):
+    for name in ("prompt", "notice", "session", "later", "fallback"):
         (events / f"{name}.py").write_text(EVENT.replace("NAME", name))
     data.mkdir(parents=True)
     env = {

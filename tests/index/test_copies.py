@@ -125,6 +125,7 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
 
 def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_path: Path) -> None:
     """The parent gone: whole copies are found in the child, and so is what its stubs still say; restored, as ever."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = bulky(config_home)
     child = trimmed(config_home, parent)
     before = held(config_home).finds

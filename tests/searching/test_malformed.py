@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -41,7 +42,7 @@ def _ask(index: Opened, words: list[str]) -> Found | None:
     except UsageError:
         return None
     # The index is opened once: what is asked about here is what comes after that.
-    return searching._search(index, query, Scope(), 5) if query.terms else None
+    return searching._search(index, query, Scope(), 5, os.environ) if query.terms else None
 
 
 @pytest.mark.parametrize(

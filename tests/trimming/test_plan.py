@@ -145,6 +145,7 @@ def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> No
 
 def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     """What a second trim takes is named where it still is: the first original may be gone by then."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = written(config_home, chain)

@@ -15,6 +15,7 @@ from resume_hooks.events import marks
 from resume_hooks.glance import one_line
 from resume_hooks.store import SessionFile
 from resume_hooks.subagents import locate
+from resume_hooks.vaulted.sessions import require_own
 
 
 class How(TypedDict):
@@ -71,6 +72,7 @@ def _old(session: SessionFile, active: Mark | None, how: How) -> None:
 
 def _new(session: SessionFile, active: Mark | None, how: How) -> None:
     """Set a checkpoint; another one that is active is replaced on ``--yes`` alone."""
+    require_own(session, os.environ)
     placed = checkpoint.place(session, how["goal"])
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not how["yes"]:

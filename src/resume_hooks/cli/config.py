@@ -11,8 +11,13 @@ from resume_hooks.cli.output import emit, json_option, table
 from resume_hooks.errors import UsageError
 
 
+def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell offers for KEY."""
+    return [key for key in settings.KEYS if key.startswith(incomplete)]
+
+
 @click.command("config")
-@click.argument("key", required=False)
+@click.argument("key", required=False, shell_complete=_keys)
 @click.argument("value", required=False)
 @json_option
 def command(key: str | None, value: str | None, as_json: bool) -> None:

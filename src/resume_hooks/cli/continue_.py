@@ -18,6 +18,7 @@ from resume_hooks.home import home_folder
 from resume_hooks.liveness import why_live
 from resume_hooks.receipt import Receipt
 from resume_hooks.store import SessionFile
+from resume_hooks.vaulted.sessions import is_kept
 
 
 @click.command("continue")
@@ -38,9 +39,10 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
     """
     session = located(locator)
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-    if asks:
+    whole = forks and is_kept(session.path, os.environ)  # a fork is made of a kept copy, too
+    if asks and not whole:
         session = settled(session)
-    elif (lost := moved.lost(session, os.environ)) is not None:
+    elif not whole and (lost := moved.lost(session, os.environ)) is not None:
         raise lost.refusal(session)
     made = forked(session) if forks else None
     begun = _start_of(session, made)

@@ -10,20 +10,22 @@ from typing import Any
 import click
 
 from resume_hooks import clock, deletion, trash
-from resume_hooks.cli.output import dry_run_option, emit, json_option, located, say, table
+from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
 from resume_hooks.deletion import Deletion
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage_block import size_text
 from resume_hooks.trash import Entry, Stray
+from resume_hooks.vaulted.notes import find
 
 DAY_MS = 24 * 60 * 60 * 1000
+STAYS = "The vault keeps a copy of {title}; to remove that, too: resume-hooks archive --forget {session_id}"
 SHOWN = 10
 """Derived sessions that are named one by one."""
 
 
 @click.command("delete")
-@click.argument("locator", required=False)
+@click.argument("locator", required=False, shell_complete=complete_locator)
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
 @click.option("--damaged", is_flag=True, help="With --empty-trash: also what can't be told, of any age.")
@@ -93,7 +95,13 @@ def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_jso
             return f"{table(facts)}\n\nBring it back: resume-hooks restore {entry.locator}"
         return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
 
-    emit("delete", data, text, as_json=as_json)
+    emit("delete", data, text, as_json=as_json, warnings=_still_kept([entry]) if agreed else [])
+
+
+def _still_kept(entries: Sequence[Entry]) -> list[str]:
+    """What to say of sessions that are gone and that the vault has all the same."""
+    kept = (entry for entry in entries if find(entry.session_id, os.environ))
+    return [STAYS.format(title=entry.title, session_id=entry.session_id) for entry in kept]
 
 
 def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
@@ -124,7 +132,7 @@ def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, 
     told = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
         told.append(f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list")
-    emit("delete", data, text, as_json=as_json, warnings=told)
+    emit("delete", data, text, as_json=as_json, warnings=[*told, *(_still_kept(gone) if agreed else [])])
 
 
 def _all(entries: Sequence[Entry], strays: Sequence[Stray]) -> str:
@@ -166,7 +174,8 @@ def _depending(decided: Deletion) -> str:
     lines = [f"\n\n{'1 session' if count == 1 else f'{count:,} sessions'} came from it and will miss it:"]
     lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
-    lines.append("Their lineage will say (file gone).")
+    kept = find(decided.session.session_id, os.environ) is not None
+    lines.append(f"Their lineage will say {'(kept copy): the vault has one' if kept else '(file gone)'}.")
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
         lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")
     return "\n".join(lines)

@@ -1,30 +1,72 @@
-"""``doctor``: what is set up, what is not, and what to do about it."""
+"""``doctor``: what is set up, what is not, and what to do about it; a report for whoever is to find a bug."""
 
 from __future__ import annotations
 
-import click
+import os
+from typing import Any
 
+import click
+import orjson
+
+from resume_hooks import project_files
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.diagnosis import Finding, diagnose
+from resume_hooks.errors import UsageError
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 @click.command("doctor")
+@click.option("--bundle", is_flag=True, help="Print a report for a bug report: no titles, prompts, paths or names.")
+@click.option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
 @json_option
-def command(as_json: bool) -> int:
-    """Check client, plugin, hooks, engine, transcripts, permissions, index and clipboard.
+def command(bundle: bool, output: str | None, as_json: bool) -> int:
+    """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    Ends with 1 where something will not work.
+    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings, counts,
+    sizes, hook times and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look
+    through it before you pass it on.
 
     \b
     Examples:
       resume-hooks doctor
       resume-hooks doctor --json
+      resume-hooks doctor --bundle -o report.json
     """
+    if output is not None and not bundle:
+        raise UsageError("-o is for the report", "Add --bundle.")
     findings = diagnose(current_folder())
-    emit("doctor", {"findings": [f._asdict() for f in findings]}, lambda: _render(findings), as_json=as_json)
-    return int(any(finding.level == "problem" for finding in findings))
+    report = _report(findings) if bundle else None
+    written = _written(output, report) if output is not None else ""
+    data = {"findings": [f._asdict() for f in findings], "report": report, "file": written}
+
+    def text() -> str:
+        if written:
+            return f"Written: {written}\nLook through it before you send it to somebody."
+        return _pretty(report).decode() if bundle else _render(findings)
+
+    emit("doctor", data, text, as_json=as_json)
+    return int(not bundle and any(finding.level == "problem" for finding in findings))
+
+
+def _report(findings: list[Finding]) -> dict[str, Any]:
+    # What it counts takes modules that a quick look at the installation does without.
+    from resume_hooks.bug_report import report  # noqa: PLC0415
+
+    return report(findings, current_folder(), os.environ)
+
+
+def _pretty(report: object) -> bytes:
+    return orjson.dumps(report, option=orjson.OPT_INDENT_2)
+
+
+def _written(output: str, report: object) -> str:
+    """Write the report to a file that is not there yet, for its user alone; its path."""
+    path = os.path.abspath(output)
+    if project_files.state_of(path) is not None:
+        raise UsageError(f"There is a file {path} already", "Name another one.")
+    project_files.write(path, _pretty(report) + b"\n", None, mode=0o600)
+    return path
 
 
 def _render(findings: list[Finding]) -> str:

@@ -35,7 +35,7 @@ def command(locator: str | None, tree: bool, everything: bool, as_json: bool) ->
     found = family.descendants(session.session_id)
     if not everything:
         parents = {child.parent_session_id for child in found}
-        found = [c for c in found if c.row.session_id in parents or not family.is_superseded(c.row.session_file)]
+        found = [c for c in found if c.row.session_id in parents or not family.is_given_up(c.row)]
     data = {"session_id": session.session_id, "rows": [row_data(child.row) for child in found]}
 
     def text() -> str:

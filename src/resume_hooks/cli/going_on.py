@@ -38,8 +38,14 @@ class Finish(TypedDict):
 
 
 def settled(session: SessionFile) -> SessionFile:
-    """The session itself, or its child in another folder where no client could be started on it; asks for which."""
+    """The session itself, or its child in another folder where no client could be started on it; asks for which.
+
+    A vaulted one is brought back, once the user said yes.
+    """
     found = moved.lost(session, os.environ)
+    if found is not None and found.kept:
+        session = moved.brought_back(session, found, os.environ)
+        found = moved.lost(session, os.environ)
     return session if found is None else moved.rehomed(session, found, os.environ)
 
 

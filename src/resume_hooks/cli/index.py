@@ -55,6 +55,7 @@ def _text(status: Status, read: int) -> str:
         ("state", status.state if not status.behind else f"{status.state}, {status.behind:,} files behind"),
         ("transcripts", f"{status.transcripts:,} files, {size_text(status.transcripts_size)}"),
         ("holds", f"{status.sessions:,} sessions, {status.records:,} records, {status.copies:,} copies"),
+        *([("vault", f"{status.vaulted:,} of the sessions are kept copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]
     return table([*rows, *([("read now", size_text(read))] if read else [])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from resume_hooks.cli.progress import watched
 from resume_hooks.glance import Glance
 from resume_hooks.lineage_block import size_text
 from resume_hooks.transcript import Transcript, scan
+from resume_hooks.vaulted.sessions import kept_facts
 
 
 @click.command("info")
@@ -49,6 +51,7 @@ def facts(session_id: str, glance: Glance, transcript: Transcript) -> dict[str, 
         "created": glance.created,
         "ended": glance.ended,
         "size": glance.size,
+        **kept_facts(glance.path, os.environ),
         "lines": transcript.line_count,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
@@ -76,6 +79,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("client", data["client_version"] or "unknown"),
         ("dates", f"{data['created']} .. {data['ended']}"),
         ("size", f"{size_text(data['size'])}, {data['lines']:,} lines"),
+        *([("kept copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")] if data["kept"] else []),
         ("context", f"{measured}{context['tokens']:,} tokens, {context['percent']} % of {context['window']:,}"),
         ("turns", f"{data['turns']} in the live conversation, {data['tool_calls']} tool calls"),
         ("records", f"{data['live_records']:,} live of {data['records']:,}"),

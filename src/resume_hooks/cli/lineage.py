@@ -10,7 +10,8 @@ import click
 
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.clock import minute
-from resume_hooks.lineage import Ancestor, Family, without_trims
+from resume_hooks.expiry.ancestors import keep_ancestors
+from resume_hooks.lineage import KEPT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.lineage_block import size_text
 
 
@@ -21,7 +22,7 @@ from resume_hooks.lineage_block import size_text
 def command(locator: str | None, continued: bool, as_json: bool) -> None:
     """Show a session's ancestors, oldest first, the session itself last.
 
-    An ancestor whose file is gone is shown as missing.
+    An ancestor whose file is gone is shown as missing; where the vault has a copy, as that.
 
     \b
     Examples:
@@ -30,6 +31,7 @@ def command(locator: str | None, continued: bool, as_json: bool) -> None:
       resume-hooks lineage "Fix the parser" --json
     """
     rows = Family(os.environ).lineage(located(locator).path)
+    keep_ancestors(rows[:-1], os.environ)  # of a fork that the client made nobody else hears
     shown = without_trims(rows) if continued else rows
     emit("lineage", {"rows": [row_data(row) for row in shown]}, lambda: render(shown), as_json=as_json)
 
@@ -46,9 +48,10 @@ def render(rows: list[Ancestor]) -> str:
 
 def line(row: Ancestor) -> str:
     """One row: title, how derived, then id, dates, size and file."""
-    if row.status == "missing":
+    if row.status == MISSING:
         named = f"\n   {row.session_file}" if row.session_file else ""
         return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
     how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
-    return f"{row.title} · {how}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"
+    kept = f" {click.style('(kept copy)', fg='yellow')}" if row.status == KEPT else ""
+    return f"{row.title} · {how}{kept}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"

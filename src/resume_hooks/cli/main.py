@@ -11,14 +11,17 @@ import io
 import keyword
 import os
 import sys
-import traceback
+from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks import __version__, clock
-from resume_hooks.cli.output import failure, print_document, say
+from resume_hooks import __version__, log
+from resume_hooks.cli.colour import wanted
+from resume_hooks.cli.output import COMPLETING, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
-from resume_hooks.paths import private_folder, state_home
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "resume": "Choose a session, see what each way on from it would cost, and go on in it.",
@@ -44,12 +47,18 @@ VERBS = {
     "rename": "Give a session a title.",
     "tag": "Give a session a tag, or take it away.",
     "delete": "Move a session to the trash.",
-    "restore": "Bring a deleted session back.",
+    "archive": "Keep sessions beyond the client's period; list, verify, forget what is kept.",
+    "restore": "Bring a deleted session back, or one that is kept.",
+    "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
     "import": "Bring a transcript from an address or a file in as a new session.",
     "index": "Bring the index of what was said up to date, or show its state.",
+    "audit": "List the secrets in sessions by kind, place and age, never the secrets themselves.",
     "fsck": "Report what is broken in a session; --repair makes a repaired child.",
+    "scrub": "Take secrets out: in a child, or in place and from every copy.",
+    "stats": "Show turns, tokens and what was saved, by month; how long hooks took.",
     "doctor": "Check the installation, each finding with its remedy.",
     "config": "Show or change the settings.",
+    "completion": "Print what makes Tab complete verbs and sessions in bash, zsh or fish.",
     "install": "Register the plugin with Claude Code.",
     "uninstall": "Remove the plugin; says what stays.",
 }
@@ -78,6 +87,13 @@ class Verbs(click.Group):
         module = importlib.import_module(f"resume_hooks.cli.{module_of(cmd_name)}")
         command = module.command
         return command if isinstance(command, click.Command) else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """What a shell offers for the verb, without loading any."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell that completes waits for it
+
+        verbs = [CompletionItem(name, help=line) for name, line in VERBS.items() if name.startswith(incomplete)]
+        return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the verbs without loading them."""
@@ -111,11 +127,14 @@ def run(arguments: list[str]) -> int:
     """Run the command line and return its exit code: 0 done, 1 failed, 2 usage, 3 a bug, 130 interrupted."""
     if not arguments:
         arguments = ["--help"]
+    if COMPLETING in os.environ:
+        from resume_hooks.cli.completing import register  # noqa: PLC0415 - as above
+
+        register()
     as_json = "--json" in arguments
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        colour = False if os.environ.get("NO_COLOR") else None  # None: as the terminal has it
-        code = _called(arguments, colour)
+        code = _called(arguments, wanted(os.environ))
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
@@ -177,7 +196,7 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 
 
 def _bug(verb: str, error: Exception, as_json: bool) -> int:
-    where = _log(error)
+    where = log.note(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     remedy = (
         f"No session that was there was changed by it. The trace is in {where}."
@@ -189,19 +208,3 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
     else:
         say(f"resume-hooks: {message}\n  {remedy}", err=True)
     return BUG
-
-
-def _log(error: Exception) -> str:
-    """Keep a trace in the state folder, without any content of a session; its path, or ``""``."""
-    path = os.path.join(state_home(), "log", "errors.log")
-    # A pipe or a link in its place is neither waited for nor followed.
-    special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | special
-    try:
-        private_folder(os.path.dirname(path))
-        with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as stream:
-            stream.write(f"{clock.now()} {__version__}\n{''.join(traceback.format_tb(error.__traceback__))}")
-            stream.write(f"{type(error).__name__}\n\n")
-    except OSError:
-        return ""
-    return path

@@ -1,4 +1,7 @@
-"""A session whose folder is gone, or whose file no client finds: where it could be at home, and a child of it there."""
+"""A session whose folder is gone, or whose file no client finds: where it could be at home, and a child of it there.
+
+Of a vaulted one the file comes back first.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,22 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import click
+
 from resume_hooks import fork, repositories
 from resume_hooks.cli.asking import Answer, ask
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.output import current_folder, say
 from resume_hooks.cli.starting import environment, start_of
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.paths import canonical, project_names
 from resume_hooks.receipt import quoted
 from resume_hooks.repositories import Place
 from resume_hooks.store import SessionFile, all_sessions, is_known, session_file
+from resume_hooks.vaulted.notes import find
+from resume_hooks.vaulted.sessions import is_kept, only_kept
 
 MOST = 5
 """Folders that are offered beside the current one."""
@@ -26,23 +33,33 @@ COPY = "A copy of its live conversation becomes a session of the folder you choo
 
 
 class Lost(NamedTuple):
-    """A session that no client can be started on: why, and the folders that it could be at home in, the best first."""
+    """A session that no client can be started on: why, and the folders that it could be at home in, the best first.
+
+    ``kept``: the vault has the only copy of it, so that it needs no other home but to be brought back.
+    """
 
     why: str
     homes: tuple[Place, ...]
+    kept: bool = False
 
     def refusal(self, session: SessionFile) -> ResumeHooksError:
         """The failure of going on where nobody can be asked."""
+        if self.kept:
+            return only_kept(session.session_id)
         return ResumeHooksError(self.why, f"To go on in a copy that is at home elsewhere: {self.command(session)}")
 
     def command(self, session: SessionFile) -> str:
-        """What gives it the best home in a shell."""
+        """What gives it the best home in a shell, or brings it back."""
+        if self.kept:
+            return f"resume-hooks restore {session.session_id}"
         named = session.session_id if session.path.endswith(f"{session.session_id}.jsonl") else session.path
         return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
 
 
 def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
     """Why a session can't be gone on in where it is, None where it can. Only reads."""
+    if is_kept(session.path, environ):
+        return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(Glance(session.path))
     if not is_known(session, environ) and not start_of(session.session_id, session.path, folder, environ).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
@@ -63,6 +80,22 @@ def way_on(session: SessionFile, folder: str, environ: Mapping[str, str]) -> str
     """The command that goes on in a session whose home is ``folder``, or gives it the home that it lacks."""
     found = lost(session, environ)
     return found.command(session) if found else start_of(session.session_id, session.path, folder, environ).command
+
+
+def brought_back(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
+    """Ask whether a vaulted session shall come back, and bring it back; click.Abort where not."""
+    say(found.why)
+    click.confirm("Bring it back, to go on in it?", default=True, abort=True)
+    # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
+    from resume_hooks.vault import retrieval  # noqa: PLC0415
+
+    kept = find(session.session_id, environ)
+    if kept is None:
+        raise SessionNotFound(f"{session.session_id} is gone from the vault", "resume-hooks archive --list")
+    done = retrieval.write(retrieval.plan(kept, environ), environ)
+    for warning in done.warnings:
+        say(f"note: {warning}", err=True)
+    return session_file(done.path)
 
 
 def rehomed(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -16,13 +16,27 @@ from resume_hooks import store
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.plain import encodable_all, plain
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETING = "_RESUME_HOOKS_COMPLETE"
+"""What a shell sets that asks what may follow; click makes its name from ours."""
+
 SCHEMA = 1
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is but some terminals obey."""
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
-locator_argument = click.argument("locator", required=False)
+
+def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """What a shell offers where a session is named."""
+    from resume_hooks.cli.completing import locators  # noqa: PLC0415 - only a shell that completes waits for it
+
+    return locators(incomplete)
+
+
+locator_argument = click.argument("locator", required=False, shell_complete=complete_locator)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from resume_hooks.cli import passages as several
-from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.output import complete_locator, current_folder, emit, json_option
 from resume_hooks.cli.progress import watched
 from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.errors import UsageError
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
 
 @click.command("read")
-@click.argument("target", metavar="REF|LOCATOR", required=False)
+@click.argument("target", metavar="REF|LOCATOR", required=False, shell_complete=complete_locator)
 @click.option("--before", metavar="N|ID", help="With REF: also N records before it. With --page: before this id.")
 @click.option("--after", type=click.IntRange(0), metavar="N", help="With REF: also N records after it.")
 @click.option("--turns", metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three).")

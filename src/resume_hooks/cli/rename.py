@@ -8,11 +8,11 @@ import click
 
 from resume_hooks import bookkeeping
 from resume_hooks.bookkeeping import Change
-from resume_hooks.cli.output import dry_run_option, emit, json_option, located, table
+from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
 
 
 @click.command("rename")
-@click.argument("locator")
+@click.argument("locator", shell_complete=complete_locator)
 @click.argument("title")
 @click.option("--force", is_flag=True, help="Even if another session of the project has that title.")
 @dry_run_option

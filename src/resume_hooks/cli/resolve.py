@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from resume_hooks import clock
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.glance import Glance
+from resume_hooks.vaulted.sessions import kept_facts
 
 
 @click.command("resolve")
 @locator_argument
 @json_option
 def command(locator: str | None, as_json: bool) -> None:
-    """Print the id and the file of the session that LOCATOR names.
+    """Print the id and the file of the session that LOCATOR names; of a kept copy where only that is left.
 
     \b
     Examples:
@@ -28,5 +31,6 @@ def command(locator: str | None, as_json: bool) -> None:
         "title": Glance(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),
+        **kept_facts(session.path, os.environ),
     }
     emit("resolve", data, lambda: f"{session.session_id}\n{session.path}", as_json=as_json)

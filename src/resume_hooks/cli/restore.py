@@ -1,4 +1,4 @@
-"""``restore``: brings a deleted session back; without a locator, or with ``--list``, what could come back."""
+"""``restore``: brings a deleted or a kept session back; without a locator, or with ``--list``, what could come."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import click
 
 from resume_hooks import clock, restoring, trash
 from resume_hooks.cli.output import dry_run_option, emit, json_option, locator_argument, table
-from resume_hooks.errors import UsageError
+from resume_hooks.cli.vaulted import kept_row, kept_text
+from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.lineage_block import size_text
 from resume_hooks.receipt import resume_command
 from resume_hooks.restoring import Restoration
 from resume_hooks.trash import Entry, Stray
+from resume_hooks.vault import finding, retrieval
+from resume_hooks.vault.finding import states
+from resume_hooks.vaulted.notes import Kept, held
+from resume_hooks.vaulted.places import real
 
+NOTHING: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
 
@@ -25,11 +31,11 @@ INTERRUPTED = "the delete was interrupted: restore joins both halves"
 @dry_run_option
 @json_option
 def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) -> None:
-    """Bring a deleted session back, byte for byte, where it was.
+    """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
 
     LOCATOR: its id or four or more of the first characters, its exact title, or the path that its file had; of a
-    session that was deleted more than once ID@INSTANT, as --list shows it. What lies in its place by now is never
-    written over.
+    session that was deleted more than once, or of an earlier state in the vault, ID@INSTANT, as --list shows it. What
+    lies in its place by now is never written over: out of the vault it comes under a new id then.
 
     \b
     Examples:
@@ -39,16 +45,58 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
       resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
     if listing and locator is not None:
-        raise UsageError("--list shows the whole trash", "Leave LOCATOR or --list out.")
+        raise UsageError("--list shows all that could come back", "Leave LOCATOR or --list out.")
     if locator is None:
         _list(as_json=as_json)
         return
-    decided = restoring.plan(trash.find(locator, os.environ), os.environ)
+    found = _found(locator)
+    if isinstance(found, Kept):
+        _from_vault(found, dry_run=dry_run, as_json=as_json)
+        return
+    decided = restoring.plan(found, os.environ)
     if not dry_run:
         decided = restoring.write(decided, os.environ)
     row = deleted_row(decided.entry, os.environ)
-    data = {"session": row if dry_run else row | {"kept_in": ""}, "trash": [], "strays": [], "written": not dry_run}
+    data = NOTHING | {"session": row if dry_run else row | {"kept_in": ""}, "written": not dry_run}
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
+
+
+def _found(locator: str) -> Entry | Kept:
+    """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
+    try:
+        return trash.find(locator, os.environ)
+    except SessionNotFound:
+        try:
+            return finding.find(locator, os.environ)
+        except SessionNotFound as error:
+            raise SessionNotFound(
+                f"Neither the trash nor the vault holds a session '{locator.strip()}'",
+                "See what could come back: resume-hooks restore --list",
+            ) from error
+
+
+def _from_vault(kept: Kept, *, dry_run: bool, as_json: bool) -> None:
+    decided = retrieval.plan(kept, os.environ)
+    if not dry_run:
+        decided = retrieval.write(decided, os.environ)
+    row = {
+        "session_id": decided.session_id,
+        "file": decided.path,
+        "files": len(decided.pieces),
+        "kept": kept_row(kept, os.environ),
+    }
+    data = NOTHING | {"kept": row, "written": bool(decided.pieces) and not dry_run}
+
+    def text() -> str:
+        done = "would restore" if dry_run else "restored" if decided.pieces else "is there"
+        facts = [(done, kept.title), ("id", decided.session_id), ("file", decided.path)]
+        facts += [("files", f"{len(decided.pieces):,}")]
+        if not dry_run:
+            facts += [("in Claude Code", f"/resume {decided.session_id}")]
+            facts += [("in a shell", resume_command(kept.cwd, decided.session_id))]
+        return table(facts) + ("\n\nNothing was written." if dry_run else "")
+
+    emit("restore", data, text, as_json=as_json, warnings=decided.warnings)
 
 
 def deleted_row(entry: Entry, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -97,11 +145,16 @@ def held_text(entry: Entry) -> str:
 
 def _list(*, as_json: bool) -> None:
     found, strays = trash.held(os.environ), trash.strays(os.environ)
+    kept = [each for each in held(os.environ) if states(each) or not os.path.lexists(real(each.place, os.environ))]
     rows = [deleted_row(entry, os.environ) for entry in found]
-    data = {"session": None, "trash": rows, "strays": stray_rows(strays), "written": False}
+    data = NOTHING | {"trash": rows, "strays": stray_rows(strays)}
+    data["vault"] = [kept_row(each, os.environ) for each in kept]
 
     def text() -> str:
-        return "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
+        gone = "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
+        return "\n".join(
+            [gone, "", "In the vault:", *(kept_text(each, os.environ) for each in kept)] if kept else [gone]
+        )
 
     emit("restore", data, text, as_json=as_json)
 

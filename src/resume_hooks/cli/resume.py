@@ -18,6 +18,7 @@ from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFo
 from resume_hooks.events import resume_card
 from resume_hooks.resolvers import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
 from resume_hooks.store import SessionFile
+from resume_hooks.vaulted.sessions import is_kept
 
 BARE = "true"
 """What programs around the client pass on where ``--resume`` was given no value."""
@@ -76,7 +77,9 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
         _answer(_located(locator), way, how)
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
-    session = settled(_brought_in(locator, how) or _named(locator) or _chosen(locator, how))
+    session = _brought_in(locator, how) or _named(locator) or _chosen(locator, how)
+    if way in {None, AS_IS} or not is_kept(session.path, os.environ):  # children are made of a kept copy, too
+        session = settled(session)
     if way is not None:
         if not go_on(session, way, _finish(how)):
             raise _nothing_made()
@@ -126,7 +129,9 @@ def _named(locator: str | None) -> SessionFile | None:
     try:
         return store.resolve(words, current_folder(), os.environ, resolvers=forms)
     except AmbiguousLocator as error:
-        return store.session_file(str(choice.picked(error)["session_file"]))
+        row = choice.picked(error)
+        file = str(row["session_file"])
+        return store.session_file(file) if os.path.exists(file) else located(str(row["session_id"]))
     except SessionNotFound:
         if is_one_form(words):
             raise
@@ -157,7 +162,7 @@ def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
     """Where nobody can be asked: the ways on, compared, or what was asked for; the command comes last."""
     lost = moved.lost(session, os.environ)
     if way is not None or how["show"] or how["copy"]:
-        if lost is not None:
+        if lost is not None and not (lost.kept and way not in {None, AS_IS}):
             raise lost.refusal(session)
         if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
             raise _nothing_made()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import click
 
-from resume_hooks.cli.output import dry_run_option, emit, json_option, located, say, table
+from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.file_history import history, keeping, rewinding, target, writing
 from resume_hooks.file_history.plan import Change, FilesPlan
@@ -17,6 +17,7 @@ from resume_hooks.file_history.target import FORMS, Aim, told
 from resume_hooks.liveness import why_live
 from resume_hooks.plain import plain, plain_line
 from resume_hooks.store import SessionFile
+from resume_hooks.vaulted.sessions import require_own
 
 MOST_LINES = 400
 """Lines of differences that are shown in all."""
@@ -48,7 +49,7 @@ class _Asked(NamedTuple):
 
 
 @click.command("rewind-files")
-@click.argument("locator", required=False)
+@click.argument("locator", required=False, shell_complete=complete_locator)
 @click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
 @click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -112,6 +113,7 @@ def _asked(locator: str | None, how: FilesHow) -> _Asked:
     session = located(locator if locator is not None else wanted.session)
     if wanted.session is not None and located(wanted.session).session_id != session.session_id:
         raise UsageError("LOCATOR and --to name two sessions", "Leave LOCATOR out.")
+    require_own(session, os.environ)
     read = history.read(session)
     aimed = target.aim(read, wanted)
     return _Asked(session, aimed, rewinding.plan(read, aimed, os.environ), why_live(session, os.environ))

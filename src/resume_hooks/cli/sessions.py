@@ -13,6 +13,7 @@ import click
 from resume_hooks import listing
 from resume_hooks.cli.columns import fitted, width
 from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.lineage_block import size_text
 from resume_hooks.listing import ORIGINAL, Look, Page, Row
@@ -40,33 +41,54 @@ _STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 @click.option("--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
 @click.option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to pass over, the newest first.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
+@click.option("--archived", is_flag=True, help="Those that are gone from the client's folders and kept in the vault.")
+@click.option("--expiring", is_flag=True, help="Only what the client may delete within seven days, the first first.")
 @json_option
-def command(everywhere: bool, project: str | None, limit: int, offset: int, helpers: bool, as_json: bool) -> None:
+def command(  # noqa: PLR0913, PLR0917 - one word an option
+    everywhere: bool,
+    project: str | None,
+    limit: int,
+    offset: int,
+    helpers: bool,
+    archived: bool,
+    expiring: bool,
+    as_json: bool,
+) -> None:
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session, USED how full its context is. The id at the front of a row
-    names its session wherever LOCATOR is taken. Only the first and last 64 KB of a file are read: turns that these
-    don't hold make a number such as 12+.
+    LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
+    context is. The id at the front of a row names its session wherever LOCATOR is taken. Only the first and last 64 KB
+    of a file are read: turns that these don't hold make a number such as 12+.
 
     \b
     Examples:
       resume-hooks sessions
       resume-hooks sessions --all --limit 50
+      resume-hooks sessions --expiring --all
       resume-hooks sessions --project ~/work/parser --json
+      resume-hooks sessions --archived
     """
     if everywhere and project is not None:
         raise UsageError("--all and --project exclude each other", "Leave one of them out.")
+    if archived and expiring:
+        raise UsageError("--archived and --expiring exclude each other", "Leave one of them out.")
     folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
+    asked, scope = (None, "all") if everywhere else (project_at(folder, os.environ), folder)
+    if archived:
+        # The vault is looked into for those that ask alone.
+        from resume_hooks.cli.archived import answer  # noqa: PLC0415
+
+        answer(asked, scope, limit=limit, offset=offset, as_json=as_json)
+        return
     look = Look(folder, os.environ)
-    found = listing.page(
-        look, None if everywhere else project_at(folder, os.environ), limit=limit, offset=offset, helpers=helpers
-    )
+    found = listing.page(look, asked, limit=limit, offset=offset, helpers=helpers, expiring=expiring)
     data = {
-        "scope": "all" if everywhere else folder,
+        "scope": scope,
         "offset": offset,
         "more": found.more,
         "files": found.files,
         "sessions": [_data(row) for row in found.rows],
+        "archived": [],
     }
     hidden = [] if found.rows else look.store.hidden()
     linked = [] if found.rows else look.store.linked()
@@ -74,7 +96,13 @@ def command(everywhere: bool, project: str | None, limit: int, offset: int, help
         *(f"{place} can't be listed: check its permissions" for place in hidden),
         *(f"{place} is a symbolic link, which is not followed: name a session there by its path" for place in linked),
     ]
-    emit("sessions", data, lambda: _text(found, folder, offset, everywhere=everywhere), as_json=as_json, warnings=notes)
+    emit(
+        "sessions",
+        data,
+        lambda: _text(found, folder, offset, everywhere=everywhere, expiring=expiring),
+        as_json=as_json,
+        warnings=notes,
+    )
 
 
 def _data(row: Row) -> dict[str, Any]:
@@ -91,16 +119,17 @@ def _data(row: Row) -> dict[str, Any]:
     }
 
 
-def _text(found: Page, folder: str, offset: int, *, everywhere: bool) -> str:
+def _text(found: Page, folder: str, offset: int, *, everywhere: bool, expiring: bool) -> str:
     if not found.rows:
         where = "anywhere" if everywhere else f"of {plain_line(folder)}"
-        return f"No session {where}{f' after the first {offset:,}' if offset else ''}." + (
+        gone = " goes within seven days" if expiring else ""
+        return f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}." + (
             "" if everywhere else " --all lists those of every project."
         )
     now = time.time()
     ids = listing.short_ids(found.rows, os.environ)
     cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
-    marks = [_marks(row, folder) for row in found.rows]
+    marks = [_marks(row, folder, with_end=expiring) for row in found.rows]
     lines = _table(cells, marks, shutil.get_terminal_size().columns)
     more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
     return "\n".join([*lines, *more])
@@ -113,13 +142,15 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
     return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
 
 
-def _marks(row: Row, folder: str) -> str:
+def _marks(row: Row, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
     away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
     kind = "" if row.kind == ORIGINAL else row.kind
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
+        f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "live" if row.live else "",
+        "kept" if row.kept else "",
         kind,
         f"#{row.tag}" if row.tag else "",
         named,

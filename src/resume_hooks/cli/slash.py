@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from resume_hooks.events.prompt import card
+from resume_hooks.events.prompt import MAX_INPUT, card
 from resume_hooks.events.triggers import recognise
 from resume_hooks.plain import plain
 
@@ -22,6 +22,6 @@ def command(verb: str, session_id: str) -> None:
     trigger = recognise(f">{verb}")
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{verb}'")
-    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    text = sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace").strip()
     shown = card(trigger._replace(text=text, slash=True, hooked=False), {"session_id": session_id})
     click.echo(plain(shown) or f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")

@@ -9,7 +9,7 @@ from typing import NamedTuple, Unpack
 import click
 from pydantic import ValidationError
 
-from resume_hooks import birth, settings
+from resume_hooks import birth, numbering, settings
 from resume_hooks.cli.asked import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.child import answer, child_options, client_to_start, receipt_text, require_folder
 from resume_hooks.cli.output import located, locator_argument, say
@@ -81,6 +81,7 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     asks = wanted and not how["yes"] and _can_ask(how)
     if asks:
         say(_plan_text(planned))
+    numbering.release()  # whoever is asked may take their time
     agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
     made = smart.write(decided, os.environ) if agreed else trimming.receipt(decided.trim)
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []

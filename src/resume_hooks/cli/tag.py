@@ -7,13 +7,13 @@ import os
 import click
 
 from resume_hooks import bookkeeping
-from resume_hooks.cli.output import dry_run_option, json_option, located
+from resume_hooks.cli.output import complete_locator, dry_run_option, json_option, located
 from resume_hooks.cli.rename import answer
 from resume_hooks.errors import UsageError
 
 
 @click.command("tag")
-@click.argument("locator")
+@click.argument("locator", shell_complete=complete_locator)
 @click.argument("tag", required=False)
 @click.option("--clear", is_flag=True, help="Take its tag away.")
 @dry_run_option

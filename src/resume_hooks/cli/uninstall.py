@@ -15,15 +15,39 @@ from resume_hooks.cli.output import emit, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import state_home
 from resume_hooks.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
+from resume_hooks.vaulted.places import unpacked
 
 INDEX = "index.db"
-FILES = ("links.jsonl", "settings.json", "log/errors.log", INDEX, f"{INDEX}-wal", f"{INDEX}-shm", f"{INDEX}.lock")
+FILES = (
+    "links.jsonl",
+    "settings.json",
+    "stats.json",
+    "vault-told",
+    "log/errors.log",
+    "log/errors.log.1",
+    INDEX,
+    f"{INDEX}-wal",
+    f"{INDEX}-shm",
+    f"{INDEX}.lock",
+)
 """What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.
 
-Originals stay: deleted sessions in the trash, and backups of what was rewritten.
+Originals stay: deleted sessions in the trash, kept ones in the vault, and backups of what was rewritten.
 """
 
-NOTES = ("clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-")
+NOTES = (
+    "clear-",
+    "trim-",
+    "checkpoint-",
+    "mark-",
+    "handoff-",
+    "notice-",
+    "rollover-",
+    "due-",
+    "later-",
+    "keep-",
+    "vault.json",
+)
 """How the names of notes in ``pending`` begin."""
 
 
@@ -60,7 +84,7 @@ def command(purge: bool, yes: bool, as_json: bool) -> int:
 
     def text() -> str:
         first = "The plugin is removed." if ran else "To remove the plugin run:\n  " + "\n  ".join(lines)
-        why = "deleted sessions and backups are for you to remove" if purge else "resume-hooks uninstall --purge"
+        why = "the trash, the vault and backups are yours to remove" if purge else "resume-hooks uninstall --purge"
         kept = "".join(f"\nStays: {path} ({why})" for path in stays)
         return f"{first}{kept}\nYour sessions stay, also those made by handoff."
 
@@ -72,11 +96,15 @@ def _purge(state: str) -> None:
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
     try:
+        linked = [name for name in ("pending", "log") if os.path.islink(os.path.join(state, name))]
+        if linked:
+            raise WriteFailed(f"{os.path.join(state, linked[0])} is a symbolic link and was left alone", "Remove it.")
         pending = os.path.join(glob.escape(state), "pending")
         notes = [path for prefix in NOTES for path in glob.glob(os.path.join(pending, f"{prefix}*"))]
         for path in [*(os.path.join(state, name) for name in FILES), *notes]:
             if os.path.lexists(path):
                 os.unlink(path)
+        shutil.rmtree(unpacked(os.environ), ignore_errors=True)
         if is_assembled(plugin_folder()):
             shutil.rmtree(plugin_folder())
         for folder in (os.path.join(state, "pending"), os.path.join(state, "log"), state):

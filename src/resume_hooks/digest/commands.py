@@ -17,6 +17,7 @@ from resume_hooks.digest.prose import cut
 from resume_hooks.digest.shell import Simple
 from resume_hooks.digest.story import Story
 from resume_hooks.digest.work import program_of
+from resume_hooks.redaction.texts import redact
 
 LONGEST = 600
 """Characters of a command; a longer one carries a document and is cut."""
@@ -157,7 +158,7 @@ def replaced(commands: Sequence[Command]) -> Iterator[Entry]:
         instead = next((other for other in later if failed.program and other.program == failed.program), None)
         said = f"`{cut(failed.core, NAMED)}` {told}"
         if instead:
-            said = f"{said}; then `{cut(instead.core, LINE)}` worked"
+            said = f"{said}; then `{cut(redact(instead.core)[0], LINE)}` worked"
         yield entry(said, failed.run.place, most=LONGEST)
 
 
@@ -168,7 +169,7 @@ def errors(commands: Sequence[Command], since: int) -> Iterator[Entry]:
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
         order, told = command.run.place.order, _what_failed(command)
         if told and order > since and good.get(command.program, -1) < order:
-            yield entry(f"`{cut(command.core, NAMED)}` {told}", command.run.place)
+            yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {told}", command.run.place)
 
 
 def _what_failed(command: Command) -> str:

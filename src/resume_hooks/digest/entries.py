@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks.digest.prose import LONGEST, cut
 from resume_hooks.plain import plain_line
+from resume_hooks.redaction.texts import redact
 
 SECTIONS = (
     "goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "plan", "last",
@@ -52,5 +53,18 @@ NOTE = 200
 
 
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Entry:
-    """An entry of foreign text: on one line, without what could drive a terminal, at most so many characters."""
-    return Entry(cut(plain_line(text[: most * 8]), most), str(place), cut(plain_line(note), NOTE))
+    """An entry of foreign text: one line without secrets and what could drive a terminal, at most so many characters.
+
+    The secrets go before the rest is cut: half a token is still one, but looks like none.
+    """
+    told = cut(plain_line(redact(text[: most * 8])[0]), most)
+    return Entry(told, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
+
+
+def without_secrets(sections: Mapping[str, tuple[Entry, ...]]) -> dict[str, tuple[Entry, ...]]:
+    """Sections of which no entry holds a secret, also where another version wrote some of them."""
+    return {name: tuple(map(_without, rows)) for name, rows in sections.items()}
+
+
+def _without(row: Entry) -> Entry:
+    return row._replace(text=redact(row.text)[0], note=redact(row.note)[0] if row.note else "")

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.digest import kept
 from resume_hooks.digest.agents import helped
-from resume_hooks.digest.entries import Digest
+from resume_hooks.digest.entries import Digest, without_secrets
 from resume_hooks.digest.facts import Change
 from resume_hooks.digest.repository import Question
 from resume_hooks.digest.sections import fitted, sections_of
@@ -23,7 +23,7 @@ from resume_hooks.digest.story import Story
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
-from resume_hooks.lineage import Family
+from resume_hooks.lineage import MISSING, Family
 from resume_hooks.lines import BOM
 from resume_hooks.records import parse
 from resume_hooks.rewrite import BUFFER
@@ -47,7 +47,7 @@ class Source(NamedTuple):
 
 
 def digest_of(session: SessionFile, environ: Mapping[str, str]) -> Digest:
-    """The digest of a session. SessionNotFound where it can't be read."""
+    """The digest of a session, without secrets. SessionNotFound where it can't be read."""
     glance = Glance(session.path)
     folder = home_folder(glance)
     with Question(folder, glance.created, environ) as question, _without_collecting():
@@ -59,7 +59,7 @@ def digest_of(session: SessionFile, environ: Mapping[str, str]) -> Digest:
         found = sections_of(story, folder, git, changes, before)
     sections, omitted = fitted(found)
     unread += lost + unseen + (before.unread if before else 0)
-    return Digest(sections, omitted, git.line, unread, passed)
+    return Digest(without_secrets(sections), omitted, git.line, unread, passed)
 
 
 @contextmanager
@@ -80,14 +80,17 @@ def _sources(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[Sou
     if before := kept.digest_at(session.path):
         return [own], before, 0
     found, room = [own], BUDGET
-    rows = [row for row in Family(environ).lineage(session.path)[:-1] if row.status == "present"]
+    family = Family(environ)
+    rows = [row for row in family.lineage(session.path)[:-1] if row.status != MISSING]
     while rows:
         row = rows.pop()
         room -= row.size
         if room < 0:
             return found[::-1], None, len(rows) + 1
-        found.append(Source(row.session_id, row.session_file))
-        if before := kept.digest_at(row.session_file):
+        if (path := family.path_of(row)) is None:
+            continue
+        found.append(Source(row.session_id, path))
+        if before := kept.digest_at(path):
             return found[::-1], before, 0
     return found[::-1], None, 0
 

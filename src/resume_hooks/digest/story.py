@@ -90,8 +90,7 @@ class Story:
         self._order += 1
         if self._branches.is_copy(record, self._order):
             return
-        kind = record.get("type")
-        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        handler = _HANDLERS.get(string(record, "type"))
         if handler is not None:
             handler(self, record, Place(session_id, number, self._order))
 
@@ -112,7 +111,7 @@ class Story:
         if not records.model(record) and not records.counted_tokens(record)[1]:
             return  # the client's own words, or our card
         for block in records.blocks(record):
-            kind = block.get("type")
+            kind = string(block, "type")
             if kind == "text":
                 text = string(block, "text").strip()
                 if text and not endings.is_placeholder(text):
@@ -170,7 +169,7 @@ class Story:
         found = record.get("attachment")
         if not isinstance(found, dict):
             return
-        kind, uuid = found.get("type"), string(record, "uuid")
+        kind, uuid = string(found, "type"), string(record, "uuid")
         if kind == "queued_command":
             prompt = string(found, "prompt")
             self._notified(prompt, place)

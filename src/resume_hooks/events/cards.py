@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from resume_hooks.clipboard import Copied
 from resume_hooks.clock import minute
-from resume_hooks.lineage import Ancestor
+from resume_hooks.lineage import KEPT, MISSING, Ancestor
 from resume_hooks.lineage_block import size_text
 from resume_hooks.quick_rollover import RolloverPlan, digest_reference
 from resume_hooks.receipt import Receipt
@@ -75,11 +75,14 @@ def lineage_card(rows: list[Ancestor]) -> str:
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})", ""]
     for number, row in enumerate(rows, 1):
         here = " · this session" if number == count else ""
-        name = "(file gone)" if row.status == "missing" else row.title[:ROW]
+        title = f"{row.title[:ROW]}{' (kept copy)' if row.status == KEPT else ''}"
+        name = "(file gone)" if row.status == MISSING else title
         lines.append(f"  {number}. {name} · {row.derivation_type}{here}")
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
-    return "\n".join([*lines, "", "/resume <id> opens one of them."])
+    kept = [row.session_id for row in rows if row.status == KEPT]
+    back = [f"A kept copy has to come back first: resume-hooks restore {kept[0]}"] if kept else []
+    return "\n".join([*lines, "", *back, "/resume <id> opens one of them."])
 
 
 def _paste_line(copied: Copied, *, slash: bool) -> str:

@@ -7,12 +7,13 @@ else that lies in its place is none. Standard library, Python 3.9.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import time
 from typing import Any, Dict, List
 
-from resume_hooks.paths import open_regular, private_folder, state_home
+from resume_hooks.paths import is_private, open_regular, private_folder, state_home
 
 VERSION = 1
 KEPT = 86_400
@@ -51,7 +52,7 @@ def keep(name: str, value: Dict[str, Any]) -> None:
 def find(name: str) -> Dict[str, Any]:
     """What a note says, ``{}`` where there is none that can be trusted and understood."""
     try:
-        with open_regular(place(name), follow=False) as stream:
+        with open_regular(_own(name), follow=False) as stream:
             value = json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
     except (OSError, ValueError, RecursionError):
         return {}
@@ -61,7 +62,7 @@ def find(name: str) -> Dict[str, Any]:
 def take(name: str) -> bool:
     """Use a note up; False where it is gone already. Of two takers one gets it."""
     try:
-        os.unlink(place(name))
+        os.unlink(_own(name))
     except OSError:
         return False
     return True
@@ -69,10 +70,10 @@ def take(name: str) -> bool:
 
 def begin(name: str) -> bool:
     """Claim the work that a note asks for; of several one gets it, and others can tell that until it ends."""
-    claim = place(name + _BEGUN)
-    if os.path.lexists(claim) and not is_begun(name):
-        end(name)  # left by a hook that was ended
     try:
+        claim = _own(name + _BEGUN)
+        if os.path.lexists(claim) and not is_begun(name):
+            end(name)  # left by a hook that was ended
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
@@ -82,13 +83,13 @@ def begin(name: str) -> bool:
 def end(name: str) -> None:
     """Whoever began is done."""
     with contextlib.suppress(OSError):
-        os.unlink(place(name + _BEGUN))
+        os.unlink(_own(name + _BEGUN))
 
 
 def is_begun(name: str) -> bool:
     """Whether somebody is at work on what a note asks for."""
     try:
-        return abs(time.time() - os.lstat(place(name + _BEGUN)).st_mtime) <= MAKING
+        return abs(time.time() - os.lstat(_own(name + _BEGUN)).st_mtime) <= MAKING
     except OSError:
         return False
 
@@ -96,14 +97,14 @@ def is_begun(name: str) -> bool:
 def names(prefix: str) -> List[str]:
     """The names of all notes with a prefix, sorted."""
     try:
-        return sorted(name for name in os.listdir(place("")) if name.startswith(prefix) and not name.endswith(".tmp"))
+        return sorted(name for name in os.listdir(_own("")) if name.startswith(prefix) and not name.endswith(".tmp"))
     except OSError:
         return []
 
 
 def sweep(prefix: str, kept: float = KEPT) -> None:
     """Remove notes with a prefix that are older than ``kept`` seconds, and what a writer that was killed left."""
-    with contextlib.suppress(OSError), os.scandir(place("")) as entries:  # another sweep may be faster
+    with contextlib.suppress(OSError), os.scandir(_own("")) as entries:  # another sweep may be faster
         for entry in entries:
             old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
             if old and not entry.is_dir(follow_symlinks=False):
@@ -113,6 +114,14 @@ def sweep(prefix: str, kept: float = KEPT) -> None:
 def is_instant(value: object) -> bool:
     """Whether a value of a note can be seconds since the epoch."""
     return isinstance(value, (int, float)) and 0 < value < _LAST
+
+
+def _own(name: str) -> str:
+    """Where the note of a name lies. OSError where that is not in our own folder, but behind a link, say."""
+    path = place(name)
+    if not is_private(os.path.dirname(path)):
+        raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is no folder of our own", path)
+    return path
 
 
 def _is_ours(status: os.stat_result) -> bool:

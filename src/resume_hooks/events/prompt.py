@@ -61,7 +61,7 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
 
         return fallback.answer(trigger, reply.field(event, "session_id"))
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return _bug(error, trigger.text)
+        return _bug(error, trigger)
 
 
 def answer(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -98,9 +98,12 @@ def _failure(error: ResumeHooksError, text: str) -> str:
     return f"{said}{_kept(text)}\n\nNothing was changed."
 
 
-def _bug(error: Exception, text: str) -> str:
+def _bug(error: Exception, trigger: Trigger) -> str:
+    from resume_hooks import __version__, log  # noqa: PLC0415 - only a bug waits for it
+
+    log.note(f">{trigger.verb}", __version__, error)
     return (
-        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(text)}\n\n"
+        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(trigger.text)}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
         "Then run: resume-hooks doctor"
     )

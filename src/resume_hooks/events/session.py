@@ -15,6 +15,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.events import handed_off, notes, reply
 from resume_hooks.events.handed_off import Handoff
+from resume_hooks.expiry import wanted
 from resume_hooks.links import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.paths import is_session_id
 from resume_hooks.processes import client_pid
@@ -22,6 +23,9 @@ from resume_hooks.processes import client_pid
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
 """How long after the end of a session its successor may start; older marks are of a client that died."""
+
+NEAR_END = "near-end"
+"""The argument that says that it is time to keep what the client is about to delete."""
 
 ENGINE_SINCE = (3, 11)
 """The oldest Python that the engine runs on; this module may be at work in an older one."""
@@ -33,12 +37,15 @@ def main() -> None:
     if event is None or os.environ.get("RESUME_HOOKS_CHILD"):
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
-        sys.stdout.buffer.write(handle(event))
+        sys.stdout.buffer.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
         sys.stdout.buffer.flush()
 
 
-def handle(event: Dict[str, Any]) -> bytes:
-    """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written."""
+def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
+    """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written.
+
+    With ``near_end`` it is time to keep what the client is about to delete.
+    """
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
         return b""
@@ -50,11 +57,11 @@ def handle(event: Dict[str, Any]) -> bytes:
         return _cleared(session_id, path)
     if source == "compact":
         return _compacted(session_id, path)
-    if source == "startup" and path:
-        return _told(os.path.dirname(path))
+    said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         handed_off.drop(session_id)
-    return b""
+    kept = _kept(event) if source and near_end else ""
+    return reply.start("", " · ".join(filter(None, (said, kept))))
 
 
 def _cleared(session_id: str, path: str) -> bytes:
@@ -97,18 +104,30 @@ def _compacted(session_id: str, path: str) -> bytes:
     return reply.start(given_back(session_id, path), "")
 
 
-def _told(folder: str) -> bytes:
+def _told(folder: str) -> str:
     """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
     handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else handed_off.tell(folder)
-    if handoff is None:
-        return b""
-    return reply.start("", f"resume-hooks: a handoff waits here: /resume {handoff.child_id}")
+    return f"resume-hooks: a handoff waits here: /resume {handoff.child_id}" if handoff else ""
+
+
+def _kept(event: Dict[str, Any]) -> str:
+    """Keep what the client is about to delete; the line to say of it, where the engine is there to do so."""
+    if sys.version_info < ENGINE_SINCE:
+        return ""
+    try:
+        from resume_hooks.events import near_end  # noqa: PLC0415 - nothing of the engine loads for the other events
+    except ImportError:
+        return ""
+    with contextlib.suppress(OSError):  # what else there is to say is said
+        return near_end.kept(event)
+    return ""
 
 
 def _mark(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         notes.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
+        wanted.want(session_id)  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
 def _take_mark(pid: int) -> Optional[str]:

@@ -120,7 +120,7 @@ class _Gathered:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
-        kind = record.get("type")
+        kind = string(record, "type")
         if kind == "user" and node is not None:
             self._take_edit(record, line.number)
             if not node.results and not node.prompt:

@@ -6,10 +6,12 @@ tells which of the two it is, and ``--undo`` needs to know no more.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import itertools
+import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +32,10 @@ MAX_MANIFEST = 64 * 1024 * 1024
 """Bytes of a manifest; the longest, of ten thousand files, takes a few MB."""
 
 MOST_AT_ONCE = 1_000
-"""Runs of one millisecond that get a folder each."""
+"""Runs of one moment that get a folder each."""
+
+_RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
+"""A run's folder: its instant, and its number where that was taken, or lay behind the last one's."""
 
 
 def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
@@ -50,7 +55,7 @@ def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
     try:
         for each in (state_home(environ), os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
             private_folder(each)
-        folder = _made(os.path.join(parent, now.replace(":", "-")))
+        folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
         manifest = os.path.join(folder, MANIFEST)
         _put(f"{manifest}.new", json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode())
@@ -112,19 +117,17 @@ def _read(path: str) -> Record:
     return value if isinstance(value, dict) else {}
 
 
-def _made(path: str) -> str:
-    """Make the folder of a run; another name where a run of the same millisecond has it, which sorts behind that."""
-    name = path
-    for number in itertools.count(1):
-        try:
-            os.mkdir(name, 0o700)
-        except FileExistsError:
-            if number == MOST_AT_ONCE:
-                raise
-            name = f"{path}-{number:03}"
-        else:
-            break
-    return name
+def _made(parent: str, instant: str) -> str:
+    """Make the folder of a run; its name sorts behind that of every other one, also where the clock went back."""
+    for _ in range(MOST_AT_ONCE):
+        runs = (run.groups(default="000") for name in os.listdir(parent) if (run := _RUN.fullmatch(name)))
+        found = max(runs, default=())
+        behind = f"{found[0]}-{int(found[1]) + 1:03}" if found and found[0] >= instant else instant
+        path = os.path.join(parent, behind)
+        with contextlib.suppress(FileExistsError):  # a run of the same moment was faster
+            os.mkdir(path, 0o700)
+            return path
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
 def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Record:

@@ -73,7 +73,7 @@ def plan(
         title=child.title,
         head=continue_line(
             parent_id=session.session_id,
-            parent_file=session.path,
+            parent_file=child.parent_file,
             kind=KIND,
             at=child.setting.at,
             size=Size(after, told.ratio) if told else None,

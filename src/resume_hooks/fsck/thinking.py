@@ -36,10 +36,10 @@ class Thoughts:
     def take(self, record: Record, node: Node) -> Iterator[Finding]:
         """What is wrong with the thinking of one answer's record."""
         found = records.blocks(record)
-        if found and all(block.get("type") in _THOUGHTS for block in found):
+        if found and all(records.string(block, "type") in _THOUGHTS for block in found):
             self.alone.add(node.number)
         for block in found:
-            if block.get("type") in _THOUGHTS:
+            if records.string(block, "type") in _THOUGHTS:
                 yield from self._of_block(block, node)
 
     def _of_block(self, block: Record, node: Node) -> Iterator[Finding]:
@@ -74,5 +74,5 @@ def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Finding]:
 
 def without_thinking(record: Record) -> Record | None:
     """The record with its thinking gone, whole blocks at once; None where it held nothing else."""
-    kept = [block for block in records.blocks(record) if block.get("type") not in _THOUGHTS]
+    kept = [block for block in records.blocks(record) if records.string(block, "type") not in _THOUGHTS]
     return {**record, "message": {**records.message(record), "content": kept}} if kept else None

@@ -10,17 +10,21 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.index.words import TOKENIZER
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import is_own, private_folder, state_home
 from resume_hooks.rewrite import MODE
 
 VERSION = 2
 """The form of the tables and of the words in them; an index of another version is built anew."""
 
 FILE_NAME = "index.db"
+BESIDE = ("-wal", "-shm", "-journal")
+"""How the names of SQLite's own files end, which lie beside it."""
+
 COLUMNS = ("prompt", "reply", "input", "result")
 BUFFER = 32 * 1024 * 1024
 """Bytes of words that are gathered before they are written out."""
@@ -87,6 +91,7 @@ def open_index(path: str) -> sqlite3.Connection:
             private_folder(os.path.dirname(path))
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
+            _require_own(path)
         except OSError as error:
             raise IndexUnusable(f"{path} can't be written: {error.strerror}", "Check the state folder.") from error
         return _ready(sqlite3.connect(path, timeout=BUSY, isolation_level=None))
@@ -99,7 +104,7 @@ def open_temporary() -> sqlite3.Connection:
 
 def remove_index(path: str) -> None:
     """Remove an index and what SQLite keeps beside it; who has it open still reads the old one."""
-    for ending in ("", "-wal", "-shm", "-journal"):
+    for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path + ending)
 
@@ -117,6 +122,21 @@ def telling() -> Iterator[None]:
         raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
     except sqlite3.DatabaseError as error:
         raise IndexDamaged(f"The index is damaged: {error}") from error
+
+
+def _require_own(path: str) -> None:
+    """Refuse what SQLite would write into although it may be another's: it writes in place, and into names beside.
+
+    A pipe, another user's file, or one that has a second name, which may be of anything. IndexDamaged: what goes
+    then is the name here. OSError where it can't be looked at.
+    """
+    for name in (path, *(path + ending for ending in BESIDE)):
+        try:
+            status = os.lstat(name)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_own(status):
+            raise IndexDamaged(f"{name} is no file of our own")
 
 
 def _ready(db: sqlite3.Connection) -> sqlite3.Connection:

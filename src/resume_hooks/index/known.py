@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from resume_hooks.index.database import VERSION, index_file
+from resume_hooks.paths import is_private
 
 _TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND offset=size"
 
@@ -18,7 +19,7 @@ class Known:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._path = index_file(environ)
         self._db: sqlite3.Connection | None = None
-        self._unusable = not os.path.isfile(self._path)
+        self._unusable = not os.path.isfile(self._path) or not is_private(os.path.dirname(self._path))
 
     def turns(self, path: str) -> int | None:
         """Turns of the transcript at ``path``; None where the index does not know it as it is now."""

@@ -22,8 +22,10 @@ from resume_hooks.index.database import (
     remove_index,
     telling,
 )
-from resume_hooks.index.files import Found, all_files
-from resume_hooks.index.updating import Outcome, Progress, changes, unsettled, update
+from resume_hooks.index.files import all_files
+from resume_hooks.index.kept import Shelf
+from resume_hooks.index.updating import Outcome, Progress, Work, changes, unsettled, update
+from resume_hooks.paths import is_private
 from resume_hooks.rewrite import MODE
 
 try:
@@ -80,6 +82,12 @@ def opened_index(
         ready.db.close()
 
 
+def forget_index(environ: Mapping[str, str]) -> None:
+    """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
+    path = index_file(environ)
+    _remove(path, _identity(path))
+
+
 class _Task:
     """What is to be indexed, and how long that may take."""
 
@@ -87,20 +95,27 @@ class _Task:
         self, environ: Mapping[str, str], limit: float, progress: Progress | None, needed: Collection[str] | None
     ) -> None:
         self.path = index_file(environ)
+        self.environ = environ
         self.found = all_files(environ)
+        self.shelf = Shelf(environ, self.found)
         self.limit = limit
         self.progress = progress
         self.needed = needed
 
-    def bring_up(self, db: sqlite3.Connection, found: list[Found]) -> Outcome:
+    def changes(self, db: sqlite3.Connection) -> tuple[list[Work], list[int]]:
+        """What is to be read, and what is gone."""
+        return changes(db, self.found, self.shelf)
+
+    def bring_up(self, db: sqlite3.Connection) -> Outcome:
         """Index what changed, and then what was copied from it."""
         deadline = time.monotonic() + self.limit
         total = Outcome()
         for _ in range(MOST_ROUNDS):
-            work, gone = changes(db, found)
+            work, gone = self.changes(db)
             if not work and not gone:
                 break
-            done = update(db, work, gone, limit=deadline - time.monotonic(), progress=self.progress)
+            left = deadline - time.monotonic()
+            done = update(db, work, gone, environ=self.environ, limit=left, progress=self.progress)
             total = Outcome(total.files + done.files, total.size + done.size, done.behind)
             if done.behind or not unsettled(db):
                 break
@@ -108,7 +123,7 @@ class _Task:
 
 
 def _ready(task: _Task, *, rebuild: bool) -> Opened:
-    if not task.found and not os.path.lexists(task.path):
+    if not task.found and not task.shelf.states and not os.path.lexists(task.path):
         return Opened(open_temporary(), Outcome(), [])  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
@@ -130,7 +145,7 @@ def _kept(task: _Task) -> Opened:
         failing.callback(db.close)
         with telling():
             opened = Opened(db, Outcome(), [])
-            if any(changes(db, task.found)):  # else there is nothing to wait for
+            if any(task.changes(db)):  # else there is nothing to wait for
                 with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
                     opened = _updated(task, db) if ours else _as_it_is(task, db)
         failing.pop_all()
@@ -138,25 +153,27 @@ def _kept(task: _Task) -> Opened:
 
 
 def _updated(task: _Task, db: sqlite3.Connection) -> Opened:
-    outcome = task.bring_up(db, task.found)
+    outcome = task.bring_up(db)
     behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
     return Opened(db, outcome, [behind] if outcome.behind else [])
 
 
 def _as_it_is(task: _Task, db: sqlite3.Connection) -> Opened:
-    work, gone = changes(db, task.found)
+    work, gone = task.changes(db)
     busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
     return Opened(db, Outcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
 
 
 def _for_once(task: _Task, why: str) -> Opened:
     """An index in memory of what is needed now."""
-    found = [file for file in task.found if task.needed is None or file.folder in task.needed]
+    if task.needed is not None:
+        task.found = [file for file in task.found if file.folder in task.needed]
+        task.shelf.keep_to(task.needed)
     with contextlib.ExitStack() as failing:
         db = open_temporary()
         failing.callback(db.close)
         with telling():
-            outcome = task.bring_up(db, found)
+            outcome = task.bring_up(db)
         failing.pop_all()
     return Opened(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
 
@@ -171,6 +188,8 @@ def _identity(path: str) -> Identity | None:
 
 def _remove(path: str, seen: Identity | None) -> None:
     """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
+    if not is_private(os.path.dirname(path)):
+        raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
     try:
         with _only_one(path, PATIENCE):
             if _identity(path) == seen:

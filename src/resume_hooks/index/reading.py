@@ -114,7 +114,7 @@ def read(job: Job) -> Batch | None:
 
 def _read(stream: BinaryIO, job: Job) -> Batch:
     status = os.fstat(stream.fileno())
-    settled = time.time() - status.st_mtime > SETTLED
+    settled = abs(time.time() - status.st_mtime) > SETTLED
     stream.seek(job.place.offset)
     reader = _Reader(job)
     end, lines, more, torn = job.place.offset, job.place.lines, False, False

@@ -10,11 +10,23 @@ from urllib.parse import quote
 
 from resume_hooks.index.database import VERSION, index_file
 from resume_hooks.index.files import all_files
+from resume_hooks.index.kept import Shelf
 from resume_hooks.index.updating import changes
+from resume_hooks.paths import is_private
+
+_COUNTS = (
+    "count(DISTINCT session) FROM files",
+    "count(*) FROM records",
+    "count(*) FROM copies",
+    "count(*) FROM files WHERE inode<0 AND agent=''",
+)
 
 
 class Status(NamedTuple):
-    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes."""
+    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes.
+
+    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are the client's.
+    """
 
     file: str
     state: str
@@ -25,14 +37,16 @@ class Status(NamedTuple):
     records: int
     copies: int
     behind: int
+    vaulted: int = 0
 
 
 def status_of(environ: Mapping[str, str]) -> Status:
     """The state of the index of this config home."""
     path, found = index_file(environ), all_files(environ)
     there = (len(found), sum(file.size for file in found))
-    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found))
-    if not os.path.isfile(path):
+    shelf = Shelf(environ, found)
+    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found) + len(shelf.states))
+    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path)):
         return nothing
     try:
         db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
@@ -40,17 +54,15 @@ def status_of(environ: Mapping[str, str]) -> Status:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
                 return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(path))
-            counts = [
-                db.execute(f"SELECT {what}").fetchone()[0]
-                for what in ("count(DISTINCT session) FROM files", "count(*) FROM records", "count(*) FROM copies")
-            ]
-            work, gone = changes(db, found)
+            counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
+            work, gone = changes(db, found, shelf)
         finally:
             db.close()
     except (sqlite3.DatabaseError, TypeError):
         return nothing._replace(state="damaged", size=_size(path))
-    sessions, records, copies = counts
-    return Status(path, "ready", _size(path), *there, sessions, records, copies, len(work) + len(gone))
+    behind = sum(not item.same for item in work) + len(gone)
+    sessions, records, copies, vaulted = counts
+    return Status(path, "ready", _size(path), *there, sessions, records, copies, behind, vaulted)
 
 
 def _size(path: str) -> int:

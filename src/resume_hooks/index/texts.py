@@ -55,7 +55,10 @@ _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(shown.HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
 
-_BLOCK = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.DOTALL | re.MULTILINE)
+_INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
+"""What a block holds: no marker, so that a text full of openings is gone through once."""
+
+_BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE)
 _BLOCKED = "operation blocked by hook"
 
 
@@ -110,7 +113,7 @@ class Listener:
         files: list[str] = []
         tools: list[str] = []
         for block in records.blocks(record):
-            kind = block.get("type")
+            kind = string(block, "type")
             if kind == "text":
                 reply.append(string(block, "text"))
             elif kind == "thinking":

@@ -87,7 +87,8 @@ class Writer:
         In-place rewrites keep the time, sometimes the size and the last bytes as well.
         """
         inode, size = self._db.execute("SELECT inode, size FROM files WHERE id=?", (file_id,)).fetchone()
-        return bool(inode != found.inode or found.size <= size)
+        moved = (inode < 0) != (found.inode < 0)  # into the vault or out of it
+        return bool((inode != found.inode and not moved) or found.size <= size)
 
     def add(self, found: Found, session_id: str, parent: str = "") -> int:
         """Take in a file with nothing of it read; returns its id. Children that were read before it are marked."""
@@ -117,6 +118,10 @@ class Writer:
         calls = json.dumps(place.calls)
         state = (found.inode, found.size, found.mtime, *place[:5], calls, *about, file_id)
         self._db.execute(_PLACE, state)
+
+    def settled_at(self, file_id: int, found: Found) -> None:
+        """Note that a file which was read lies elsewhere now, as it was."""
+        self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", (found.inode, found.folder, file_id))
 
     def drop(self, file_ids: Collection[int]) -> None:
         """Take out files that are gone, all at once: each time all rows are looked at."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.glance import Glance
+from resume_hooks.index.kept import Opening
 from resume_hooks.index.writing import ROLES
 from resume_hooks.reference import SHORT
 from resume_hooks.searching.query import Query
@@ -100,8 +101,10 @@ class Hits:
         query: Query,
         lookups: Sequence[Lookup],
         related: Mapping[int, Lookup] | None = None,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._db = db
+        self._opening = Opening(environ)
         self._lookups = lookups
         also = related or {}
         self._pattern = pattern_of(
@@ -109,7 +112,7 @@ class Hits:
         )
         self._phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
         self._without = [phrase_of(term.text) for term in query.excluded if term.exact]
-        self._texts = Texts(db)
+        self._texts = Texts(db, self._opening)
         self._left = MOST_READ
         self._sessions: dict[str, _Session] = {}
 
@@ -170,6 +173,7 @@ class Hits:
             " JOIN names n ON n.id=r.tool WHERE r.id=?",
             (record,),
         ).fetchone()
+        path = self._opening.path_of(path, session_id)
         session = self._session(session_id, path)
         holders = self._db.execute(
             "SELECT DISTINCT f.session FROM copies c JOIN files f ON f.id=c.file WHERE c.record=? ORDER BY f.mtime",
@@ -207,7 +211,8 @@ class Hits:
             (alike,) = self._db.execute(
                 "SELECT count(DISTINCT session) FROM files WHERE substr(session, 1, ?)=?", (SHORT, start)
             ).fetchone()
-            self._sessions[session_id] = _Session(str(row[0]) if row else path, start if alike == 1 else session_id)
+            file = self._opening.path_of(str(row[0]), session_id) if row else path
+            self._sessions[session_id] = _Session(file, start if alike == 1 else session_id)
         return self._sessions[session_id]
 
 

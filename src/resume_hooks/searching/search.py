@@ -60,7 +60,7 @@ def find(
     def search() -> Found:
         needed = needed_folders(scope, environ)
         with opened_index(environ, limit=limit, progress=progress, needed=needed) as index:
-            return _search(index, query, scope, most)
+            return _search(index, query, scope, most, environ)
 
     try:
         return search()
@@ -68,14 +68,14 @@ def find(
         return search()
 
 
-def _search(index: Opened, query: Query, scope: Scope, most: int) -> Found:
+def _search(index: Opened, query: Query, scope: Scope, most: int, environ: Mapping[str, str]) -> Found:
     files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
     lookups = _looked_up(terms, query)
     without = [terms.strictly(term) for term in query.excluded if not term.exact]
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
-    best = Hits(index.db, query, lookups, related).best(turns, most)
+    best = Hits(index.db, query, lookups, related, environ).best(turns, most)
     missing = [] if best.hits else unknown(index.db, scope)
     notes = [*index.notes, *missing, *([] if files else ["No session is there to be searched"])]
     how = "; ".join(_how(query, lookups, related, best))

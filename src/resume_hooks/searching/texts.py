@@ -12,6 +12,7 @@ import unicodedata
 from typing import NamedTuple
 
 from resume_hooks import records
+from resume_hooks.index.kept import Opening
 from resume_hooks.index.texts import Listener, Said
 from resume_hooks.index.words import folded
 from resume_hooks.lineage_block import size_text
@@ -23,7 +24,10 @@ _NUMBERED = re.compile(r" *\d+(?:→|\t)")
 _NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
 """What the client puts before each line of a file that it shows to the model; no phrase goes over it."""
 
-_PLACE = "SELECT f.path, f.agent, f.inode, r.offset, r.length FROM records r JOIN files f ON f.id=r.file WHERE r.id=?"
+_PLACE = (
+    "SELECT f.path, f.session, f.agent, f.inode, r.offset, r.length FROM records r JOIN files f ON f.id=r.file"
+    " WHERE r.id=?"
+)
 
 
 LARGEST = 64 * 1024 * 1024
@@ -71,20 +75,21 @@ def phrase_of(words: str) -> re.Pattern[str]:
 class Texts:
     """Reads the texts of records; ``size`` is how many bytes that were."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, opening: Opening) -> None:
         self._db = db
+        self._opening = opening
         self.size = 0
 
     def of(self, record: int) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
         row = self._db.execute(_PLACE, (record,)).fetchone()
-        if row and row[4] > LARGEST:
-            large = f"(a record of {size_text(row[4])}, too large to be shown here)"
+        if row and row[5] > LARGEST:
+            large = f"(a record of {size_text(row[5])}, too large to be shown here)"
             return Text(large, large)
-        raw = _raw(row[0], *row[2:]) if row else b""
+        raw = _raw(self._opening.path_of(*row[:2]), *row[3:]) if row else b""
         self.size += len(raw)
         found = records.parse(Line(0, 0, raw).body)
-        said = Listener(subagent=bool(row[1]), sifting=False).said(found) if found is not None else None
+        said = Listener(subagent=bool(row[2]), sifting=False).said(found) if found is not None else None
         return None if said is None else text_of(_joined(said))
 
 
@@ -92,7 +97,7 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
     """A line of a file, if it is still the file that was indexed and the line begins there; else nothing."""
     try:
         with open_regular(path, follow=False) as stream:
-            if inode and inode != os.fstat(stream.fileno()).st_ino:
+            if inode > 0 and inode != os.fstat(stream.fileno()).st_ino:
                 return b""
             stream.seek(max(0, offset - 1))
             before = stream.read(1) if offset else b"\n"

@@ -21,6 +21,7 @@ from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, U
 from resume_hooks.model_port import Metered, Model, Spent
 from resume_hooks.quick_rollover import Contents, RolloverPlan
 from resume_hooks.receipt import Receipt
+from resume_hooks.redaction.texts import redact
 from resume_hooks.rewrite import replace_session
 from resume_hooks.store import SessionFile
 from resume_hooks.summarising.asking import Progress, summarise
@@ -99,7 +100,7 @@ def _summary(begun: Begun, model: Metered, environ: Mapping[str, str], limit: fl
     text = summary_text(summary, model.spent.model, begun.parent.session_id, own, begun.wish)
     if not text:
         raise HeadlessFailed(f"{model.spent.model} said nothing")
-    return text
+    return redact(text)[0]
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:

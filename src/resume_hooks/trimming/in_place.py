@@ -23,20 +23,21 @@ from resume_hooks.fields import encode
 from resume_hooks.glance import Glance
 from resume_hooks.lines import Line, read_lines
 from resume_hooks.liveness import why_live
-from resume_hooks.nodes import Node
 from resume_hooks.paths import is_session_file
 from resume_hooks.receipt import Receipt
 from resume_hooks.records import parse
 from resume_hooks.rewrite import BUFFER, replace_session
 from resume_hooks.sessions import SessionFile
+from resume_hooks.shape import shape_checks
 from resume_hooks.succession import Edit
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.transcript import scan
 from resume_hooks.trimming import plan as trimming
 from resume_hooks.trimming.edits import edits_of
 from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.pieces import THINKING, Pieces
 from resume_hooks.trimming.plan import Reading, TrimPlan
 from resume_hooks.trimming.selection import Origins
+from resume_hooks.vaulted.sessions import require_own
 
 OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"
 OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."
@@ -54,8 +55,8 @@ class Outcome(NamedTuple):
 
 
 def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> Outcome:
-    """What ``write`` would do; nothing is changed. UsageError, WriteFailed for what can't be trimmed in place."""
-    _require_own_file(session)
+    """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
+    _require_own_file(session, environ)
     decided = trimming.plan(trimming.read(session, window), environ, options)
     notes = _notes(decided)
     if why := why_live(session, environ):
@@ -71,7 +72,7 @@ def write(
     SessionLive where the session is live and not ``live``, or trimmed by another process already; WriteFailed or
     CheckFailed change nothing. Where trimming would not pay nothing is written.
     """
-    _require_own_file(session)
+    _require_own_file(session, environ)
     if not live and (why := why_live(session, environ)):
         raise SessionLive(
             f"The session is live: {why}",
@@ -110,7 +111,8 @@ def _write(
     return Outcome(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
 
 
-def _require_own_file(session: SessionFile) -> None:
+def _require_own_file(session: SessionFile, environ: Mapping[str, str]) -> None:
+    require_own(session, environ)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file",
@@ -159,11 +161,8 @@ def _checks(kept: Reading, edits: Mapping[int, Edit], origins: Origins, path: st
     pieces = Pieces()
     found, old = scan(path, observers=[pieces]), kept.transcript
     return [
-        Check("every line is in its place", _form(found) == _form(old)),
+        *shape_checks(old, found),
         Check("what was not trimmed is byte for byte as it was", _is_kept(old.path, path, edits)),
-        Check("ids, links, instants and token counts are as they were", _links(found) == _links(old)),
-        Check("the live chain is as it was", [node.uuid for node in found.chain] == [node.uuid for node in old.chain]),
-        Check("no tool call or result was lost or added", _pairs(found) == _pairs(old)),
         Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(kept.pieces)),
         Check(
             "every trimmed record says where its original is",
@@ -173,28 +172,9 @@ def _checks(kept: Reading, edits: Mapping[int, Edit], origins: Origins, path: st
     ]
 
 
-def _form(transcript: Transcript) -> tuple[object, ...]:
-    return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.bookkeeping
-
-
 def _is_kept(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
         return all(line == other or number in edits for number, (line, other) in enumerate(zip_longest(before, after)))
-
-
-def _links(transcript: Transcript) -> list[tuple[object, ...]]:
-    return [_link(node) for node in transcript.nodes]
-
-
-def _link(node: Node) -> tuple[object, ...]:
-    return (
-        *(node.number, node.uuid, node.parent, node.kind, node.subtype, node.sidechain, node.session_id),
-        *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
-    )
-
-
-def _pairs(transcript: Transcript) -> list[tuple[object, ...]]:
-    return [(node.number, node.calls, node.results) for node in transcript.nodes]
 
 
 def _thoughts(pieces: Pieces) -> Counter[int]:

@@ -124,7 +124,7 @@ class Pieces:
                 yield from self._of_block(node, block, ("message", "content", index))
 
     def _of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
-        kind = block.get("type")
+        kind = string(block, "type")
         if node.kind == "assistant" and kind not in {"thinking", "redacted_thinking"}:
             self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
         if kind == "tool_result":
@@ -156,7 +156,7 @@ class Pieces:
         if not isinstance(given, dict):
             return
         target = next((found for key in _TARGETS if (found := string(given, key))), "")
-        extent = tuple(given.get(key) for key in _EXTENT)
+        extent = tuple(_plain(given.get(key)) for key in _EXTENT)
         self.calls[call] = Call(node.number, tool, target, extent)
         for key in INPUTS.get(tool, ()):
             for address, text in _strings(given.get(key), (*at, "input", key)):
@@ -178,7 +178,7 @@ class Pieces:
             if not isinstance(inner, dict):
                 continue
             inside = (*at, "content", index)
-            if inner.get("type") in {"image", "document"}:
+            if inner.get("type") in ("image", "document"):
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
             elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
                 yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
@@ -198,3 +198,8 @@ def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
 def thought_digest(block: Record) -> int:
     """Equal for equal thinking blocks, within one process."""
     return hash((string(block, "thinking"), string(block, "signature")))
+
+
+def _plain(value: object) -> object:
+    """A number or a text as it is, None for none; of anything else only what it is, since it may nest without end."""
+    return value if value is None or isinstance(value, (str, int, float)) else type(value).__name__

@@ -32,6 +32,7 @@ from resume_hooks.trimming.options import Options
 from resume_hooks.trimming.pieces import RESULT, TEXT, THINKING, Pieces
 from resume_hooks.trimming.read_back import ReadBack
 from resume_hooks.trimming.selection import Choice, Origins, choose, rules_of
+from resume_hooks.vaulted.sessions import own_path
 
 LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
@@ -65,7 +66,8 @@ class Reading:
             return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
 
         uuids = {number: node.uuid for number, node in nodes.items()}
-        return Origins(self.session.session_id, self.session.path, self.pieces.origins, uuids, leads)
+        named = own_path(self.session.path, environ)
+        return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
 
 
 class Decision(NamedTuple):
@@ -183,7 +185,7 @@ def plan(
     child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
     head = continue_line(
         parent_id=reading.session.session_id,
-        parent_file=reading.session.path,
+        parent_file=child.parent_file,
         kind=kind,
         at=child.setting.at,
         size=Size(decision.after.tokens, decision.savings.ratio),

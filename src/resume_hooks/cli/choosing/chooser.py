@@ -25,6 +25,7 @@ from resume_hooks.cli.choosing.preview import KINDS, Previews
 from resume_hooks.cli.choosing.rows import home_short
 from resume_hooks.cli.choosing.sequences import keep_keys
 from resume_hooks.cli.choosing.state import Choices, Found
+from resume_hooks.cli.colour import wanted
 from resume_hooks.listing import Row
 
 ESCAPE = 0.1
@@ -70,7 +71,7 @@ class Chooser:
             key_bindings=keys.bindings(self),
             style=view.STYLE,
             full_screen=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else None,
+            color_depth=ColorDepth.DEPTH_1_BIT if wanted(environ) is False else None,
         )
         self.app.ttimeoutlen = ESCAPE
         keep_keys(self.app.input)

@@ -15,7 +15,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.events import resume_card
 from resume_hooks.fitting import counted
-from resume_hooks.lineage import Ancestor, Family
+from resume_hooks.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.lineage_block import size_text
 from resume_hooks.listing import Row
 from resume_hooks.outline import Turn, outline
@@ -121,10 +121,11 @@ def _lineage(row: Row, environ: Mapping[str, str]) -> list[str]:
 
 
 def _generation(number: int, row: Ancestor) -> list[str]:
-    if row.status == "missing":
+    if row.status == MISSING:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
-    return [f"{number}. {row.title} · {row.kind}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+    kept = " (kept copy)" if row.status == KEPT else ""
+    return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
 def _cost(row: Row, environ: Mapping[str, str]) -> list[str]:

@@ -9,9 +9,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from resume_hooks.cli.schema.archives import Archive
+from resume_hooks.cli.schema.audits import AuditReport
 from resume_hooks.cli.schema.checkpoints import Checkpoint, RewindReceipt
 from resume_hooks.cli.schema.comparison import Comparison
 from resume_hooks.cli.schema.continuing import Continued
+from resume_hooks.cli.schema.exports import Export
 from resume_hooks.cli.schema.file_history import RewindFiles
 from resume_hooks.cli.schema.finding import Index, Search
 from resume_hooks.cli.schema.forks import ForkReceipt
@@ -21,9 +24,11 @@ from resume_hooks.cli.schema.keeping import Called, Deletion, Restoration
 from resume_hooks.cli.schema.lineages import Derived, Info, Lineage, LineageRow, Resolved
 from resume_hooks.cli.schema.reading import Read, SessionOutline
 from resume_hooks.cli.schema.rollovers import RolloverReceipt
+from resume_hooks.cli.schema.scrubs import Scrub
 from resume_hooks.cli.schema.sessions import Sessions
 from resume_hooks.cli.schema.smart import SmartTrimReceipt
-from resume_hooks.cli.schema.upkeep import Config, Doctor, Fsck, Installation
+from resume_hooks.cli.schema.stats import Stats
+from resume_hooks.cli.schema.upkeep import Completion, Config, Doctor, Fsck, Installation
 from resume_hooks.cli.schema.writes import TrimReceipt, UntrimReceipt
 
 DATA: dict[str, type[BaseModel]] = {
@@ -44,18 +49,24 @@ DATA: dict[str, type[BaseModel]] = {
     "rewind": RewindReceipt,
     "rewind-files": RewindFiles,
     "fork": ForkReceipt,
+    "export": Export,
     "import": ImportReceipt,
     "rename": Called,
     "tag": Called,
     "delete": Deletion,
     "restore": Restoration,
+    "archive": Archive,
     "outline": SessionOutline,
     "read": Read,
+    "audit": AuditReport,
     "fsck": Fsck,
     "search": Search,
     "index": Index,
+    "scrub": Scrub,
+    "stats": Stats,
     "doctor": Doctor,
     "config": Config,
+    "completion": Completion,
     "install": Installation,
     "uninstall": Installation,
 }

@@ -63,4 +63,5 @@ class Index(Strict):
     records: int
     copies: int
     behind: int = Field(description="files to be read or dropped")
+    vaulted: int = Field(description="sessions in it of which only the vault has a copy")
     bytes_read: int = Field(description="by this command")

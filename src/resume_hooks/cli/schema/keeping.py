@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from resume_hooks.cli.schema.archives import KeptSession, Retrieved
 from resume_hooks.cli.schema.base import Strict
 
 
@@ -64,7 +65,11 @@ class Deletion(Strict):
 class Restoration(Strict):
     """What came, or would come, back; without a locator what could."""
 
-    session: Deleted | None
+    session: Deleted | None = Field(description="that came back out of the trash")
+    kept: Retrieved | None = Field(description="that came back out of the vault")
     trash: list[Deleted] = Field(description="what the trash holds, the last deleted first; empty with a locator")
+    vault: list[KeptSession] = Field(
+        description="what the vault alone holds, of a session or of its earlier states; empty with a locator"
+    )
     strays: list[Stray] = Field(description="what else the trash holds; empty with a locator")
     written: bool

@@ -13,13 +13,15 @@ class LineageRow(Strict):
     """A session of a lineage."""
 
     session_id: str
-    session_file: str
+    session_file: str = Field(description="where the client has it, or had it")
     title: str
     derivation_type: Literal["original", "trimmed", "continued", "unknown"]
     kind: str = Field(description="original, handoff, rollover, trim, fork, clear...")
     exported_file: str | None
     parent_session_id: str | None
-    status: Literal["present", "kept", "missing"]
+    status: Literal["present", "kept", "missing"] = Field(
+        description="kept: the client's file is gone, the vault has a copy"
+    )
     created: str
     ended: str
     size: int = Field(description="bytes")
@@ -38,7 +40,15 @@ class Derived(Strict):
     rows: list[LineageRow]
 
 
-class Resolved(Strict):
+class OfCopy(Strict):
+    """Whether the file is a kept copy."""
+
+    kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
+    form: Literal["linked", "copied", "packed"] | None
+    kept_at: str | None
+
+
+class Resolved(OfCopy):
     """The session that a locator names."""
 
     session_id: str
@@ -58,7 +68,7 @@ class Context(Strict):
     compacts_at_once: bool
 
 
-class Info(Strict):
+class Info(OfCopy):
     """What a session holds."""
 
     session_id: str

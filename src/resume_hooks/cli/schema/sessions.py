@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from resume_hooks.cli.schema.archives import KeptSession
 from resume_hooks.cli.schema.base import Strict
 from resume_hooks.cli.schema.writes import Commands
 
@@ -39,6 +40,8 @@ class SessionRow(Strict):
     derivation_type: Literal["original", "trimmed", "continued"]
     parent_session_id: str | None
     expires_days: int | None = Field(description="whole days until the client may delete it; null for never")
+    expires_at: str | None = Field(description="the instant from which on the client may delete it; null for never")
+    kept: bool = Field(description="the vault has it, too")
     live: bool = Field(description="a running client has it open, or it can't be told")
     commands: Commands
 
@@ -51,3 +54,4 @@ class Sessions(Strict):
     more: bool = Field(description="others follow these")
     files: int = Field(description="session files there, before any was left out: helpers, empty ones, others' folders")
     sessions: list[SessionRow]
+    archived: list[KeptSession] = Field(description="with --archived: those that only the vault has")

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.report import Report
 from resume_hooks.cli.schema.writes import Receipt
 
 
@@ -17,12 +18,15 @@ class Finding(Strict):
     level: Literal["ok", "note", "problem"]
     detail: str
     remedy: str
+    code: str = Field(description="stable: what was found, whatever the sentence says")
 
 
 class Doctor(Strict):
     """The findings of doctor, in the order checked."""
 
     findings: list[Finding]
+    report: Report | None = Field(description="with --bundle")
+    file: str = Field(description="where the report was written; empty where it was not")
 
 
 class FsckFinding(Strict):
@@ -79,6 +83,13 @@ class Config(Strict):
 
     file: str
     settings: list[SettingRow]
+
+
+class Completion(Strict):
+    """What makes a shell complete."""
+
+    shell: Literal["bash", "zsh", "fish"]
+    script: str
 
 
 class Installation(Strict):

@@ -1,0 +1,1 @@
+"""Audit: which secrets lie where, told by kind, place and age; never what they are."""

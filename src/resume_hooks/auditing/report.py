@@ -1,0 +1,192 @@
+"""The places that an audit looks at, and what it says of each secret in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.auditing.kept import in_kept
+from resume_hooks.auditing.memory import FILE_NAME, Memory
+from resume_hooks.auditing.scanning import Scanned, scan
+from resume_hooks.paths import ENDING, state_home
+from resume_hooks.scrubbing.looking import is_lines
+from resume_hooks.scrubbing.places import (
+    INDEXED,
+    KEPT,
+    SUBAGENT,
+    TRANSCRIPT,
+    TRASHED,
+    Place,
+    files_in,
+    inventory,
+    notes_of,
+)
+from resume_hooks.subagents import name_of
+from resume_hooks.vaulted import notes
+from resume_hooks.vaulted.places import NOTE
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done and all there are."""
+
+
+class Leak(NamedTuple):
+    """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
+
+    ``place`` names what holds it (transcript, sub-agent, companion, backup, trash, vault ...), ``line`` is 0-based,
+    ``time`` that of the record, else of the file; ``length`` is in bytes, as written there.
+    """
+
+    kind: str
+    place: str
+    session_id: str
+    reference: str
+    file: str
+    line: int
+    offset: int
+    length: int
+    uuid: str
+    time: str
+
+
+class Audit(NamedTuple):
+    """What an audit found: the leaks, oldest first, how many files and bytes it covers, and what it could not read."""
+
+    leaks: list[Leak]
+    files: int
+    size: int
+    read: int
+    warnings: list[str]
+
+
+def audit(
+    environ: Mapping[str, str],
+    *,
+    sessions: Collection[str] | None,
+    kinds: Collection[str] = (),
+    since: str = "",
+    progress: Progress = lambda _done, _all: None,
+) -> Audit:
+    """Every secret of these sessions, of all and of our own notes for None.
+
+    ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
+    """
+    work = _Work(environ, [text for place in _places(sessions, environ) for text in _texts(place)], progress)
+    leaks = [leak for text in work.texts for leak in work.leaks(text)]
+    failed = work.memory.store(everything=sessions is None)
+    wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
+    return Audit(
+        sorted(wanted, key=lambda leak: (leak.time, leak.file, leak.offset)),
+        len(work.texts),
+        work.size,
+        work.read,
+        [*work.warnings, *([failed] if failed else [])],
+    )
+
+
+class _Text(NamedTuple):
+    """A file, or the folder of a kept session, that is looked at, and the place that it belongs to."""
+
+    place: Place
+    path: str
+    size: int
+
+
+class _Work:
+    """The looks of one audit; a file with several names is read once."""
+
+    def __init__(self, environ: Mapping[str, str], texts: list[_Text], progress: Progress) -> None:
+        self.memory = Memory(environ)
+        self.texts = texts
+        self.size = sum(text.size for text in texts)
+        self.read = 0
+        self.warnings: list[str] = []
+        self._environ = environ
+        self._progress = progress
+        self._done = 0
+        self._looks: dict[tuple[int, int], Scanned] = {}
+
+    def leaks(self, text: _Text) -> Iterator[Leak]:
+        """What a text holds; one that can't be read is warned of."""
+        before = self.read
+        try:
+            scanned = self._look(text)
+        except OSError as error:
+            self.warnings.append(f"{text.path} could not be read: {error.strerror or error}")
+            return
+        self._done += text.size - (self.read - before)
+        self._progress(self._done, self.size)
+        yield from _leaks(text, scanned)
+
+    def _told(self, size: int) -> None:
+        self.read += size
+        self._done += size
+        self._progress(self._done, self.size)
+
+    def _look(self, text: _Text) -> Scanned:
+        known = self.memory.known(text.path)
+        if text.place.kind == KEPT:
+            scanned = self._look_at_kept(text, known)
+        else:
+            status = os.lstat(text.path)
+            name = (status.st_dev, status.st_ino)
+            scanned = self._looks.get(name) or scan(text.path, known, lines=is_lines(text.path), told=self._told)
+            self._looks[name] = scanned
+        self.memory.note(text.path, scanned)
+        return scanned
+
+    def _look_at_kept(self, text: _Text, known: Scanned | None) -> Scanned:
+        """What the vault holds of a session is read anew where its note was written anew."""
+        status = os.stat(os.path.join(text.path, NOTE))
+        told = (status.st_ino, text.size, status.st_mtime_ns)
+        kept = notes.find(text.place.session_id, self._environ)
+        if kept is None or (known and known[:3] == told):
+            return known or Scanned(*told, 0, 0, "", ())
+        findings = in_kept(kept)
+        self._told(text.size)
+        return Scanned(*told, 0, 0, "", findings)
+
+
+def _places(sessions: Collection[str] | None, environ: Mapping[str, str]) -> Iterator[Place]:
+    for place in inventory({}, environ):
+        if sessions is None or place.session_id in sessions:
+            yield place
+    if sessions is None:
+        own = os.path.join(state_home(environ), FILE_NAME)
+        yield from (place for place in notes_of(environ) if place.kind != INDEXED and place.path != own)
+
+
+def _texts(place: Place) -> Iterator[_Text]:
+    """The files of a place; nothing of what is gone by now."""
+    paths = files_in(place.path) if place.kind == TRASHED else [place.path]
+    for path in paths:
+        with contextlib.suppress(OSError):
+            size = os.lstat(path).st_size
+            if place.kind == KEPT:
+                size = sum(os.lstat(inner).st_size for inner in files_in(path))
+            yield _Text(place, path, size)
+
+
+def _leaks(text: _Text, scanned: Scanned) -> Iterator[Leak]:
+    place = text.place
+    when = clock.from_epoch(scanned.mtime_ns / 1e9)
+    for found in scanned.findings:
+        reference = ""
+        if place.kind == TRANSCRIPT or found.part.endswith(f"/{place.session_id}{ENDING}"):
+            reference = f"{place.session_id}:{found.line}"
+        elif place.kind == SUBAGENT and place.session_id:
+            reference = f"{place.session_id}/{name_of(text.path)}:{found.line}"
+        yield Leak(
+            found.kind,
+            place.kind,
+            place.session_id,
+            reference,
+            os.path.join(text.path, found.part) if found.part else text.path,
+            found.line,
+            found.offset,
+            found.length,
+            found.uuid,
+            clock.normal(found.time) or when,
+        )

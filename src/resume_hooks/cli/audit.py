@@ -1,0 +1,112 @@
+"""``audit``: which secrets lie where; never what they are."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import click
+
+from resume_hooks import clock, store
+from resume_hooks.auditing.report import Audit, Leak, audit
+from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument
+from resume_hooks.cli.progress import at_work
+from resume_hooks.errors import UsageError
+
+SHOWN = 200
+"""Secrets that are listed to people; ``--json`` lists all."""
+
+
+@click.command("audit")
+@locator_argument
+@click.option("--all", "everywhere", is_flag=True, help="Every session of every project, and our own notes.")
+@click.option("--project", is_flag=True, help="Every session of this project.")
+@click.option("--since", metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
+@click.option("--kind", "kinds", metavar="KIND", multiple=True, help="Only secrets of this kind; may be given often.")
+@json_option
+def command(
+    locator: str | None, everywhere: bool, project: bool, since: str | None, kinds: tuple[str, ...], as_json: bool
+) -> int:
+    """List the secrets in a session by kind, place and age, never the secrets themselves.
+
+    Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
+    backups, the trash and the vault. What was looked at before and has not changed since is not read again. Ends with
+    1 where there are secrets.
+
+    \b
+    Examples:
+      resume-hooks audit
+      resume-hooks audit 5e12a303 --json
+      resume-hooks audit --project --since 7d
+      resume-hooks audit --all --kind github-pat --kind private-key
+    """
+    if sum([bool(locator), everywhere, project]) > 1:
+        raise UsageError("LOCATOR, --all and --project exclude each other", "Give one of them.")
+    with at_work("Looking", quiet=as_json) as advance:
+        found = audit(
+            os.environ,
+            sessions=_sessions(locator, everywhere=everywhere, project=project),
+            kinds=kinds,
+            since=_since(since),
+            progress=advance,
+        )
+    emit("audit", _data(found), lambda: render(found), as_json=as_json, warnings=found.warnings)
+    return int(bool(found.leaks))
+
+
+def render(found: Audit) -> str:
+    """The secrets for people, oldest first, how many of each kind, and what to do."""
+    looked = f"{found.files:,} {'file' if found.files == 1 else 'files'}"
+    if not found.leaks:
+        return f"No secrets found in {looked}."
+    rows = [_row(leak) for leak in found.leaks[:SHOWN]]
+    if len(found.leaks) > SHOWN:
+        rows.append(f"and {len(found.leaks) - SHOWN:,} more; --json lists all")
+    kinds = Counter(leak.kind for leak in found.leaks)
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    total = f"{len(found.leaks):,} {'place' if len(found.leaks) == 1 else 'places'} with secrets in {looked}: {counts}."
+    return "\n".join([*rows, total, *_remedies(found)])
+
+
+def _row(leak: Leak) -> str:
+    where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
+    kind = click.style(leak.kind, fg="red")
+    return f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
+
+
+def _remedies(found: Audit) -> list[str]:
+    session = next((leak.session_id for leak in found.leaks if leak.session_id), "LOCATOR")
+    return [
+        "Change each secret where it is valid: whoever could read these files may have it.",
+        f"Then take it out of all places: resume-hooks scrub {session}",
+        "Exports leave secrets out by themselves.",
+    ]
+
+
+def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[str] | None:
+    if everywhere:
+        return None
+    if project:
+        return {session.session_id for session in store.sessions_of(current_folder(), os.environ)}
+    return {located(locator).session_id}
+
+
+def _since(text: str | None) -> str:
+    if text is None:
+        return ""
+    moment = clock.point(text)
+    if moment is None:
+        raise UsageError(f"--since '{text}' is no point in time", clock.WHEN)
+    return clock.stamp(moment)
+
+
+def _data(found: Audit) -> dict[str, Any]:
+    kinds = Counter(leak.kind for leak in found.leaks)
+    return {
+        "secrets": [leak._asdict() for leak in found.leaks],
+        "kinds": dict(kinds.most_common()),
+        "files": found.files,
+        "bytes": found.size,
+        "bytes_read": found.read,
+    }

@@ -1,0 +1,95 @@
+"""What a shell offers when Tab is pressed where a session is to be named: ids, with their titles beside them.
+
+A title, which anybody may have written, is only ever shown: what is put on the command line is an id of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
+
+from resume_hooks import listing
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.glance import Glance
+from resume_hooks.paths import canonical
+from resume_hooks.plain import plain_line
+from resume_hooks.reference import SHORT
+from resume_hooks.sessions import SessionFile
+from resume_hooks.worktrees import project_at
+
+MOST = 40
+"""Sessions that are offered, the newest; more are no choice."""
+
+PATIENCE = 0.06
+"""Seconds that titles are looked up for; sessions beyond that are offered by their id alone."""
+
+LONGEST = 60
+"""Characters of a title that are shown."""
+
+LEAST = 2
+"""Characters that a part of a title needs to be looked for."""
+
+_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")
+"""What might mean something to a shell, in any of their scripts."""
+
+
+class Bash(BashComplete):
+    """Bash knows no descriptions: where there is a choice the title is shown as a part of it."""
+
+    def complete(self) -> str:
+        """The items, a line each."""
+        items = self.get_completions(*self.get_completion_args())
+        several = len(items) > 1
+        return "\n".join(
+            f"{item.type},{item.value}  {item.help}" if several and _is_session(item) else self.format_completion(item)
+            for item in items
+        )
+
+
+def _is_session(item: CompletionItem[str]) -> bool:
+    return bool(item.help) and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+
+
+def register() -> None:
+    """Have click answer bash with titles."""
+    add_completion_class(Bash)
+
+
+def locators(incomplete: str) -> list[CompletionItem[str]]:
+    """The sessions of this project that the word may be the beginning of: of an id, or a part of a title."""
+    if incomplete.startswith((".", "~", "/")):
+        return [CompletionItem(incomplete, type="file")]
+    try:
+        found = list(_found(incomplete.lower()))
+    except (OSError, ResumeHooksError):
+        return []  # the folder is gone; Tab is no place for a message
+    words = [word for word in ("latest",) if word.startswith(incomplete.lower()) and found]
+    return [*(CompletionItem(word, help="the newest session") for word in words), *found]
+
+
+def _found(beginning: str) -> Iterator[CompletionItem[str]]:
+    folder = canonical(os.getcwd())
+    project = project_at(folder, os.environ)
+    until, offered = time.monotonic() + PATIENCE, 0
+    for session in listing.candidates(project, os.environ):
+        named = session.session_id.startswith(beginning)
+        title = _title(session) if time.monotonic() < until else ""
+        if named or (len(beginning) >= LEAST and beginning in title.lower()):
+            size = SHORT if len(beginning) <= SHORT else len(session.session_id)
+            yield CompletionItem(session.session_id[:size], help=title or "a session")
+            offered += 1
+        if offered == MOST:
+            return
+
+
+def _title(session: SessionFile) -> str:
+    """The title as it can be shown; ``""`` where the file can't be read."""
+    try:
+        glance = Glance(session.path)
+    except ResumeHooksError:
+        return ""
+    return " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip() if glance.is_listed else ""

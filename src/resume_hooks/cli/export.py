@@ -1,0 +1,152 @@
+"""``export``: a session as a document for people, or as a bundle that another machine can import."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, say, table
+from resume_hooks.cli.progress import watched
+from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.export.conversation import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.export.document import FORMS, HTML, JSON, Choice, Document, lineage_of
+from resume_hooks.export.hiding import LIMIT
+from resume_hooks.export.writing import Sink, Written, require_place, write
+from resume_hooks.lineage_block import size_text
+from resume_hooks.subagents import locate, name_of
+
+STDOUT = "-"
+
+
+@click.command("export")
+@locator_argument
+@click.option("--format", "form", type=click.Choice(FORMS), help="By default that of -o's name, else html.")
+@click.option("-o", "--output", metavar="FILE", help="The file or folder to write to; - for the standard output.")
+@click.option("--lineage", is_flag=True, help="With all ancestors, oldest first.")
+@click.option("--all", "everything", is_flag=True, help="Also what was said on branches that were left.")
+@click.option("--live", is_flag=True, help="Only what a resume would send: nothing from before a compaction.")
+@click.option("--thinking/--no-thinking", default=True, help="With what the model thought, or without.")
+@click.option("--max-chars", type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all.")
+@click.option("--redact/--no-redact", default=True, help="Take secrets and home folders out (the default), or not.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@dry_run_option
+@json_option
+def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> None:
+    """Write LOCATOR as a document: a page (html), Markdown (md), text (txt), or a bundle to be imported (json).
+
+    The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
+    It tells the conversation that led to the session's end, also what was compacted, with its sub-agents. Secrets are
+    taken out and counted; images are not looked into.
+
+    \b
+    Examples:
+      resume-hooks export
+      resume-hooks export 1a2b3c4d -o ~/talk.html
+      resume-hooks export 1a2b3c4d --format md -o - | less
+      resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
+    """
+    document_options = _choice(as_json=as_json, **asked)
+    session = locate(locator, current_folder(), os.environ)
+    sessions, warnings = [session], list[str]()
+    if asked["lineage"] and name_of(session.path) is None:
+        sessions, gone = lineage_of(session, os.environ)
+        warnings += [f"An ancestor is gone: {one}" for one in gone]
+    with watched(session.path, quiet=as_json) as watching:
+        document = Document(sessions, document_options, os.environ, watching)
+    if not document_options.redact:
+        warnings.append("Nothing was taken out: look for secrets before you give it away.")
+    if asked["output"] == STDOUT and not dry_run:
+        _print(document, warnings)
+        return
+    path = _place(asked["output"], document.name)
+    over = require_place(path, force=asked["force"])
+    written = _measured(document) if dry_run else write(path, document.chunks(), over)
+    data = _data(document, path, written, done=not dry_run)
+    emit("export", data, lambda: _text(data), as_json=as_json, warnings=warnings)
+
+
+def _choice(*, as_json: bool, **asked: Any) -> Choice:
+    """What the options ask for. UsageError where they contradict each other."""
+    if asked["everything"] and asked["live"]:
+        raise UsageError("--all and --live exclude each other", "Leave one of them out.")
+    if as_json and asked["output"] == STDOUT:
+        raise UsageError("--json and -o - both want the standard output", "Name a file with -o, or leave --json out.")
+    ending = os.path.splitext(asked["output"] or "")[1][1:].lower()
+    form = asked["form"] or (ending if ending in FORMS else HTML)
+    if form == JSON and (asked["everything"] or asked["live"] or not asked["thinking"]):
+        raise UsageError("A bundle holds whole sessions", "Leave --all, --live and --no-thinking out.")
+    what = EVERYTHING if asked["everything"] else LIVE_ONLY if asked["live"] else WHOLE
+    return Choice(form, asked["redact"], asked["thinking"], what, asked["max_chars"])
+
+
+def _place(output: str | None, name: str) -> str:
+    """The absolute path of the file to be written."""
+    given = os.path.join(current_folder(), os.path.expanduser(output or ""))
+    return os.path.abspath(os.path.join(given, name) if output is None or os.path.isdir(given) else given)
+
+
+def _print(document: Document, warnings: list[str]) -> None:
+    """The document on the standard output, the receipt beside it."""
+    try:
+        for chunk in document.chunks():
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(f"The document could not be printed: {error.strerror}", "Nothing else was done.") from error
+    for said in (_left_out(document.left_out), *warnings):
+        say(f"note: {said}", err=True)
+
+
+def _measured(document: Document) -> Written:
+    """What would be written."""
+    sink = Sink()
+    for _ in sink.through(document.chunks()):
+        pass
+    return sink.written
+
+
+def _data(document: Document, path: str, written: Written, *, done: bool) -> dict[str, Any]:
+    session = document.sessions[-1]
+    return {
+        "session_id": session.session_id,
+        "session_file": session.path,
+        "document": path,
+        "format": document.choice.form,
+        "written": done,
+        "size": written.size,
+        "sha256": written.sha256,
+        "sessions": [one.session_id for one in document.sessions],
+        "turns": document.turns,
+        "redacted": document.left_out,
+        "images": document.pictures,
+        "cut": document.cut,
+    }
+
+
+def _text(data: dict[str, Any]) -> str:
+    facts: list[tuple[str, object]] = [
+        ("document" if data["written"] else "would be", data["document"]),
+        ("size", size_text(data["size"])),
+        ("sessions", len(data["sessions"])),
+        ("secrets", _left_out(data["redacted"])),
+    ]
+    if data["format"] != JSON:
+        facts.insert(3, ("turns", f"{data['turns']:,}"))
+    if data["images"] and data["format"] == HTML:
+        facts.append(("images", f"{data['images']:,}, not looked into"))
+    if data["cut"]:
+        facts.append(("cut", f"{data['cut']:,} long texts, each with a notice (--max-chars 0 for all of them)"))
+    return table(facts) + ("" if data["written"] else "\n\nNothing was written.")
+
+
+def _left_out(secrets: dict[str, int] | None) -> str:
+    """What was taken out, in words."""
+    if secrets is None:
+        return "not looked for"
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))
+    return f"{sum(secrets.values()):,} taken out ({kinds})" if kinds else "none found"

@@ -1,0 +1,47 @@
+"""Ancestors that are to be kept later: an empty file each, ``keep-<session id>``, in ``pending`` of the state folder.
+
+Where the engine is not there yet, or a copy would take too long just then, the next session's start finds them, and
+the hook that nobody waits for keeps them. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+from resume_hooks.paths import is_private, is_session_id, private_folder, state_home
+
+PREFIX = "keep-"
+PENDING = "pending"
+
+
+def want(session_id: str, environ: Mapping[str, str] | None = None) -> None:
+    """Note that a session is to be kept. OSError where the state folder can't be written."""
+    path = _place(session_id, environ)
+    private_folder(os.path.dirname(path))
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def wanted(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The ids of the sessions that are to be kept, sorted."""
+    folder = os.path.join(state_home(environ), PENDING)
+    try:
+        names = os.listdir(folder) if is_private(folder) else []
+    except OSError:
+        return []
+    ids = (name[len(PREFIX) :] for name in names if name.startswith(PREFIX))
+    return sorted(session_id for session_id in ids if is_session_id(session_id))
+
+
+def forget(session_id: str, environ: Mapping[str, str] | None = None) -> None:
+    """A session is kept now, or there is nothing left to keep."""
+    path = _place(session_id, environ)
+    with contextlib.suppress(OSError):
+        if is_private(os.path.dirname(path)):
+            os.unlink(path)
+
+
+def _place(session_id: str, environ: Mapping[str, str] | None) -> str:
+    return os.path.join(state_home(environ), PENDING, f"{PREFIX}{session_id}")

@@ -1,0 +1,116 @@
+"""Our log of bugs: where in our own code something went wrong, and nothing of what a session or a user said.
+
+An entry holds the instant, the version, who failed, and places in code; no message of an error, since that may quote a
+transcript, and nothing of the environment. Capped: past ``MAX_LOG`` bytes the file becomes the one older generation.
+Standard library only and readable by Python 3.9: the installer keeps its own log with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from datetime import datetime, timezone
+from typing import List, Mapping, Optional
+
+from resume_hooks.paths import private_folder, read_regular, state_home
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FOLDER = "log"
+FILE_NAME = "errors.log"
+OLDER = ".1"
+"""What the name of the older generation ends with."""
+
+MAX_LOG = 256 * 1024
+"""Bytes of a log that begin a new generation."""
+
+MAX_FRAMES = 40
+"""Places of one entry, the innermost; a recursion has a thousand."""
+
+_MODE = 0o600
+_TRIES = 10
+_PACKAGE = "resume_hooks"
+
+
+def log_file(environ: Optional[Mapping[str, str]] = None) -> str:
+    """The path of our log; it may not exist."""
+    return os.path.join(state_home(environ), FOLDER, FILE_NAME)
+
+
+def note(who: str, version: str, error: BaseException, environ: Optional[Mapping[str, str]] = None) -> str:
+    """Add where an error came from, and return the path of the log; ``""`` where it can't be kept.
+
+    ``who`` is a verb or a trigger of ours, never what a user typed.
+    """
+    path = log_file(environ)
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_places(error), "", ""])
+    try:
+        private_folder(os.path.dirname(path))
+        descriptor = opened(path)
+        try:
+            os.write(descriptor, entry.encode("utf-8", "replace"))
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return ""
+    return path
+
+
+def opened(path: str) -> int:
+    """A log open for appending, for its user alone; one that is full has become the older generation first.
+
+    A pipe or a link in its place is neither waited for nor followed. OSError where it can't be opened.
+    """
+    special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    for _ in range(_TRIES):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
+        if os.fstat(descriptor).st_size < MAX_LOG or not _turn_over(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
+
+
+def entries(environ: Optional[Mapping[str, str]] = None) -> List[str]:
+    """The entries of both generations, oldest first; none where nothing was ever noted."""
+    path = log_file(environ)
+    text = b""
+    for name in (path + OLDER, path):
+        with contextlib.suppress(OSError):
+            text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG)
+    return [entry for entry in text.decode("utf-8", "replace").split("\n\n") if entry.strip()]
+
+
+def _turn_over(path: str, descriptor: int) -> bool:
+    """Make a full log the older generation, once: of several writers one does, the others find it done.
+
+    Whether the path has to be opened anew. Whoever still writes into the old file writes into that generation.
+    """
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a volume without locks: the worst is a generation that is short
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
+            os.replace(path, path + OLDER)
+    except FileNotFoundError:
+        pass  # another one has just done it
+    except OSError:
+        return False  # a folder that can't be changed: the file goes on growing rather than be lost
+    return True
+
+
+def _places(error: BaseException) -> List[str]:
+    """Where it went wrong, the innermost last: a file of ours below the package, any other by its name alone."""
+    frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
+    return [f"  {_place(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _place(path: str) -> str:
+    parts = path.replace("\\", "/").split("/")
+    if _PACKAGE in parts:
+        return "/".join(parts[len(parts) - parts[::-1].index(_PACKAGE) :])
+    return parts[-1]

@@ -1,0 +1,181 @@
+"""What a scrub finds, before anything is changed: every place that holds secrets, and what will become of it.
+
+The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
+would not know them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.liveness import Clients
+from resume_hooks.scrubbing.cleaning import Cleaner, Found
+from resume_hooks.scrubbing.documents import documents_of
+from resume_hooks.scrubbing.family import CHILD, OTHER, OWN, PARENT, family
+from resume_hooks.scrubbing.literals import Literals, is_telling
+from resume_hooks.scrubbing.looking import Held, look
+from resume_hooks.scrubbing.places import (
+    CLIENT,
+    DOCUMENT,
+    FILE_BACKUP,
+    INDEXED,
+    READABLE,
+    TRANSCRIPT,
+    Place,
+    client_files,
+    inventory,
+    notes_of,
+)
+from resume_hooks.sessions import SessionFile
+from resume_hooks.vaulted.sessions import is_kept
+
+HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
+"""What a place came to: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
+
+SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
+"""How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+
+
+class Wanted(NamedTuple):
+    """What a scrub in place reaches beyond the session, its copies and its children."""
+
+    parents: bool = False
+    others: bool = False
+    file_backups: bool = False
+    documents: bool = False
+    client: bool = False
+
+
+class Row(NamedTuple):
+    """A place with what it holds: secrets by kind. ``state`` is one of four words, ``why`` a sentence or ""."""
+
+    place: Place
+    kinds: dict[str, int]
+    state: str
+    why: str
+
+    @property
+    def total(self) -> int:
+        """Secrets in it."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family."""
+
+    session: SessionFile
+    rows: tuple[Row, ...]
+    scanner: Cleaner
+    known: Cleaner
+    live: str
+
+    @property
+    def held(self) -> list[Row]:
+        """The places that are to be changed, the index aside."""
+        return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
+
+    def cleaner_of(self, place: Place) -> Cleaner:
+        """What takes secrets out of a place: the family's own files are scanned, too."""
+        return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
+
+
+def look_everywhere(
+    session: SessionFile,
+    environ: Mapping[str, str],
+    *,
+    kinds: Collection[str] = (),
+    named: Mapping[str, str] | None = None,
+    wanted: Wanted = Wanted(),  # noqa: B008 - a value that nobody can change
+) -> Findings:
+    """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
+    relations = family(session, environ)
+    places = inventory(relations, environ)
+    if not is_kept(session.path, environ) and all(place.path != session.path for place in places):
+        places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
+    values = dict(named or {})
+    first = Cleaner(kinds, Literals(values))
+    for place in places:
+        if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
+            values |= _told(_looked(place, first, environ).found)
+    literals = Literals(values)
+    found = Findings(session, (), Cleaner(kinds, literals), Cleaner(literals=literals, scanning=False), "")
+    clients = Clients(environ)
+    everywhere = [*_elsewhere(session, environ), *places]
+    rows = [row for place in everywhere if (row := _row(place, found, environ, wanted, clients))]
+    live = clients.why_live(session) if os.path.lexists(session.path) else ""
+    return Findings(session, tuple(rows), found.scanner, found.known, live)
+
+
+def is_reached(relation: str, wanted: Wanted) -> bool:
+    """Whether the places of sessions that stand so are scrubbed."""
+    return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
+
+
+def _elsewhere(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Place]:
+    yield from documents_of(session, environ)
+    yield from client_files(environ)
+    yield from notes_of(environ)
+
+
+def _told(found: Iterable[Found]) -> dict[str, str]:
+    """The secrets that can be looked for as text, with their kinds."""
+    return {value: each.kind for each in found for value in each.values if is_telling(value)}
+
+
+def _looked(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+    """What a place holds, nothing where it can't be read."""
+    with contextlib.suppress(OSError, ResumeHooksError):
+        return look(place, cleaner, environ)
+    return Held(place, (), stuck=False)
+
+
+def _row(place: Place, found: Findings, environ: Mapping[str, str], wanted: Wanted, clients: Clients) -> Row | None:
+    """A place that holds secrets, or can't be read; None for any other."""
+    try:
+        held = look(place, found.cleaner_of(place), environ)
+    except (OSError, ResumeHooksError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return Row(place, {}, LEFT, f"It can't be read: {why}") if place.relation in {OWN, CHILD} else None
+    if not held.found and not held.stuck and place.kind != INDEXED:
+        return None
+    kinds = dict(Counter(each.kind for each in held.found))
+    if why := _why_outside(place, wanted):
+        return Row(place, kinds, OUTSIDE, why)
+    if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
+        return Row(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
+    stuck = held.stuck and not held.found
+    return Row(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+
+
+STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
+
+
+def _why_outside(place: Place, wanted: Wanted) -> str:
+    """Why a place is none of those that were asked for, and what asks for it; "" where it is one."""
+    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
+        return "It is a file of settings, where a secret may be in use: change it by hand."
+    asked = {
+        FILE_BACKUP: (wanted.file_backups, "It is a copy of a file of yours, to be put back by a rewind: --backups."),
+        DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
+        CLIENT: (wanted.client, "It is the client's own: --client."),
+    }.get(place.kind)
+    if asked is not None and not asked[0]:
+        return asked[1]
+    if not is_reached(place.relation, wanted):
+        return {PARENT: "The session came from it: --lineage.", OTHER: "Another session: --everywhere."}[place.relation]
+    return ""
+
+
+def _why_live(place: Place, clients: Clients) -> str:
+    try:
+        status = os.stat(place.path)
+    except OSError:
+        return ""
+    return clients.why_live(SessionFile(place.session_id, place.path, status.st_mtime, status.st_size))

@@ -1,0 +1,196 @@
+"""Known secrets wherever they stand: as they are, and in the forms that JSON, addresses and base64 give them.
+
+The scanner knows a secret by its looks and by the words before it; the same text elsewhere has neither. So what was
+once found is looked for as text. A value that is short, or could be any word, is none that this is done with.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from resume_hooks.errors import UsageError
+
+NAMED = "named"
+"""The kind of a secret that the user gave."""
+
+SHORTEST_NAMED = 6
+"""Characters of a secret that the user gives: fewer stand everywhere."""
+
+SHORTEST = 12
+"""Characters of a found secret that is looked for as text."""
+
+ANY_CHARACTERS = 20
+"""Characters from which on one without digits is, too."""
+
+MOST_NAMED = 100
+LONGEST_NAMED = 16 * 1024
+
+MANY = 64
+"""Forms from which on their beginnings are looked for first, all at once."""
+
+GATE = 6
+"""Bytes of such a beginning."""
+
+LEAST_CORE = 8
+"""Characters of base64 that can be nothing else but a part of the secret."""
+
+CUT_AT = 0.6
+"""The share of a secret that has to be left of it where a title or a preview was cut short; at least ``LEAST_LEFT``."""
+
+LEAST_LEFT = 20
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+")
+"""What names records: taken out everywhere, it would break the session."""
+
+_MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
+
+
+def mark(kind: str) -> str:
+    """What stands in the place of a secret."""
+    return f"[secret removed: {kind}]"
+
+
+def named(given: bytes) -> dict[str, str]:
+    """The secrets in what the user gave, one a line, with their kind; all of it as one, too, where it is of several.
+
+    UsageError for what can't be looked for; no message holds any of it.
+    """
+    if len(given) > LONGEST_NAMED:
+        raise UsageError(f"What was given is longer than {LONGEST_NAMED:,} bytes", "Give the secrets alone.")
+    try:
+        text = given.decode().replace("\r\n", "\n").strip("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError("What was given is no text in UTF-8", "Give the secrets as text, one a line.") from error
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
+        raise UsageError("No secret was given", "Write one a line to --secret-stdin, from a file or a prompt.")
+    if len(lines) > MOST_NAMED:
+        raise UsageError(f"More than {MOST_NAMED} secrets were given", "Give fewer at a time.")
+    if any(len(line) < SHORTEST_NAMED for line in lines):
+        raise UsageError(
+            f"A secret that was given has fewer than {SHORTEST_NAMED} characters: it would be found everywhere",
+            "Give the whole of it, one secret a line.",
+        )
+    whole = [text] if len(lines) > 1 and text.startswith("-----BEGIN ") else []
+    return dict.fromkeys([*whole, *lines], NAMED)
+
+
+def is_telling(value: str) -> bool:
+    """Whether a found secret can be nothing else wherever it stands."""
+    if len(value) < SHORTEST or _ID.fullmatch(value) or _MARK.search(value):
+        return False
+    mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
+    return mixed or (len(value) >= ANY_CHARACTERS and not any(sign.isspace() for sign in value))
+
+
+def forms_of(value: str) -> Iterator[str]:
+    """The texts that a secret may be written as; the longest come to stand first where they are replaced."""
+    yield value
+    once = list(_escaped(value))
+    yield from once
+    yield from (twice for form in once for twice in _escaped(form))
+    raw = value.encode("utf-8", "replace")
+    for percent in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield percent
+        yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), percent)
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+    yield from _cores(raw)
+    yield raw.hex()
+    yield raw.hex().upper()
+
+
+class Literals:
+    """Secrets as texts, each with its kind."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._kinds: dict[str, str] = {}
+        for value, kind in values.items():
+            for form in forms_of(value):
+                self._kinds.setdefault(form, kind)
+        heads = {value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]: value for value in values}
+        self._heads = {head: value for head, value in heads.items() if len(value) > len(head)}
+        self._ordered = sorted(self._kinds, key=len, reverse=True)
+        looked_for = dict.fromkeys([*self._ordered, *self._heads])
+        self._raw = [form.encode("utf-8", "surrogateescape") for form in looked_for if _is_encodable(form)]
+        self._gate = _gate(self._raw) if len(self._raw) > MANY else None
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self._kinds)
+
+    def stand_in(self, raw: bytes) -> bool:
+        """Whether any form stands in these bytes as it is."""
+        if self._gate is not None and self._gate.search(raw) is None:
+            return False
+        return any(form in raw for form in self._raw)
+
+    def without(self, text: str) -> tuple[str, list[str]]:
+        """A text with a mark in place of each form, and the kinds of what was taken out, one each."""
+        kinds: list[str] = []
+
+        def taken(found: re.Match[str]) -> str:
+            kinds.append(self._kinds[found.group()])
+            return mark(kinds[-1])
+
+        present = [re.escape(form) for form in self._ordered if form in text]
+        cleaned = re.sub("|".join(present), taken, text) if present else text
+        return self._without_cut(cleaned, kinds), kinds
+
+    def _without_cut(self, text: str, kinds: list[str]) -> str:
+        """A text without what is left of a secret that was cut short."""
+        for head, value in self._heads.items():
+            while (start := text.find(head)) >= 0:
+                end = start + len(head)
+                while end - start < len(value) and text[end : end + 1] == value[end - start]:
+                    end += 1
+                kinds.append(self._kinds[value])
+                text = f"{text[:start]}{mark(kinds[-1])}{text[end:]}"
+        return text
+
+
+def _gate(forms: Iterable[bytes]) -> re.Pattern[bytes]:
+    """What finds the beginning of any of many forms in one go: an expression that branches byte by byte."""
+    tree: dict[int, Any] = {}
+    for form in forms:
+        branch = tree
+        for byte in form[:GATE]:
+            branch = branch.setdefault(byte, {})
+    return re.compile(_branches(tree))
+
+
+def _branches(tree: Mapping[int, Any]) -> bytes:
+    rows = [re.escape(bytes([byte])) + (_branches(below) if below else b"") for byte, below in tree.items()]
+    return rows[0] if len(rows) == 1 else b"(?:" + b"|".join(rows) + b")"
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """A text as it stands within a string of JSON."""
+    for plain in (True, False):
+        written = json.dumps(text, ensure_ascii=plain)[1:-1]
+        yield written
+        yield written.replace("/", "\\/")
+
+
+def _cores(raw: bytes) -> Iterator[str]:
+    """What base64 makes of a secret for certain, whatever stands before and behind it."""
+    for shift in range(3):
+        start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
+        core = base64.b64encode(bytes(shift) + raw).decode()[start:end]
+        if len(core) >= LEAST_CORE:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
+
+
+def _is_encodable(form: str) -> bool:
+    try:
+        form.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""The places in which secrets of a session can lie: its own files, copies of them, and what others keep of it.
+
+What the client and the user keep elsewhere is looked at, too, but nobody's to change unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import backups, trash
+from resume_hooks.file_history import keeping
+from resume_hooks.index.database import FILE_NAME as INDEX
+from resume_hooks.index.database import index_file
+from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, state_home
+from resume_hooks.scrubbing.family import OTHER
+from resume_hooks.settings import FILE_NAME as SETTINGS
+from resume_hooks.subagents import PREFIX, name_of, owner
+from resume_hooks.vaulted import notes
+from resume_hooks.vaulted.places import FOLDER as VAULT
+from resume_hooks.vaulted.places import HISTORY, UNPACKED, unpacked
+
+TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
+BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
+FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
+
+RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+"""The kinds of files that are lines of records."""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A session's id in a name: of its file, its folder, or what a copy of either is called."""
+
+MOST_FILES = 200_000
+"""Files that are looked at below one folder."""
+
+_ELSEWHERE = frozenset({"projects", "file-history", "plugins", "sessions", "local", "node_modules", ".git"})
+"""Folders of the config home that hold nothing that was said, or are looked at session by session."""
+
+_OUR_OWN = frozenset({VAULT, UNPACKED, trash.FOLDER, backups.FOLDER, "plugin"})
+_NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
+
+
+class Place(NamedTuple):
+    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none."""
+
+    kind: str
+    path: str
+    session_id: str
+    relation: str
+
+
+def inventory(relations: Mapping[str, str], environ: Mapping[str, str]) -> list[Place]:
+    """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
+
+    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
+    tells what they are.
+    """
+    found = [*_copies(relations, environ), *_in_projects(relations, environ)]
+    order = [OTHER, *dict.fromkeys(relations.values())]
+    return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
+
+
+def notes_of(environ: Mapping[str, str]) -> Iterator[Place]:
+    """What else lies in our state folder: notes of one hook for another, logs; and the index."""
+    home = state_home(environ)
+    for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
+        if os.path.basename(path) not in _NO_NOTES:
+            yield Place(NOTE, path, "", "")
+    if os.path.lexists(index_file(environ)):
+        yield Place(INDEXED, index_file(environ), "", "")
+
+
+def client_files(environ: Mapping[str, str]) -> Iterator[Place]:
+    """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
+    home, own = config_home(environ), os.path.realpath(state_home(environ))
+
+    def is_left_out(folder: str) -> bool:
+        return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
+
+    for path in files_in(home, is_left_out):
+        yield Place(CLIENT, path, "", "")
+
+
+def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+    """The regular files below a folder, in the order of their names; no link is followed."""
+    if os.path.islink(folder):
+        return
+    found = 0
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not left_out(os.path.join(root, name)))
+        for name in sorted(names):
+            path = os.path.join(root, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found += 1
+                if found > MOST_FILES:
+                    return
+                yield path
+
+
+def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """What is kept of sessions outside of the projects: backups, the trash, the vault."""
+    for home, kind in (
+        (os.path.join(config_home(environ), HISTORY), FILE_BACKUP),
+        (os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER), FILE_BACKUP),
+        (os.path.join(state_home(environ), backups.FOLDER), BACKUP),
+        (unpacked(environ), READABLE),
+    ):
+        for session_id in _ids_in(home):
+            relation = relations.get(session_id, OTHER)
+            for path in files_in(os.path.join(home, session_id)):
+                if os.path.basename(path) != backups.LOCK:
+                    copy = kind == BACKUP and not path.endswith(ENDING)
+                    yield Place(COPY if copy else kind, path, session_id, relation)
+    for entry in trash.held(environ):
+        yield Place(TRASHED, entry.folder, entry.session_id, relations.get(entry.session_id, OTHER))
+    for kept in notes.held(environ):
+        yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
+
+
+def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """The files of all sessions in the client's project folders."""
+    for folder in all_folders(environ):
+        for path in files_in(folder):
+            first, *deeper = os.path.relpath(path, folder).split(os.sep)
+            session_id = _session_of(path, first)
+            kind = _kind(first, deeper, session_id)
+            yield Place(kind, path, session_id, relations.get(session_id, OTHER))
+
+
+def _session_of(path: str, first: str) -> str:
+    """The session that a file of a project folder is of, by the first step of its way from there; ``""`` for none."""
+    if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
+        return owner(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+    named = _ID.search(first)
+    return named[0] if named else ""
+
+
+def _kind(first: str, deeper: list[str], session_id: str) -> str:
+    """What a file of a project folder is, by its path from there."""
+    last = deeper[-1] if deeper else first
+    if not deeper and first == session_id + ENDING:
+        return TRANSCRIPT
+    if name_of(last):
+        return SUBAGENT
+    return COMPANION if deeper or last.startswith(PREFIX) else COPY
+
+
+def _ids_in(folder: str) -> list[str]:
+    """The ids that folders in a folder are called by, sorted."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if is_session_id(e.name) and e.is_dir(follow_symlinks=False))
+    except OSError:
+        return []

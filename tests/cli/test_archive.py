@@ -1,0 +1,141 @@
+"""archive, and restore out of the vault, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.vaulted.notes import held
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.cli.conftest import Cli, Document
+
+OLD = 1_700_000_000
+OTHER = session_id(2)
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session of long ago, and another one."""
+    rows = [*conversation(1, session_id=OTHER), custom_title("The other", OTHER)]
+    write_session(config_home.project(), OTHER, rows, mtime=OLD)
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD))
+
+
+def findings(cli: Cli) -> list[dict[str, str]]:
+    """What ``--verify`` finds, where it finds something."""
+    done = cli("archive", "--verify", "--json")
+    assert done.returncode == 1
+    found: list[dict[str, str]] = json.loads(done.stdout)["data"]["findings"]
+    return found
+
+
+def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) -> None:
+    """Said once how to switch it off; packed, since its end is near; verified; back when the client swept it."""
+    before = path.read_bytes()
+    assert document("archive", "Mine", "--dry-run")["data"]["archived"][0]["result"] == "kept"
+    assert document("archive", "--list")["data"]["vault"] == []
+    first = document("archive", "Mine")
+    (row,) = first["data"]["archived"]
+    assert (row["result"], row["packed"], row["kept"]["form"]) == ("kept", True, "packed")
+    assert any("config vault off" in warning for warning in first["warnings"])
+    again = document("archive", "Mine")
+    assert (again["data"]["archived"][0]["result"], again["data"]["written"], again["warnings"]) == (
+        "unchanged",
+        False,
+        [],
+    )
+    assert b"2 sessions" in cli("archive", "--all").stdout
+    verified = document("archive", "--verify")["data"]
+    assert (verified["findings"], verified["unhashed"]) == ([], 0)
+    assert verified["verified"] > len(before)
+    path.unlink()
+    assert b"Mine" in cli("restore", "--list").stdout
+    assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
+    back = document("restore", SESSION[:8])["data"]
+    assert (back["kept"]["session_id"], back["kept"]["file"], back["written"]) == (SESSION, str(path), True)
+    assert path.read_bytes() == before
+    assert b"is there" in cli("restore", SESSION).stdout
+
+
+def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """1 where something is wrong, and what; the list and doctor tell what can't be told."""
+    cli("archive", "--all")
+    kept = next(each for each in held(config_home.environ) if each.session_id == SESSION)
+    pack = Path(kept.folder, kept.transcript.where)
+    pack.write_bytes(pack.read_bytes()[:50])
+    found = findings(cli)
+    assert [(each["session_id"], each["name"]) for each in found] == [(SESSION, "damaged")]
+    assert document("archive", "--verify", OTHER)["data"]["findings"] == []
+    assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
+    Path(kept.folder, "note.json").write_bytes(b"{}")
+    assert {each["name"] for each in findings(cli)} == {"unreadable"}
+    assert "can't be read as a note" in document("archive", "--list")["warnings"][0]
+    doctor = {each["name"]: each for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]}
+    assert (doctor["vault"]["level"], doctor["vault"]["code"]) == ("problem", "vault-odd")
+    assert path.exists()
+
+
+def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
+    """Only what is named, only with a yes; the client's file stays."""
+    cli("archive", "--all")
+    for words in (("--forget",), ("--forget", "Mine")):
+        assert (cli("archive", *words).returncode, cli("archive", *words).stdout) == (2, b"")
+    assert document("archive", "--forget", "Mine", "--dry-run")["data"]["written"] is False
+    assert b"Removed from the vault." in cli("archive", "--forget", "Mine", "--yes").stdout
+    assert [row["session_id"] for row in document("archive", "--list")["data"]["vault"]] == [OTHER]
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("--all", "x"), ("--all", "--project"), ("--list", "--verify"), ("--verify", "--all")]
+)
+def test_what_does_not_go_together(path: Path, cli: Cli, words: tuple[str, ...]) -> None:
+    """A sentence, and 2."""
+    done = cli("archive", *words)
+    assert (done.returncode, done.stdout, bool(done.stderr)) == (2, b"", True)
+    assert path.exists()
+
+
+def test_deleting_tells_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
+    """Whoever deletes a session hears that the vault has it, and how it goes from there."""
+    assert document("delete", OTHER, "--yes")["warnings"] == []
+    cli("archive", "Mine")
+    (warning,) = document("delete", "Mine", "--yes")["warnings"]
+    assert f"archive --forget {SESSION}" in warning
+    assert [row["session_id"] for row in document("restore", "--list")["data"]["vault"]] == [SESSION]
+    assert len(document("delete", "--empty-trash", "--yes")["warnings"]) == 1
+    assert document("restore", SESSION)["data"]["kept"]["file"] == str(path)
+    assert document("restore", "--list")["data"]["vault"] == []
+
+
+def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
+    """It says why, and how to switch it on."""
+    cli("config", "vault", "off")
+    error = document("archive", "Mine", code=1)["error"]
+    assert (error["code"], "config vault on" in error["remedy"]) == ("vault-off", True)
+    assert path.exists()
+
+
+def test_one_that_can_not_be_kept_keeps_no_other(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """Told, with 1; all others are kept."""
+    folder = config_home.config / "resume-hooks" / "vault" / SESSION
+    folder.mkdir(parents=True)
+    (folder / "note.json").write_text(json.dumps({"version": 2}))
+    done = cli("archive", "--all")
+    assert done.returncode == 1
+    assert b"1 kept, 1 failed" in done.stdout
+    assert b"newer resume-hooks" in done.stderr
+    assert path.exists()
+
+
+def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """Purging leaves what is kept, and says so."""
+    cli("archive", "Mine")
+    said = cli("uninstall", "--purge", "--yes").stdout
+    assert b"the vault" in said
+    assert [each.session_id for each in held(config_home.environ)] == [SESSION]
+    assert path.exists()
+    assert os.listdir(config_home.config / "resume-hooks") == ["vault"]

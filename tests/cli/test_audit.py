@@ -1,0 +1,61 @@
+"""audit: kinds, places and ages; one checked document for programs; 1 where there are secrets."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from resume_hooks.cli.schema import DATA
+from tests.builders import SESSION, ConfigHome, conversation, session_id, user, write_session
+from tests.cli.conftest import Cli, Document
+from tests.redaction.planted import some
+
+GITHUB = "ghp_" + some(random.Random(4), 36)
+
+
+def leaky(home: ConfigHome, own: str = SESSION) -> None:
+    """A session that holds a secret."""
+    write_session(home.project(), own, [*conversation(2, session_id=own), user(f"use {GITHUB}", uuid="u", parent=None)])
+
+
+def found(cli: Cli, *words: str) -> dict[str, Any]:
+    """The answer of an audit that found something, checked against its model."""
+    done = cli("audit", *words, "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["ok"]) == (1, True)
+    return DATA["audit"].model_validate(document["data"]).model_dump()
+
+
+def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
+    """One line, and 0."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    done = cli("audit", SESSION)
+    assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file.\n")
+
+
+def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
+    """Where it lies and what to do, with 1; no part of the secret anywhere."""
+    leaky(config_home)
+    done = cli("audit", SESSION)
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 1
+    assert lines[0] == f"2026-01-31 09:30  github-pat, 40 characters  transcript  {SESSION}:4"
+    assert lines[1] == "1 place with secrets in 1 file: 1 github-pat."
+    assert f"resume-hooks scrub {SESSION}" in lines[3]
+    data = found(cli, SESSION)
+    assert (data["kinds"], data["secrets"][0]["reference"]) == ({"github-pat": 1}, f"{SESSION}:4")
+    assert GITHUB[4:14] not in done.stdout.decode() + str(data)
+    shown = cli("read", data["secrets"][0]["reference"])
+    assert GITHUB in shown.stdout.decode()
+
+
+def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Every session, one kind, what is young."""
+    leaky(config_home)
+    leaky(config_home, session_id(2))
+    assert len(found(cli, "--all")["secrets"]) == 2
+    assert document("audit", "--all", "--kind", "jwt")["data"]["secrets"] == []
+    assert document("audit", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
+    assert cli("audit", "--all", "--project").returncode == 2
+    assert cli("audit", "--all", "--since", "never").returncode == 2

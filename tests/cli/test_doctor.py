@@ -1,0 +1,46 @@
+"""``doctor`` as it is typed: findings, and the report for a bug report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from resume_hooks.cli.schema.report import Report
+from tests.cli.conftest import Cli, Document
+
+
+def test_doctor_prints_it(cli: Cli, document: Document) -> None:
+    """As one JSON value, ready to be pasted; in the document beside the findings."""
+    printed = cli("doctor", "--bundle")
+    assert printed.returncode == 0
+    assert set(json.loads(printed.stdout)) == set(Report.model_fields)
+    data = document("doctor", "--bundle")["data"]
+    assert (data["file"], data["report"]["report"]) == ("", 1)
+
+
+def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
+    """A new file; one that is there is left alone, and so is what a link leads to."""
+    file = tmp_path / "report.json"
+    done = cli("doctor", "--bundle", "-o", str(file))
+    assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert Report.model_validate_json(file.read_bytes()).report == 1
+    again = cli("doctor", "--bundle", "-o", str(file))
+    assert (again.returncode, again.stderr.split(b"\n")[0]) == (
+        2,
+        f"resume-hooks: There is a file {file} already".encode(),
+    )
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "elsewhere.json")
+    assert cli("doctor", "--bundle", "-o", str(link)).returncode == 1
+    assert not (tmp_path / "elsewhere.json").exists()
+    assert cli("doctor", "-o", str(tmp_path / "x.json")).returncode == 2
+
+
+def test_every_finding_has_a_stable_code(cli: Cli) -> None:
+    """Beside level, detail and remedy; a problem always has one."""
+    done = cli("doctor", "--json")
+    findings = json.loads(done.stdout)["data"]["findings"]
+    assert done.returncode == 1  # no client is on PATH
+    assert len({finding["code"] for finding in findings}) == len(findings)
+    assert all(finding["remedy"] for finding in findings if finding["level"] == "problem")

@@ -1,0 +1,72 @@
+"""``stats`` as it is typed: scopes, times, text and document."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, conversation, session_id, system, user, write_session
+from tests.cli.conftest import Cli, Document
+
+NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
+
+
+@pytest.fixture
+def sessions(config_home: ConfigHome) -> None:
+    """One of the folder that verbs run in, one of another project."""
+    here = str(config_home.root / "here")
+    rows = [{**row, "cwd": here} for row in conversation(2)]
+    rows.append(system("stop_hook_summary", uuid="s", ts=9, hookInfos=[{"command": NOTICE, "durationMs": 12}]))
+    write_session(config_home.project(here), SESSION, rows)
+    other = session_id(2)
+    write_session(config_home.project("/elsewhere"), other, conversation(5, session_id=other))
+
+
+@pytest.mark.usefixtures("sessions")
+def test_this_project_or_all(cli: Cli, document: Document) -> None:
+    """The folder's by default, another one's, everything."""
+    data = document("stats")["data"]
+    assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)
+    assert data["hooks"] == [{"event": "Stop", "ours": True, "times": 1, "median_ms": 12, "p95_ms": 12}]
+    assert document("stats", "--all")["data"]["months"][0]["turns"] == 7
+    assert document("stats", "--all")["data"]["read"] == 0
+    assert cli("stats", "--project", "/nowhere").stdout.startswith(b"0 sessions of /nowhere")
+
+
+@pytest.mark.usefixtures("sessions")
+def test_from_a_day_on(document: Document) -> None:
+    """A date, or so far back; the months before are left out."""
+    assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
+    assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0
+    assert document("stats", "--month")["data"]["since"].endswith("-01")
+
+
+@pytest.mark.usefixtures("sessions")
+def test_as_text(cli: Cli) -> None:
+    """Tables that fit a terminal, without what there is nothing of."""
+    text = cli("stats", "--all").stdout.decode()
+    assert text.startswith("2 sessions of every project\n")
+    assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
+    assert "Stop  ours       1   12 ms  12 ms" in text
+    assert "SAVED" not in text
+    assert "Our folder: " in text
+    assert max(map(len, text.split("\n"))) <= 100
+
+
+@pytest.mark.parametrize("words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]])
+def test_what_cannot_be_meant(cli: Cli, words: list[str]) -> None:
+    """A usage error."""
+    assert cli("stats", *words).returncode == 2
+
+
+def test_nothing_there(cli: Cli) -> None:
+    """No failure."""
+    done = cli("stats")
+    assert (done.returncode, done.stdout[:10]) == (0, b"0 sessions")
+
+
+def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
+    """A kind out of a first line is shown without its controls."""
+    said = {"parent_session_id": session_id(9), "continuation_type": "\x1b[31mtrim\u202e", "continued_at": "2026-01-31"}
+    rows = [{"continue_metadata": said}, user("x", uuid="u", ts=9)]
+    write_session(config_home.project(), SESSION, rows)
+    assert b"\x1b" not in cli("stats", "--all", environ={"FORCE_COLOR": "0"}).stdout

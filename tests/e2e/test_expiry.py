@@ -1,0 +1,177 @@
+"""The client's own cleanup, run for real: what it deletes is kept before that, readable where it is, and comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.vaulted.notes import find, kept_ids
+from tests.builders import (
+    assistant,
+    conversation,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.e2e.harness.client import MIDDLE, OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, plugin_at, spoken
+from tests.needs import REPO
+
+DAY = 86_400
+GONE, SOON = 40 * DAY, 25 * DAY
+BULKY = "the long output of a tool " * 400
+WORD = "zirconium"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+def engine(home: ClientHome, *words: str) -> dict[str, Any]:
+    """A verb's data, as the shell's user gets it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", *words, "--json"],
+        env=home.env({"PYTHONPATH": str(REPO / "src")}),
+        cwd=home.cwd,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return dict(answer["data"])
+
+
+def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[str, Any]]:
+    """A turn with a tool's long output."""
+    place: dict[str, Any] = {"session_id": own_id, "cwd": str(home.cwd)}
+    return [
+        user(f"read the file about {word}", uuid=f"{prefix}1", parent=None, **place),
+        tool_use(f"toolu_{prefix}", uuid=f"{prefix}2", parent=f"{prefix}1", tool_input={"file_path": "/x"}, **place),
+        tool_result(f"toolu_{prefix}", BULKY, uuid=f"{prefix}3", parent=f"{prefix}2", **place),
+        assistant(f"It is all about {word}.", uuid=f"{prefix}4", parent=f"{prefix}3", tokens=20_000, **place),
+    ]
+
+
+def with_files(home: ClientHome, session: Path) -> list[Path]:
+    """What the client keeps beside a session: a tool's output, a sub-agent, a backup of a file."""
+    own = session.with_suffix("")
+    files = [
+        own / "tool-results" / "out.txt",
+        own / "subagents" / "agent-a1.jsonl",
+        home.config / "file-history" / session.stem / "0123456789abcdef@v1",
+    ]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b'{"of":"%s"}\n' % file.name.encode())
+    return files
+
+
+def age(seconds: float, *paths: Path) -> None:
+    """Make files, and the folders of backups, as old as that."""
+    for path in paths:
+        for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
+            os.utime(each, (time.time() - seconds,) * 2)
+
+
+def swept(home: ClientHome, api: MockApi, client: ClientVersion, plugin: Path, env: dict[str, str]) -> None:
+    """A headless run that lives as long as the cleanup needs; it says nothing of us."""
+    api.script = [9.0]
+    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE | env, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "resume-hooks" not in done.text + done.stderr
+    assert (home.config / ".last-cleanup").exists(), "the client did not clean up"
+
+
+def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Ancestors are gone from their folder; lineage, search, read, untrim are whole; one comes back."""
+    folder = home.project_folder
+    root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
+    files = with_files(home, root)
+    handoff = Path(engine(home, "handoff", root.stem, "--next-step", "go on")["file"])
+    last = json.loads(handoff.read_bytes().splitlines()[2])["uuid"]
+    more = worked(home, handoff.stem, "b", "quartz")
+    with handoff.open("ab") as stream:
+        stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
+    trimmed = Path(engine(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"])
+    assert kept_ids(home.env()) == sorted([root.stem, handoff.stem])
+
+    old = Path(write_session(folder, session_id(2), conversation(2, session_id=session_id(2))))
+    soon = Path(write_session(folder, session_id(3), conversation(2, session_id=session_id(3))))
+    young = Path(write_session(folder, session_id(4), conversation(2, session_id=session_id(4))))
+    (output, _, backup) = with_files(home, young)
+    other = Path(write_session(folder.parent / "-other", session_id(5), conversation(2, session_id=session_id(5))))
+    age(GONE, root, *files, handoff, old, other, output, backup)
+    age(SOON, soon)
+    was = {path: path.read_bytes() for path in (root, handoff, *files)}
+
+    swept(home, api, client, plugin, {})
+    assert not any(path.exists() for path in (root, handoff, old, other, output, backup, *files))
+    assert all(path.exists() for path in (soon, young, trimmed))
+    assert set(kept_ids(home.env())) >= {path.stem for path in (root, handoff, old, soon, young, other)}
+    kept = find(young.stem, home.env())
+    assert kept
+    assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
+
+    rows = engine(home, "lineage", trimmed.stem)["rows"]
+    assert [(row["session_id"], row["status"]) for row in rows] == [
+        (root.stem, "kept"),
+        (handoff.stem, "kept"),
+        (trimmed.stem, "present"),
+    ]
+    assert engine(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
+    assert WORD in json.dumps(engine(home, "read", f"{root.stem}:3"))
+    untrimmed = Path(engine(home, "untrim", trimmed.stem, "--all")["file"])
+    assert BULKY.encode() in untrimmed.read_bytes()
+
+    engine(home, "restore", root.stem)
+    assert {path: path.read_bytes() for path in (root, *files)} == {path: was[path] for path in (root, *files)}
+    assert time.time() - root.stat().st_mtime < 30 * DAY
+    api.clear()
+    done = run_print(client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE)
+    assert done.returncode == 0, done.stderr
+    assert WORD in spoken(api.main_requests()[-1])
+
+
+def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
+    """The TUI's start keeps what goes within seven days and says so, and how to switch that off; the next is silent."""
+    soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    age(SOON, soon)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.wait_for("kept 1 session that the client deletes soon")
+    assert "vault off" in " ".join(tui.text().split())
+    tui.close()
+    with Tui(tui.version, tui.home, tui.api) as other:
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        assert "resume-hooks:" not in other.text()
+    assert kept_ids(tui.home.env()) == [soon.stem]
+
+
+@pytest.mark.all_versions
+@pytest.mark.parametrize("version", [OLDEST, MIDDLE])
+def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path, version: str) -> None:
+    """In headless runs; what did not fit into the first is kept by the second.
+
+    2.1.42 sweeps at once: of what is due already, the hook is too late.
+    """
+    soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    young = Path(write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4))))
+    files = with_files(home, young)
+    age(SOON, soon, *files)
+    for _ in range(2):
+        done = run_print(find_client(version), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
+        assert done.returncode == 0, done.stderr
+    assert kept_ids(home.env()) == [soon.stem, young.stem]

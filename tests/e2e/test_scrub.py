@@ -1,0 +1,128 @@
+"""Scrubbed sessions in the real client: what is sent is what was sent of the session before, without its secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.scrubbing import child, findings
+from resume_hooks.scrubbing.findings import LEFT, Findings
+from resume_hooks.scrubbing.purging import purge
+from resume_hooks.sessions import session_file
+from tests.builders import assistant, session_bytes, tool_result, tool_use, user
+from tests.e2e.harness.client import ClientHome, ClientVersion
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.test_fork import Sent, environ_of, sent
+from tests.needs import corpus
+from tests.scrubbing.planting import SECRETS, THOUGHT
+
+SAMPLE = (
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
+    "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
+)
+"""A compaction that kept messages; calls and results of several kinds."""
+
+REMOVED = "[secret removed: github-pat]"
+
+
+def planted(content: bytes) -> bytes:
+    """A session whose every text tells a secret, the screen's copies included; thinking stays as it is."""
+    return b"\n".join(_planted(number, row) for number, row in enumerate(content.split(b"\n")))
+
+
+def _planted(number: int, row: bytes) -> bytes:
+    record = json.loads(row) if row.startswith(b"{") else None
+    if record is None or record.get("type") not in {"user", "assistant"}:
+        return row
+    _tell(record, SECRETS[number % len(SECRETS)])
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _tell(record: dict[str, Any], secret: str) -> None:
+    message = record.get("message") or {}
+    content = message.get("content")
+    if isinstance(content, str):
+        message["content"] = f"{content} token={secret}"
+    for block in content if isinstance(content, list) else ():
+        if block.get("type") == "text":
+            block["text"] += f" token={secret}"
+        elif block.get("type") == "tool_result" and isinstance(block.get("content"), str):
+            block["content"] += f"\n{secret}"
+    if isinstance(record.get("toolUseResult"), dict):
+        record["toolUseResult"]["told"] = secret
+
+
+def without(rows: Sent) -> Sent:
+    """What was sent, with the words that stand for secrets in their place."""
+    secrets = re.compile("|".join(SECRETS))
+    return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
+
+
+def looked(home: ClientHome, path: Path) -> Findings:
+    """What is found of a session that nobody has touched for a while."""
+    os.utime(path, (time.time() - 600,) * 2)
+    return findings.look_everywhere(session_file(str(path)), environ_of(home))
+
+
+def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Compare what is sent of a session with what is sent of its scrubbed child, and of itself after a scrub."""
+    path = home.install_session(content, str(uuid.uuid4()))
+    twin = home.install_session(content, str(uuid.uuid4()))  # a client writes to what it resumes
+    whole = sent(client, home, api, twin.stem)
+    assert any(secret in text for secret in SECRETS for _, _, text in whole)
+    twin.unlink()
+    shutil.rmtree(twin.with_suffix(""), ignore_errors=True)
+    before = path.read_bytes()
+
+    found = looked(home, path)
+    made = child.write(child.plan(found.session, environ_of(home), found.scanner), environ_of(home))
+    assert path.read_bytes() == before
+    assert sent(client, home, api, made.session_id) == without(whole)
+
+    rows = purge(looked(home, path), environ_of(home))
+    assert [row for row in rows if row.state == LEFT] == []
+    assert str(path) not in {row.place.path for row in looked(home, path).held}
+    assert sent(client, home, api, path.stem) == without(whole)
+    assert all(message["content"] for message in api.main_requests()[0]["messages"])
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A child of each, and each itself: nothing but the secrets is missing in the request."""
+    scrubs_well(planted((corpus() / name).read_bytes()), client, home, api)
+
+
+def thoughtful() -> bytes:
+    """A session whose every thought tells a secret: before a call, and alone."""
+    one = SECRETS[0]
+    thought = {**THOUGHT, "thinking": f"the token is {one}"}
+    rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]
+    for number in range(3):
+        call, answer, ts = f"toolu_{number}", f"m{number}", 10 * number
+        told = assistant([thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=ts + 1, message_id=answer)
+        use = tool_use(call, uuid=str(uuid.uuid4()), parent=told["uuid"], ts=ts + 2, message_id=answer)
+        rows += [told, use]
+        rows.append(tool_result(call, f"got {one}", uuid=str(uuid.uuid4()), parent=use["uuid"], ts=ts + 3))
+    alone = assistant([thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=40, message_id="m9")
+    rows += [alone, user("and now?", uuid=str(uuid.uuid4()), parent=alone["uuid"], ts=41)]
+    rows.append(assistant("Done.", uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=42))
+    return session_bytes(rows)
+
+
+def test_thinking_that_tells_a_secret(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""
+    scrubs_well(thoughtful(), client, home, api)
+
+
+@pytest.mark.all_versions
+def test_thinking_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """An answer that was nothing but thinking is passed over by all of them."""
+    scrubs_well(thoughtful(), every_client, home, api)

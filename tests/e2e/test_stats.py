@@ -1,0 +1,24 @@
+"""What the real client writes down of hooks is found: ours, told from others by their command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resume_hooks.stats.figures import figures
+from resume_hooks.stats.gathering import gather
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, plugin_at
+
+
+def test_hook_times_of_a_real_session(client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path) -> None:
+    """A turn with the plugin and a hook of the user's: its end has one of each, and the API's tokens are counted."""
+    home.write_settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}})
+    run_print(client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE)
+    found = figures(gather(home.env()).transcripts, "", lambda _: True)
+    stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
+    assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}
+    assert stops[False].median >= 200
+    assert stops[True].median < 2_000
+    assert (found.sessions, found.months[0].turns, found.months[0].requests) == (1, 1, 1)
+    assert found.months[0].sent == api.usage.input_tokens + api.usage.cache_read_input_tokens

@@ -1,0 +1,60 @@
+"""Children of vaulted sessions in the real client: what is sent of one is what is sent of a child of the original."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from resume_hooks import fork, quick_rollover, store
+from resume_hooks.receipt import Receipt
+from resume_hooks.vaulted.notes import LINKED, PACKED
+from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.test_fork import PROMPT, environ_of, installed, said
+from tests.vaulted.away import away
+
+SAMPLE = (
+    ("_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl", PACKED),
+    ("entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl", LINKED),
+)
+"""One with large outputs and sub-agents, one with a call that got no answer."""
+
+
+def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt) -> str:
+    """What the client sends when it resumes a child, without what names that child."""
+    api.clear()
+    done = run_print(client, home, api, PROMPT, resume=made.session_id)
+    assert done.returncode == 0, done.stderr
+    request: dict[str, Any] = api.main_requests()[0]
+    assert said(request)
+    return json.dumps(request["messages"]).replace(made.session_id, "<child>")
+
+
+@pytest.mark.parametrize(("name", "form"), SAMPLE)
+def test_forks_send_the_same(name: str, form: str, home: ClientHome, api: MockApi) -> None:
+    """Byte for byte, of the session as it was there and of the copy that is left."""
+    client = find_client(NEWEST)
+    parent = installed(home, name)
+    environ = environ_of(home)
+    before = fork.write(fork.plan(store.session_file(str(parent)), environ), environ)
+    wanted = messages(client, home, api, before)
+    away(parent, environ, form)
+    kept = store.resolve(parent.stem, "/", environ)
+    after = fork.write(fork.plan(kept, environ), environ)
+    assert not parent.exists()
+    assert messages(client, home, api, after) == wanted
+
+
+def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
+    """Its opening tells the lineage, with the copy that is left."""
+    client = find_client(NEWEST)
+    parent = installed(home, SAMPLE[0][0])
+    environ = environ_of(home)
+    away(parent, environ, PACKED)
+    kept = store.resolve(parent.stem, "/", environ)
+    made = quick_rollover.write(quick_rollover.plan(kept, environ), environ)
+    sent = messages(client, home, api, made)
+    assert parent.stem in sent
+    assert "(kept copy)" in sent

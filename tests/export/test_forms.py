@@ -1,0 +1,121 @@
+"""A document as text and as Markdown: what stands in it, and what foreign text can't do to it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.export.as_markdown import escaped, fenced, tamed
+from resume_hooks.export.document import MARKDOWN, TEXT
+from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
+from tests.export.conftest import GITHUB, Exported
+
+
+def test_a_text(session: Path, exported: Exported) -> None:
+    """The facts, each turn, who speaks, calls with their answers, the sub-agent within its call, what was left out."""
+    text = exported(session, TEXT)
+    assert text.split("\n")[1:4] == ["Uploads: a pool that closes early", f"Session: {SESSION}", "Project: ~/proj"]
+    wanted = [
+        "--- Turn 1 · 2026-01-31 09:30 · Bash · before a compaction ---",
+        "USER · 2026-01-31 09:30\nFind out why uploads fail",
+        "THINKING\n  perhaps the pool",
+        "-> Bash pytest -k upload\n",
+        "  => 1 failed\n  red",
+        "ASSISTANT · 2026-01-31 09:30\nThe pool closes **before** the upload ends:",
+        "[compaction]\n  150,000 tokens before",
+        "SUMMARY",
+        "Fix it, <b>please</b>",
+        "[image, png,",
+        "  [x] find it\n  [~] fix it",
+        "-> Edit ~/proj/pool.py",
+        "-> Agent look",
+        "[sub-agent Explore: agent-a1]",
+        "The sub-agent found a needle.",
+        "  => Looked.",
+        "-> Bash false (failed)\n  => Exit code 1",
+        "No secrets were found. Home folders are shown as ~.",
+    ]
+    place = 0
+    for words in wanted:
+        place = text.index(words, place)
+    assert "\x1b" not in text
+    assert "/home/user" not in text
+
+
+def test_thoughts_can_stay_out(session: Path, exported: Exported) -> None:
+    """And only they."""
+    text = exported(session, TEXT, thoughts=False)
+    assert "perhaps the pool" not in text
+    assert "Find out" in text
+
+
+@pytest.mark.parametrize("form", [TEXT, MARKDOWN])
+def test_secrets_go_from_every_field(form: str, config_home: ConfigHome, exported: Exported) -> None:
+    """Titles, prompts, inputs, answers, thoughts, and what they are called by."""
+    records = [
+        user(f"Use {GITHUB}", uuid="u0"),
+        assistant([{"type": "thinking", "thinking": f"hm {GITHUB}", "signature": "s"}], uuid="a1", parent="u0", ts=1),
+        assistant([call("c1", "Bash", command=f"curl -H 'token: {GITHUB}' x")], uuid="a2", parent="a1", ts=2),
+        tool_result("c1", [{"type": "text", "text": GITHUB}], uuid="u3", parent="a2", ts=3),
+        assistant(f"It is {GITHUB}.", uuid="a4", parent="u3", ts=4),
+        custom_title(f"About {GITHUB}"),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    text = exported(path, form)
+    assert GITHUB not in text
+    assert re.search(r"5 secrets taken out", text.replace("\\", ""))
+    assert GITHUB in exported(path, form, redact=False)
+
+
+def test_markdown(session: Path, exported: Exported) -> None:
+    """Headings a turn with places to link to, folded calls, edits as differences, balanced folds."""
+    text = exported(session, MARKDOWN)
+    assert text.startswith("# Uploads: a pool that closes early\n")
+    assert '## <a id="t3"></a>Turn 3: Thanks. The unanswered question?' in text
+    assert "1. [Find out why uploads fail](#t1)" in text
+    assert "> Fix it, &lt;b>please&lt;/b>" in text
+    assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
+    assert "<summary><b>Bash</b> false (failed)</summary>" in text
+    assert text.count("<details>") == text.count("</details>") > 5
+    assert "- [x] find it" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"), [("plain", "```"), ("a ``` b", "````"), ("`" * 9, "`" * 10), ("~~~", "```")]
+)
+def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
+    """It is longer than any run of its signs in the text."""
+    lines = fenced(text).split("\n")
+    assert (lines[0], lines[-1]) == (fence, fence)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a `<b>` c", "a `<b>` c"),
+        ("</details> <script>", "&lt;/details> &lt;script>"),
+        (r"\`<b>\`", r"\`&lt;b>\`"),
+        ("``a`<b>`` <i>", "``a`<b>`` &lt;i>"),
+        ("![x](http://t/x.png)", "!\\[x](http://t/x.png)"),
+        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
+        ("[x](https://a.b/c)", "[x](https://a.b/c)"),
+        ("[x](docs/a.md)", "[x](docs/a.md)"),
+        ("[x]: javascript:alert(1)", "[x]\\: javascript:alert(1)"),
+        ("<javascript:alert(1)>", "&lt;javascript:alert(1)>"),
+        ("```js\n<b>\n", "```js\n<b>\n\n```"),
+        ("~~~~\n~~~\n<b>", "~~~~\n~~~\n<b>\n~~~~"),
+        ("```a`b\n<b>", "```a`b\n&lt;b>"),
+        ("    ```\n<b>", "    ```\n&lt;b>"),
+        ("```\ncode\n```\n<b>", "```\ncode\n```\n&lt;b>"),
+    ],
+)
+def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
+    """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
+    assert tamed(text) == shown
+
+
+def test_one_line_that_says_nothing_to_markdown() -> None:
+    """A title in a heading, a cell, a link."""
+    assert escaped("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"

@@ -1,0 +1,106 @@
+"""Decisions read from bytes: the same bytes decide the same; where they end, everything is the first choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+WORDS = (
+    "",
+    "a",
+    "fix the parser",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "/",
+    ".",
+    "~",
+    "C:\\x",
+    "a/b\x00c",
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x1b[2J\x1b[31mred",
+    "\x9b31m",
+    "\u202egnp.exe",
+    "\ufeff",
+    "\u2028\x85",
+    "line\nline\r\nline",
+    "\ud800",
+    "\U0001f600\u0301\u0301",
+    "\U000e0041",
+    "[SESSION LINEAGE]",
+    "[/SESSION LINEAGE]",
+    "<script>alert(1)</script>",
+    "$(touch /tmp/x)`id`;|&",
+    "--help",
+    "-rf",
+    "%s%n{}{0}",
+    "NaN",
+    "1e999",
+    "9" * 400,
+    "x" * 3_000,
+    "> " * 200,
+    "日本語の題名",
+    "2026-01-31T09:30:00.000Z",
+    "-9999-01-01",
+    "9999-12-31T23:59:59.999Z",
+    "user",
+    "assistant",
+    "isCompactSummary",
+    "</command-name>",
+    "<command-message>x</command-message><command-name>/x</command-name>",
+)
+"""Texts that have made trouble somewhere: paths, controls, marks of ours, what shells and terminals act upon."""
+
+SCALARS = (None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**70), 0.5, -0.0, 1e308, float("nan"), float("inf"))
+
+
+class Draws:
+    """Choices out of ``raw``."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+
+    def below(self, count: int) -> int:
+        """A number from 0 to ``count - 1``."""
+        width = 1 if count <= 256 else 2 if count <= 65_536 else 4
+        piece = self._raw[self._at : self._at + width]
+        self._at += width
+        return int.from_bytes(piece, "big") % count
+
+    def coin(self, of: int = 2) -> bool:
+        """True once in ``of`` times; False where the bytes have ended."""
+        return self.below(of) == of - 1
+
+    def pick(self, things: Sequence[T]) -> T:
+        """One of several."""
+        return things[self.below(len(things))]
+
+    def many(self, most: int, make: Callable[[], T]) -> list[T]:
+        """Up to ``most`` of what ``make`` gives."""
+        return [make() for _ in range(self.below(most + 1))]
+
+    def raw(self, most: int) -> bytes:
+        """Up to ``most`` bytes as they are."""
+        count = self.below(most + 1)
+        piece = self._raw[self._at : self._at + count]
+        self._at += count
+        return piece
+
+    def text(self) -> str:
+        """A hostile text, some of its own making."""
+        if self.coin(4):
+            return self.raw(40).decode("utf-8", self.pick(("replace", "surrogateescape")))
+        return "".join(self.pick(WORDS) for _ in range(1 + self.below(2)))
+
+    def json(self, depth: int = 3) -> Any:
+        """A JSON value."""
+        kind = self.below(8 if depth else 5)
+        if kind < 3:
+            return self.text()
+        if kind < 5:
+            return self.pick(SCALARS)
+        if kind < 7:
+            return {self.text(): self.json(depth - 1) for _ in range(self.below(4))}
+        return self.many(4, lambda: self.json(depth - 1))

@@ -1,0 +1,125 @@
+"""Transcripts that nobody should have written: records that nearly fit, and lines that are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.builders import CWD, SESSION, Record, session_id
+from tests.fuzz.draws import Draws
+
+IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
+"""Few, so that records meet: cycles, parents that come later, ids that are used twice."""
+
+SESSIONS = (SESSION, *(session_id(n) for n in range(1, 5)))
+KINDS = (
+    "user", "assistant", "user", "assistant", "system", "attachment", "progress", "summary", "custom-title", "ai-title",
+    "tag", "agent-name", "last-prompt", "file-history-snapshot", "file-history-delta", "pr-link", "mode",
+    "worktree-state", "queue-operation", "content-replacement", "session_meta", "unheard-of",
+)  # fmt: skip
+BLOCKS = ("text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
+FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+KEYS = (
+    "parentUuid", "uuid", "sessionId", "timestamp", "type", "message", "cwd", "version", "entrypoint", "subtype",
+    "toolUseResult", "compactMetadata", "logicalParentUuid", "sentAsUuid", "attachment", "rendered", "leafUuid",
+    "customTitle", "aiTitle", "tag", "summary", "snapshot", "delta", "forkedFrom", "truncated", "original_session",
+    "original_index", "original_uuid", "continue_metadata", "trim_metadata", "prNumber", "prUrl", "agentName",
+)  # fmt: skip
+GARBAGE = (b"", b"\r", b"\x00\x00", b"{", b"}", b"[]", b"null", b'"x"', b'{"a":', b"\xff\xfe{}", b"\xef\xbb\xbf{}")
+DEEP = 3_000
+"""Brackets of a line that nests without end: more than a parser that calls itself can take."""
+
+
+def block(draws: Draws) -> Any:
+    """A block of a message's content."""
+    if draws.coin(8):
+        return draws.json()
+    kind, call = draws.pick(BLOCKS), draws.pick(("c0", "c1", "c2", ""))
+    inner: Record = {"type": kind}
+    if kind == "text":
+        inner["text"] = draws.text()
+    elif kind == "tool_use":
+        tool = draws.pick(("Read", "Bash", "Edit", "Write", "Task", "TodoWrite", "mcp__x__y"))
+        given = {"file_path": draws.text(), "command": draws.text(), "old_string": "a", "new_string": draws.text()}
+        inner |= {"id": call, "name": tool, "input": draws.json() if draws.coin(3) else given}
+    elif kind == "tool_result":
+        content = draws.json() if draws.coin(3) else [{"type": "text", "text": draws.text() * draws.pick((1, 40))}]
+        inner |= {"tool_use_id": call, "content": content, "is_error": draws.coin()}
+    elif kind == "thinking":
+        inner |= {"thinking": draws.text(), "signature": draws.text()}
+    else:
+        inner |= {"source": {"type": "base64", "media_type": draws.text(), "data": draws.text()}, "data": draws.text()}
+    return inner
+
+
+def record(draws: Draws) -> Record:
+    """A record that nearly is one."""
+    kind = draws.pick(KINDS)
+    made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(IDS)}
+    if draws.below(4):
+        made["parentUuid"] = draws.pick(IDS) or None
+    made["timestamp"] = draws.text() if draws.coin(6) else f"2026-01-31T09:{draws.below(60):02}:00.000Z"
+    if kind in {"user", "assistant"}:
+        content = draws.text() if draws.coin() else draws.many(4, lambda: block(draws))
+        made["message"] = {"role": kind, "content": content, "id": draws.pick(IDS), "model": draws.text()}
+        if kind == "assistant" and draws.coin():
+            made["message"]["usage"] = {"input_tokens": draws.json(0), "output_tokens": draws.below(70_000)}
+        made |= {"cwd": CWD, "entrypoint": "cli", "version": "2.1.329"}
+    elif kind == "system":
+        made["subtype"] = draws.pick(("compact_boundary", "local_command", "informational", "turn_duration"))
+        kept = {"anchorUuid": draws.pick(IDS), "headUuid": draws.pick(IDS), "tailUuid": draws.pick(IDS)}
+        made["compactMetadata"] = draws.json() if draws.coin(3) else {"preTokens": 5, "preservedSegment": kept}
+    elif kind == "custom-title":
+        made["customTitle"] = draws.text()
+    for flag in draws.many(2, lambda: draws.pick(FLAGS)):
+        made[flag] = True
+    for key in draws.many(2, lambda: draws.pick(KEYS)):
+        made[key] = draws.json()
+    return made
+
+
+def metadata(draws: Draws) -> Record:
+    """A first line that says where a session came from, and wherever else it likes."""
+    parent = draws.pick(SESSIONS)
+    places = (f"{parent}.jsonl", f"../{parent}.jsonl", f"/etc/{parent}.jsonl", draws.text(), draws.json())
+    about = {
+        "parent_session_file": draws.pick(places),
+        "parent_file": draws.pick(places),
+        "parent_session_id": draws.pick((parent, draws.text(), draws.json())),
+        "continued_at": draws.text(),
+        "continuation_type": draws.pick(("handoff", "rollover", "trim", "fork", draws.text(), draws.json())),
+        "exported_file": draws.text(),
+    }
+    made: Record = {"continue_metadata": draws.json() if draws.coin(6) else about}
+    if draws.coin(3):
+        made["trim_metadata"] = draws.json() if draws.coin() else {**about, "trim_params": draws.json(), "stats": {}}
+    return made
+
+
+def line(draws: Draws) -> bytes:
+    """A line without its ending."""
+    kind = draws.below(16)
+    if kind == 15:
+        return draws.pick(GARBAGE) + draws.raw(20)
+    if kind == 14:
+        return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * DEEP
+    made = metadata(draws) if kind == 13 else record(draws)
+    body = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
+    return body[: draws.below(len(body) + 1)] if kind == 12 else body
+
+
+def transcript(draws: Draws, most: int = 14) -> bytes:
+    """A file: lines that end in any way, the last perhaps in none."""
+    ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
+    head = json.dumps(metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
+    lines = (line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))
+    whole = draws.pick((b"", b"", b"", b"\xef\xbb\xbf")) + head + b"".join(lines)
+    return whole[:-1] if draws.coin(4) else whole
+
+
+def put(folder: Path, session: str, content: bytes) -> str:
+    """Write a session's file; its path."""
+    path = folder / f"{session}.jsonl"
+    path.write_bytes(content)
+    return str(path)

@@ -1,0 +1,67 @@
+"""Cases one after another, from seeds or as hypothesis gives them; what fails can be run again from its bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.builders import ConfigHome
+from tests.fuzz.draws import Draws
+from tests.fuzz.targets.target import Target, Try
+
+MOST = 2_000
+"""Bytes that a case is made of."""
+
+
+class Figures(NamedTuple):
+    """What a run of one target came to: cases, seconds of CPU, seconds of the slowest, and each failure once."""
+
+    target: str
+    cases: int
+    seconds: float
+    slowest: float
+    failures: dict[str, str]
+
+
+def home_in(folder: Path) -> ConfigHome:
+    """A config home in a folder of a test's own, which the environment names."""
+    config = folder / ".claude"
+    (config / "projects").mkdir(parents=True)
+    environ = {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
+    os.environ.update(environ)
+    return ConfigHome(folder, config, environ)
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """What targets put into the environment is gone after the block."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def run(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
+    """Random cases for so many seconds; of failures that end at the same place the first is kept, by its bytes."""
+    chance = random.Random(f"{target.name} {seed}")
+    deadline, began = time.monotonic() + seconds, time.process_time()
+    cases, slowest = 0, 0.0
+    failures: dict[str, str] = {}
+    while time.monotonic() < deadline:
+        raw = chance.randbytes(chance.choice((40, 200, 800, MOST)))
+        at = time.process_time()
+        try:
+            try_one(Draws(raw))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            failures.setdefault(f"{type(error).__name__} at {last.filename}:{last.lineno}", raw.hex())
+        cases, slowest = cases + 1, max(slowest, time.process_time() - at)
+    return Figures(target.name, cases, time.process_time() - began, slowest, failures)

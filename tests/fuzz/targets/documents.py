@@ -1,0 +1,46 @@
+"""Documents of transcripts: whatever a session holds, its page is made of our elements, and nothing in it runs."""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.export.conversation import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.export.document import HTML, MARKDOWN, TEXT, Choice, Document
+from resume_hooks.store import SessionFile
+from tests.builders import SESSION, ConfigHome
+from tests.export.vectors import ELEMENTS, PageParts
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import put, transcript
+from tests.fuzz.targets.target import Target, Try
+
+
+def documents(home: ConfigHome) -> Try:
+    """Any form of any session is written whole, as UTF-8, with its ending."""
+    folder = home.project()
+
+    def one(draws: Draws) -> None:
+        path = put(folder, SESSION, transcript(draws, 16))
+        form = draws.pick((HTML, HTML, MARKDOWN, TEXT))
+        what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
+        choice = Choice(form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000)))
+        session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
+        try:
+            document = Document([session], choice, home.environ)
+            text = b"".join(document.chunks()).decode()
+        except ResumeHooksError:
+            return
+        assert "/" not in document.name
+        if form != HTML:
+            assert "\x1b" not in text
+            return
+        parts = PageParts()
+        parts.feed(text)
+        assert parts.elements <= ELEMENTS
+        assert parts.suspect == []
+        assert text.rstrip().endswith("</html>")
+
+    return one
+
+
+TARGETS = (Target("documents", 400, documents),)

@@ -1,0 +1,130 @@
+"""What the client sends to the hooks: a prompt that is not ours passes, every reply is one that the client takes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from resume_hooks.events import fallback, notice, prompt, reply, session
+from resume_hooks.events.triggers import recognise
+from resume_hooks.links import links_file
+from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import SESSIONS, put, transcript
+from tests.fuzz.targets.target import Target, Try
+from tests.fuzz.targets.texts import FORBIDDEN
+
+FIELDS = ("session_id", "transcript_path", "cwd", "prompt", "source", "reason", "hook_event_name", "agent_id", "model")
+TRIGGERS = (
+    ">", ">session", ">help", ">resume", ">lineage", ">handoff go on", ">trim", ">trim yes",
+    ">checkpoint x", ">rewind x",
+    ">search parser", ">recover-context", "/resume-hooks:handoff", "/resume-hooks:session",
+    ">session\n/clear", ">unknown",
+    " >resume", "a > b", "/clear",
+    "/resume-hooks:", ">handoff " + "x" * 30_000, ">Resume", ">resume\x00",
+)  # fmt: skip
+
+
+class _Standard:
+    """Standard input and output, as far as hooks use them."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.buffer = io.BytesIO(raw)
+
+
+def answered(main: Callable[[], None], raw: bytes) -> bytes:
+    """What a hook prints for its input."""
+    old = sys.stdin, sys.stdout
+    printed = _Standard(b"")
+    sys.stdin, sys.stdout = _Standard(raw), printed
+    try:
+        main()
+    finally:
+        sys.stdin, sys.stdout = old
+    return printed.buffer.getvalue()
+
+
+def event(draws: Draws, honest: dict[str, Any]) -> bytes:
+    """An event of the client's with some fields changed; or bytes that are none."""
+    kind = draws.below(12)
+    if kind == 11:
+        return draws.raw(80)
+    made = dict(honest)
+    for _ in range(draws.below(3)):
+        made[draws.pick(FIELDS)] = draws.json(1) if draws.coin() else draws.text()
+    raw = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
+    return raw[: draws.below(len(raw) + 1)] if kind == 10 else raw
+
+
+def _home(home: ConfigHome) -> str:
+    os.environ.update(home.environ, RESUME_HOOKS_CLIPBOARD="none", CLAUDE_PID="4711")
+    return str(write_session(home.project(), SESSION, conversation(3)))
+
+
+def prompts(home: ConfigHome) -> Try:
+    """Not ours: nothing is printed. Ours: one block with a reason that fits and drives no terminal."""
+    path = _home(home)
+
+    def one(draws: Draws) -> None:
+        if draws.coin(3):
+            put(home.project(), SESSION, transcript(draws, 8))
+        text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
+        raw = event(draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text})
+        found = reply.read_event(raw)
+        trigger = recognise(reply.field(found, "prompt")) if found else None
+        for main in (prompt.main, fallback.main):
+            out = answered(main, raw)
+            assert (trigger is None) == (out == b"")
+            if trigger is not None:
+                _is_a_block(out)
+        for file in home.project().iterdir():
+            if file.name != f"{SESSION}.jsonl" and file.is_file():
+                file.unlink()
+
+    return one
+
+
+def _is_a_block(out: bytes) -> None:
+    value = json.loads(out)
+    reason = value["reason"]
+    assert value["decision"] == "block"
+    assert reason
+    assert len(reason.encode("utf-16-le")) // 2 <= reply.MAX_REASON
+    assert not FORBIDDEN & set(reason)
+    assert "failed and changed nothing you had" not in reason, reason
+
+
+def starts_and_ends(home: ConfigHome) -> Try:
+    """Starts, ends and turns' ends: nothing, or one JSON object; every link that is written is sound."""
+    path = _home(home)
+    events = ("SessionStart", "SessionEnd", "Stop")
+    words = ("clear", "startup", "resume", "compact", "fork", "logout", "")
+
+    def one(draws: Draws) -> None:
+        file = links_file(home.environ)
+        if draws.coin(20) and os.path.exists(file):
+            os.unlink(file)
+        if draws.coin(4):
+            put(home.project(), SESSION, transcript(draws, 8))
+        said = {"source": draws.pick(words), "reason": draws.pick(words), "hook_event_name": draws.pick(events)}
+        honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
+        raw = event(draws, honest)
+        for main in (session.main, notice.main):
+            out = answered(main, raw)
+            assert out == b"" or isinstance(json.loads(out), dict)
+        if os.path.exists(file):
+            with open(file, "rb") as stream:
+                rows = [json.loads(row) for row in stream]
+            assert all(row["child_id"] != row["parent_id"] for row in rows if "child_id" in row)
+
+    return one
+
+
+TARGETS = (
+    Target("prompts", 500, prompts),
+    Target("starts and ends", 500, starts_and_ends),
+)

@@ -1,0 +1,170 @@
+"""What is kept and what travels: notes and packs of the vault, secrets in texts and lines, bundles of sessions."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import orjson
+
+from resume_hooks.bundle.reading import unpacked
+from resume_hooks.bundle.writing import export
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.records import parse
+from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.redaction.texts import find as secrets_in
+from resume_hooks.redaction.texts import redact
+from resume_hooks.store import session_file
+from resume_hooks.vault.keeping import keep
+from resume_hooks.vault.packing import pack
+from resume_hooks.vault.verifying import verify
+from resume_hooks.vaulted.notes import find, held
+from resume_hooks.vaulted.opening import opened
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import line
+from tests.fuzz.targets.state import note
+from tests.fuzz.targets.target import Target, Try, told
+
+SECRETS = (
+    "ghp_" + "aB3dE5fG7h" * 3 + "aB3dE5", "AKIA" + "Z3Y5X7W2V4U6T1S9", "password=", "token: ",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "\\n", "\\u0041", "://user:pa55w0rd@host/", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.",
+    "Authorization: Bearer ", '"', "\\",
+)  # fmt: skip
+LONG_AGO = 1_000_000_000.0
+
+
+def vault_notes(home: ConfigHome) -> Try:
+    """A note leads to no file but those of its session in the vault, or is none; the session beside it stays."""
+    path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
+    whole = Path(path).read_bytes()
+    kept = keep(session_file(path), home.environ)
+    file = Path(kept.folder) / "note.json"
+    honest = orjson.loads(file.read_bytes())
+    outside = home.root / "outside.jsonl"
+    outside.write_text("outside")
+    places = (
+        "projects/../../../outside.jsonl",
+        "/etc/passwd",
+        f"projects/x/{SESSION}.jsonl",
+        "",
+        "..",
+        "files-0",
+        "pack-0.xz",
+    )
+
+    def one(draws: Draws) -> None:
+        made = dict(honest)
+        if draws.coin():
+            part = list(honest["parts"][0])
+            part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
+            made["parts"] = [part]
+        file.write_bytes(note(draws, made))
+        for found in (find(SESSION, home.environ), *held(home.environ)):
+            if found is None:
+                continue
+            assert found.session_id == SESSION
+            assert isinstance(verify(found, home.environ), list)
+            try:
+                there = opened(found, home.environ)
+            except ResumeHooksError as error:
+                told(error)
+            else:
+                assert there.startswith(str(home.config / "resume-hooks"))
+                assert Path(there).read_bytes() != b"outside"
+        assert Path(path).read_bytes() == whole
+        assert outside.read_text() == "outside"
+
+    return one
+
+
+def vault_packs(home: ConfigHome) -> Try:
+    """What is opened out of a pack is what went in, byte for byte, or nothing is."""
+    path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
+    whole = Path(path).read_bytes()
+    packed = pack(keep(session_file(path), home.environ), home.environ)
+    (file,) = Path(packed.folder).glob("pack-*")
+    sound = file.read_bytes()
+
+    def one(draws: Draws) -> None:
+        raw = bytearray(sound)
+        for _ in range(draws.below(4)):
+            start = draws.below(len(raw))
+            raw[start : start + 3] = draws.raw(8)
+        os.chmod(file, 0o600)
+        file.write_bytes(bytes(raw[: len(raw) if draws.below(4) else draws.below(len(raw) + 1)]))
+        found = find(SESSION, home.environ)
+        assert found is not None
+        try:
+            there = opened(found, home.environ)
+        except ResumeHooksError as error:
+            told(error)
+            assert verify(found, home.environ)
+        else:
+            assert Path(there).read_bytes() == whole
+        for left in (home.config / "resume-hooks").rglob("*.jsonl"):
+            left.unlink()
+
+    return one
+
+
+def secrets(_: ConfigHome) -> Try:
+    """Spans lie within the text, a clean line keeps its bytes, and a line that was JSON is JSON afterwards."""
+
+    def one(draws: Draws) -> None:
+        text = "".join(draws.pick(SECRETS) if draws.coin() else draws.text() for _ in range(1 + draws.below(5)))
+        found = secrets_in(text)
+        assert all(0 <= each.start < each.end <= len(text) for each in found)
+        cleaned, gone = redact(text)
+        assert bool(gone) == bool(found)
+        assert gone or cleaned == text
+        body = line(draws) if draws.coin() else orjson.dumps({"type": "user", "uuid": "u", "text": _sound(text)})
+        after, out = redact_line(body)
+        assert out or after == body
+        before = parse(body)
+        if before is not None:
+            again = parse(after)
+            assert again is not None
+            assert not isinstance(before.get("uuid"), str) or again.get("uuid") == before["uuid"]
+
+    return one
+
+
+def _sound(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def bundles(home: ConfigHome) -> Try:
+    """A bundle that was changed on its way is refused, or holds records of its own form; nothing of it stays."""
+    path = write_session(home.project(), SESSION, conversation(4))
+    sound = b"".join(export([session_file(path)], home.environ, redact=False, left_out=Counter()))
+    file = home.root / "bundle.json"
+    state = home.config / "resume-hooks"
+    rows = sound.split(b"\n")
+
+    def one(draws: Draws) -> None:
+        made = list(rows)
+        for _ in range(draws.below(3)):
+            place = draws.below(len(made))
+            changes = (line(draws), draws.raw(30), made[place][: draws.below(len(made[place]) + 1)], draws.pick(made))
+            made[place] = draws.pick(changes)
+        file.write_bytes(b"\n".join(made))
+        try:
+            with unpacked(str(file), home.environ) as found:
+                assert all(os.path.dirname(each.path) == str(state) for each in found)
+                assert all(os.path.isfile(each.path) for each in found)
+        except ResumeHooksError as error:
+            told(error)
+        assert not [name for name in os.listdir(state) if name.endswith(".tmp")]
+
+    return one
+
+
+TARGETS = (
+    Target("vault notes", 400, vault_notes),
+    Target("vault packs", 150, vault_packs),
+    Target("secrets", 500, secrets),
+    Target("bundles", 300, bundles),
+)

@@ -1,0 +1,239 @@
+"""Whole transcripts: the chain, what a first line says of a parent, and every verb that reads or makes a session."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from resume_hooks import fork, lineage_block, quick_rollover, tokens
+from resume_hooks.checks import check_session
+from resume_hooks.digest.gather import digest_of
+from resume_hooks.errors import NotATranscript, ResumeHooksError
+from resume_hooks.fsck.examination import examine
+from resume_hooks.glance import Glance
+from resume_hooks.lineage import MAX_DEPTH, Family
+from resume_hooks.linear import linear
+from resume_hooks.listing import listed
+from resume_hooks.metadata import read_parent
+from resume_hooks.outline import outline
+from resume_hooks.paths import is_session_id
+from resume_hooks.quick_rollover import Contents
+from resume_hooks.reading import Reading
+from resume_hooks.receipt import Receipt
+from resume_hooks.reference import names_of
+from resume_hooks.store import SessionFile, resolve, session_file
+from resume_hooks.tails import scan_live
+from resume_hooks.transcript import scan
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
+from tests.builders import CWD, SESSION, ConfigHome
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import SESSIONS, metadata, put, transcript
+from tests.fuzz.targets.target import Target, Try, told
+
+Environ = Mapping[str, str]
+
+
+def chain(home: ConfigHome) -> Try:
+    """A chain ends, holds no record twice, and is the same however much of the file is read for it."""
+    folder = home.project()
+
+    def one(draws: Draws) -> None:
+        path = put(folder, SESSION, transcript(draws, 24))
+        try:
+            whole = scan(path)
+        except NotATranscript:
+            return
+        numbers = [node.number for node in whole.chain]
+        assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
+        assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
+        assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
+        assert len(linear(whole.chain).nodes) <= len(numbers)
+        _compare(tokens.recent_context(path), tokens.session_context(path, whole.chain))
+        assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
+
+    return one
+
+
+def _compare(fast: tokens.Context, sure: tokens.Context) -> None:
+    assert fast.tokens >= 0
+    if fast.measured and sure.measured:
+        assert fast.tokens == sure.tokens
+
+
+def branches(home: ConfigHome) -> Try:
+    """Of long files with many branches, forks of forks and cycles, too."""
+    folder = home.project()
+
+    def one(draws: Draws) -> None:
+        rows = []
+        chance = random.Random(draws.raw(8))
+        for number in range(60 + draws.below(400)):
+            parent = chance.choice((number - 1, number - 1, chance.randrange(number + 1), chance.randrange(500)))
+            kind = "user" if number % 2 else "assistant"
+            again = number if chance.random() > 0.02 else chance.randrange(number + 1)
+            rows.append(
+                b'{"type":"%s","uuid":"n%d","parentUuid":"n%d","sessionId":"%s","message":{"role":"%s","content":"x"}}\n'
+                % (kind.encode(), again, parent, SESSION.encode(), kind.encode())
+            )
+        path = put(folder, SESSION, b"".join(rows))
+        found = scan(path)
+        numbers = [node.number for node in found.chain]
+        assert len(set(numbers)) == len(numbers) > 0
+        assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
+
+    return one
+
+
+def parents(home: ConfigHome) -> Try:
+    """Lineages end, and nothing is opened but sessions of the config home or beside the child."""
+    folder = home.project()
+    outside = home.root / "outside"
+    outside.mkdir()
+    roots = (str(home.config / "projects"), str(folder))
+    for number in SESSIONS:
+        put(outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n')
+
+    def one(draws: Draws) -> None:
+        for number in SESSIONS[: 1 + draws.below(len(SESSIONS))]:
+            made = metadata(draws)
+            if draws.coin(4) and isinstance(made["continue_metadata"], dict):
+                made["continue_metadata"]["parent_session_file"] = str(outside / f"{draws.pick(SESSIONS)}.jsonl")
+            put(folder, number, json.dumps(made).encode() + b"\n" + transcript(draws, 3))
+        path = str(folder / f"{SESSION}.jsonl")
+        parent = read_parent(path)
+        assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
+        family = Family(home.environ)
+        rows = family.lineage(path)
+        assert 1 <= len(rows) <= MAX_DEPTH
+        ids = [row.session_id for row in rows if row.session_id]
+        assert len(set(ids)) == len(ids)
+        assert all(row.session_file.startswith(roots) for row in rows if row.status == "present")
+        block = lineage_block.render(rows, title="x", session_id=SESSION, file=path, created="")
+        assert block.count(lineage_block.OPENING) == block.count(lineage_block.CLOSING) == 1
+        assert len(family.descendants(SESSION)) < len(SESSIONS)
+
+    return one
+
+
+def readings(home: ConfigHome) -> Try:
+    """Outline, pages of passages, glances and listings of anything: a text or a sentence, never a trace."""
+    folder = home.project()
+
+    def one(draws: Draws) -> None:
+        path = put(folder, SESSION, transcript(draws))
+        session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
+        names = names_of(session, home.environ)
+        glance = Glance(path)
+        assert isinstance(glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str)
+        for row in listed(CWD, home.environ, everywhere=True, helpers=True):
+            assert "\n" not in row.title
+        try:
+            assert outline(session).lines == scan(path).line_count
+            reading = Reading(session)
+            passages = reading.passages(reading.rows, names)
+        except ResumeHooksError as error:
+            told(error)
+            return
+        assert all(passage.piece(names).head for passage in passages)
+
+    return one
+
+
+def locators(home: ConfigHome) -> Try:
+    """Words name one session that is there, or are refused; never a file that is a link, or of another name."""
+    folder = home.project()
+    (home.root / "secret.jsonl").write_text("{}")
+    for number, session in enumerate(SESSIONS):
+        title = b'{"type":"custom-title","sessionId":"%s","customTitle":"title %d"}' % (session.encode(), number)
+        row = b'{"type":"user","uuid":"u","sessionId":"%s","message":{"content":"x"}}' % session.encode()
+        put(folder, session, row + b"\n" + title + b"\n")
+    link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
+    link.symlink_to(home.root / "secret.jsonl")
+    words = (*SESSIONS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
+             "~", "/", str(link),
+             f"{folder}/", str(home.root), ".jsonl", "..",
+             "https://example.com/x")  # fmt: skip
+
+    def one(draws: Draws) -> None:
+        locator = "".join(draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3)))
+        try:
+            found = resolve(locator, CWD, home.environ)
+        except ResumeHooksError as error:
+            told(error)
+            return
+        assert os.path.isfile(found.path)
+        assert not os.path.islink(found.path) or str(link) in locator
+
+    return one
+
+
+def verbs(home: ConfigHome) -> Try:
+    """Children of anything: a session that passes its checks or a sentence; the parent stays, nothing else is left."""
+    folder = home.project()
+    makers: tuple[Callable[[SessionFile, Environ], Receipt], ...] = (_handoff, _trim, _fork)
+
+    def one(draws: Draws) -> None:
+        for left in folder.iterdir():
+            if left.is_file():
+                left.unlink()
+        content = transcript(draws, 20)
+        path = put(folder, SESSION, content)
+        make = draws.pick(makers)
+        try:
+            made = make(session_file(path), home.environ)
+        except ResumeHooksError as error:
+            told(error)
+            names = [SESSION]
+        else:
+            assert all(check.ok for check in check_session(made.file, made.session_id))
+            assert read_parent(made.file) is not None
+            names = sorted([SESSION, made.session_id])
+        assert Path(path).read_bytes() == content
+        assert sorted(file.stem for file in folder.glob("*.jsonl")) == names
+        assert not list(folder.glob(".*"))
+
+    return one
+
+
+def _handoff(session: SessionFile, environ: Environ) -> Receipt:
+    contents = Contents(digest_of(session, environ))
+    decided = quick_rollover.plan(session, environ, kind="handoff", next_step="\ud800 go on", contents=contents)
+    return quick_rollover.write(decided, environ)
+
+
+def _trim(session: SessionFile, environ: Environ) -> Receipt:
+    options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
+    return trimming.write(trimming.plan(trimming.read(session), environ, options), environ)
+
+
+def _fork(session: SessionFile, environ: Environ) -> Receipt:
+    return fork.write(fork.plan(session, environ), environ)
+
+
+def defects(home: ConfigHome) -> Try:
+    """What fsck finds in anything is a list of findings, each of a record that the file has."""
+    folder = home.project()
+
+    def one(draws: Draws) -> None:
+        path = put(folder, SESSION, transcript(draws, 20))
+        report = examine(SessionFile(SESSION, path, 0.0, 1), home.environ)
+        count = Path(path).read_bytes().count(b"\n") + 1
+        found = [finding for group in report.groups for finding in group.findings]
+        assert all(finding.record is None or -1 <= finding.record < count for finding in found)
+
+    return one
+
+
+TARGETS = (
+    Target("chain", 800, chain),
+    Target("branches", 120, branches),
+    Target("metadata and lineage", 500, parents),
+    Target("reading", 500, readings),
+    Target("locators", 600, locators),
+    Target("children", 500, verbs),
+    Target("fsck", 500, defects),
+)

@@ -1,0 +1,231 @@
+"""The state folder: whatever lies there in the place of what we wrote is no note, no link, no setting, no index."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from resume_hooks import links, restoring, settings, trash
+from resume_hooks.client_settings import MAX_KEPT_DAYS, kept_days
+from resume_hooks.errors import ResumeHooksError, WriteFailed
+from resume_hooks.events import handed_off, marks, notes, pending
+from resume_hooks.index.database import IndexDamaged, index_file
+from resume_hooks.index.opening import opened_index
+from resume_hooks.index.status import status_of
+from resume_hooks.paths import is_session_id, read_object
+from resume_hooks.searching.scope import Scope
+from resume_hooks.searching.search import find
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import SESSIONS
+from tests.fuzz.targets.target import Target, Try, told
+
+CHILD = session_id(7)
+LINK = links.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
+
+
+def note(draws: Draws, honest: dict[str, Any]) -> bytes:
+    """A note with some values replaced, some gone, some new; or bytes that are none."""
+    kind = draws.below(8)
+    if kind == 7:
+        return draws.raw(60)
+    if kind == 6:
+        return (b"[" if draws.coin() else b'{"a":') * 3_000
+    made = dict(honest)
+    for _ in range(draws.below(4)):
+        made[draws.pick((*honest, draws.text()))] = draws.json()
+    for _ in range(draws.below(2)):
+        made.pop(draws.pick(tuple(honest)), None)
+    body = json.dumps(made).encode()
+    return body[: draws.below(len(body) + 1)] if kind == 5 else body
+
+
+def link_rows(home: ConfigHome) -> Try:
+    """Of any bytes only sound rows count, and a link that is added is read back."""
+    file = Path(links.links_file(home.environ))
+    file.parent.mkdir(mode=0o700)
+
+    def row(draws: Draws) -> bytes:
+        honest = LINK._asdict() | {"superseded_id": draws.pick(SESSIONS), "by": draws.pick(SESSIONS)}
+        return note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
+
+    def one(draws: Draws) -> None:
+        file.write_bytes(b"".join(draws.many(6, lambda: row(draws))))
+        links.record_link(LINK, home.environ)
+        found = links.read_links(home.environ)
+        assert found[-1] == LINK
+        assert all(is_session_id(each.child_id) and is_session_id(each.parent_id) for each in found)
+        assert all(isinstance(each.kind + each.at, str) for each in found)
+        assert all(map(is_session_id, links.read_superseded(home.environ)))
+
+    return one
+
+
+def stored_settings(home: ConfigHome) -> Try:
+    """Every setting has a value of its kind; what can't be used is told; a file that isn't ours is not written over."""
+    file = Path(settings.settings_file(home.environ))
+    file.parent.mkdir(mode=0o700)
+    kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
+
+    def one(draws: Draws) -> None:
+        honest = {
+            "version": 1,
+            **{name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()},
+        }
+        before = note(draws, honest)
+        file.write_bytes(before)
+        names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.below(3))]
+        environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names}}
+        found = settings.load(environ)
+        assert {name: type(each.value) for name, each in found.items()} == kinds
+        assert all(isinstance(sentence, str) for sentence in settings.refused(environ))
+        try:
+            settings.store("threshold", "700", home.environ)
+        except WriteFailed:
+            assert file.read_bytes() == before
+        else:
+            kept = {name: value for name, value in _object(before).items() if name != "threshold"}
+            now = read_object(str(file))
+            assert now["threshold"] == 700
+            assert all(repr(now[name]) == repr(value) for name, value in kept.items() if name != "version")
+        assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+    return one
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def pending_notes(home: ConfigHome) -> Try:
+    """A note that was not written as ours are is none; of what is one every field has its type."""
+    folder = home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, mode=0o700)
+    project = home.project()
+    child = project / f"{CHILD}.jsonl"
+    child.write_text("{}\n")
+    handoff = handed_off.Handoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
+    shapes: dict[str, dict[str, Any]] = {
+        f"trim-{SESSION}.json": pending.Question(SESSION, "all", 2e9)._asdict(),
+        f"mark-{SESSION}.json": {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at},
+        f"handoff-7-{CHILD}.json": handoff._asdict(),
+        "clear-7.json": {"session_id": SESSION, "at": 2e9},
+        f"notice-{SESSION}.json": {"look": 1, "told": 2},
+    }
+
+    def one(draws: Draws) -> None:
+        name = draws.pick(tuple(shapes))
+        (folder / name).write_bytes(note(draws, {"version": notes.VERSION, **shapes[name]}))
+        os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
+        assert isinstance(notes.find(name), dict)
+        question, mark = pending.find(SESSION), marks.find(SESSION)
+        assert question is None or (question.session_id == SESSION and isinstance(question.is_open, bool))
+        assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
+        for waiting in (handed_off.tell(str(project)), handed_off.take(7, str(project), None)):
+            assert waiting is None or waiting.child_file == str(child)
+        handed_off.drop(CHILD)
+        handed_off.retire(SESSION)
+        assert child.read_text() == "{}\n"
+        for left in folder.iterdir():
+            left.unlink()
+
+    return one
+
+
+def trash_notes(home: ConfigHome) -> Try:
+    """No note leads out of the folders that sessions' parts come from, and what can't be told is a stray."""
+    folder = home.config / "resume-hooks" / "trash" / SESSION / "2026-01-31T09-30-00.000Z"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / f"{SESSION}.jsonl").write_text("kept")
+    precious = home.root / "precious.jsonl"
+    precious.write_text("precious")
+    homes = (str(home.config / "projects"), str(home.config / "file-history"))
+    place = f"projects/-home-user-proj/{SESSION}.jsonl"
+    steps = ("..", ".", "", "projects", "file-history", SESSION, f"{SESSION}.jsonl", "agent-x", "\x00", "/etc", "~")
+
+    def one(draws: Draws) -> None:
+        where = "/".join(draws.pick(steps) for _ in range(1 + draws.below(4))) if draws.coin() else place
+        part = {"place": draws.pick((where, draws.text(), draws.json())), "files": 1, "size": 4, "sha256": draws.text()}
+        texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
+        row = note(draws, {"version": 1, **texts, "parts": [part, *draws.many(2, lambda: {**part, "place": place})]})
+        (folder / draws.pick((trash.DONE, trash.BEGUN))).write_bytes(row)
+        held = trash.held(home.environ)
+        assert len(held) + len(trash.strays(home.environ)) == 1
+        for entry in held:
+            assert all(each.path(home.environ).startswith(homes) for each in entry.parts)
+            try:
+                decided = restoring.plan(entry, home.environ)
+            except ResumeHooksError as error:
+                told(error)
+            else:
+                assert all(step.path.startswith(homes) for step in decided.steps)
+        for name in (trash.DONE, trash.BEGUN):
+            (folder / name).unlink(missing_ok=True)
+        assert precious.read_text() == "precious"
+
+    return one
+
+
+def index_bytes(home: ConfigHome) -> Try:
+    """Whatever a few bytes of the index became, a search works or says that it is made anew, and then it is."""
+    write_session(home.project(), SESSION, conversation(30))
+    os.utime(home.project() / f"{SESSION}.jsonl", (1e9, 1e9))
+    path = index_file(home.environ)
+    with opened_index(home.environ):
+        pass
+    whole = Path(path).read_bytes()
+
+    def one(draws: Draws) -> None:
+        raw = bytearray(whole)
+        for _ in range(1 + draws.below(4)):
+            start = draws.pick((draws.below(100), draws.below(len(raw)), draws.below(len(raw) // 4_096) * 4_096))
+            piece = draws.raw(24) or bytes(200)
+            raw[start : start + len(piece)] = piece
+        for left in Path(path).parent.iterdir():
+            left.unlink()
+        Path(path).write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
+        assert status_of(home.environ).state in {"ready", "missing", "damaged", "newer"}
+        for _ in range(2):
+            try:
+                assert isinstance(find(["prompt"], Scope(), home.environ).hits, list)
+            except IndexDamaged as error:
+                told(error)
+        assert Path(path).parent.is_dir()
+
+    return one
+
+
+def client_files(home: ConfigHome) -> Try:
+    """The client's own settings, of every level, are read as far as they make sense."""
+    project = home.root / "proj"
+    (project / ".claude").mkdir(parents=True)
+    places = (home.config / "settings.json", project / ".claude" / "settings.json")
+
+    def one(draws: Draws) -> None:
+        honest = {
+            "cleanupPeriodDays": 30,
+            "env": {},
+            "disableAllHooks": False,
+            "enabledPlugins": {"resume-hooks@x": True},
+        }
+        draws.pick(places).write_bytes(note(draws, honest))
+        days = kept_days(str(project), home.environ)
+        assert days is None or 1 <= days <= MAX_KEPT_DAYS
+
+    return one
+
+
+TARGETS = (
+    Target("links", 700, link_rows),
+    Target("settings", 600, stored_settings),
+    Target("pending notes", 700, pending_notes),
+    Target("trash notes", 500, trash_notes),
+    Target("index bytes", 80, index_bytes),
+    Target("client settings", 400, client_files),
+)

@@ -1,0 +1,129 @@
+"""Bytes and words: lines, records, instants, what is typed as a locator, a reference, a turn, a query."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import Any
+
+from resume_hooks import clock, cutting, fields, records, reference, turns
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.events.triggers import recognise
+from resume_hooks.lines import BOM, read_lines, read_tail
+from resume_hooks.plain import plain, plain_line
+from resume_hooks.searching import query
+from resume_hooks.seeking import Numbers, lines_before
+from tests.builders import ConfigHome
+from tests.fuzz.draws import Draws
+from tests.fuzz.material import line
+from tests.fuzz.targets.target import Target, Try, told
+
+PIECES = (b"\n", b"\r\n", b"\r", b"\x00", BOM, b"{}", b"\xff\xfe", b'{"a":"\xe2\x80\xa8"}', b"\x0b\x0c", b"x" * 70_000)
+FORBIDDEN = frozenset("".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066])))
+"""What a terminal acts upon, or what reorders text; tabs and line feeds are not among it."""
+
+
+def lines(_: ConfigHome) -> Try:
+    """Lines join to the bytes again, forwards, from the end and from anywhere; numbers and offsets agree."""
+
+    def one(draws: Draws) -> None:
+        whole = b"".join(draws.pick(PIECES) if draws.coin() else draws.raw(30) for _ in range(draws.below(24)))
+        found = list(read_lines(io.BytesIO(whole)))
+        assert b"".join(each.raw for each in found) == whole
+        assert all(not each.body.endswith(b"\n") for each in found)
+        reach = draws.below(len(whole) + 2)
+        tail = [(each.offset, each.raw) for each in read_tail(io.BytesIO(whole), reach)]
+        assert tail == [(each.offset, each.raw) for each in found if each.offset >= len(whole) - reach]
+        end = draws.below(len(whole) + 1)
+        back = [each.offset for each in lines_before(io.BytesIO(whole), end)]
+        assert back == [each.offset for each in reversed(found) if each.offset < end]
+        numbers = Numbers(len(whole))
+        if found:
+            wanted = draws.pick(found)
+            assert numbers.of(io.BytesIO(whole), wanted.offset) == wanted.number
+            assert numbers.start(io.BytesIO(whole), wanted.number) == wanted.offset
+
+    return one
+
+
+def parsed(_: ConfigHome) -> Try:
+    """Every accessor answers with its type, whatever a line holds; a record can be written and read again."""
+
+    def one(draws: Draws) -> None:
+        body = line(draws) if draws.coin() else json.dumps(draws.json()).encode()
+        record = records.parse(body)
+        if record is None:
+            return
+        assert isinstance(records.text(record), str)
+        assert all(isinstance(each, str) for each in (records.kind(record), records.model(record)))
+        assert all(count >= 0 for count in records.counted_tokens(record))
+        assert isinstance(records.is_prompt(record), bool)
+        assert isinstance(records.prompt_text(record), str)
+        assert all(isinstance(each, dict) for each in records.blocks(record))
+        assert all(isinstance(each, str) for each in [*records.answered(record), *records.strings(record)])
+        again = records.parse(fields.encode(record))
+        assert again is not None
+        if record and _is_plain(record):
+            assert again == record
+            key = draws.pick(sorted(record))
+            if isinstance(record[key], str):
+                changed = fields.with_fields(body.strip().removeprefix(BOM), record, {key: "other"})
+                assert records.parse(changed) == {**record, key: "other"}
+            assert records.parse(fields.with_own(fields.encode(record), "own", "1")) == {**record, "own": "1"}
+
+    return one
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON can hold a value as it is: no number that is none, or too large to stay itself."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    if isinstance(value, dict):
+        return all(map(_is_plain, (*value, *value.values())))
+    return all(map(_is_plain, value)) if isinstance(value, list) else True
+
+
+def typed(_: ConfigHome) -> Try:
+    """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
+    readers = (reference.parse, turns.parse, cutting.parse, cutting.parse_record, lambda text: query.parse([text, "x"]))
+    signs = ("~", ":", "@", "..", "-", "#", '"', "*", "latest", "turn:", "12", ">", "/resume-hooks:", "trim", "handoff")
+
+    def one(draws: Draws) -> None:
+        text = "".join(draws.pick(signs) if draws.coin() else draws.text() for _ in range(1 + draws.below(4)))
+        for read in readers:
+            try:
+                read(text)
+            except ResumeHooksError as error:
+                told(error)
+        for found in (clock.parse(text), clock.point(text)):
+            assert found is None or clock.parse(clock.stamp(found)) is not None
+        assert clock.normal(clock.normal(text)) == clock.normal(text)
+        trigger = recognise(text)
+        assert trigger is None or text[:1] in {">", "/"}
+
+    return one
+
+
+def shown(_: ConfigHome) -> Try:
+    """Nothing that drives a terminal is left of a text, and nothing that UTF-8 can't hold."""
+
+    def one(draws: Draws) -> None:
+        text = "".join(draws.text() for _ in range(1 + draws.below(5)))
+        for clean in (plain(text), plain_line(text)):
+            assert not FORBIDDEN & set(clean)
+            clean.encode()
+            assert plain(clean) == clean
+        assert "\n" not in plain_line(text)
+
+    return one
+
+
+TARGETS = (
+    Target("lines", 900, lines),
+    Target("records", 1_200, parsed),
+    Target("typed words", 1_000, typed),
+    Target("plain text", 700, shown),
+)

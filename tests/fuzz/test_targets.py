@@ -1,0 +1,48 @@
+"""Every target on its share of 10,000 cases, the same in every run; a failure is shortened and printed by bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.draws import Draws
+from tests.fuzz.running import MOST, home_in, own_environment
+from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets.target import Target
+
+CASES = 10_000
+"""In all, in every run of the tests."""
+
+
+def test_the_shares_come_to_enough() -> None:
+    """The figure that the documents give."""
+    assert sum(target.cases for target in TARGETS) >= CASES
+    assert len({target.name for target in TARGETS}) == len(TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
+def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
+    """No case raises what is no sentence of ours, or breaks what the target holds for every input."""
+    tried = 0
+    with own_environment():
+        try_one = target.prepare(home_in(tmp_path))
+
+        @settings(
+            max_examples=target.cases,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=(Phase.explicit, Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.binary(min_size=MOST // 40, max_size=MOST))
+        def one(raw: bytes) -> None:
+            nonlocal tried
+            tried += 1
+            try_one(Draws(raw))
+
+        one()
+    assert tried >= target.cases

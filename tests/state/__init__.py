@@ -1,0 +1,1 @@
+"""What earlier engines left in a state folder, frozen."""

@@ -1,0 +1,1 @@
+"""What stats counts and shows."""

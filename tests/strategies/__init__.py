@@ -1,0 +1,1 @@
+"""The ways on from a session, measured beside each other on labelled real sessions."""

@@ -1,0 +1,189 @@
+"""A clock that jumps, back a year or forward a decade, between any two steps: nothing is mistaken, nothing is stuck."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import backups, clock, listing, trash
+from resume_hooks.events import handed_off, marks, notes, pending, prompt, session
+from resume_hooks.events.pending import Question
+from resume_hooks.file_history import keeping, writing
+from resume_hooks.index.opening import opened_index
+from resume_hooks.links import read_links
+from resume_hooks.liveness import why_live
+from resume_hooks.store import session_file
+from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
+from tests.file_history.project import SESSION as OWN
+from tests.file_history.project import Project
+from tests.fuzz.targets.hooks import answered
+
+YEAR = 365 * 86_400
+JUMPS = {"a minute back": -60, "a year back": -YEAR, "a day ahead": 86_401, "a decade ahead": 10 * YEAR}
+NEW = session_id(2)
+
+
+class Clock:
+    """The machine's clock as everything of ours reads it, ahead of the true one by ``ahead`` seconds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ahead = 0.0
+        true = time.time
+        patch.setattr(time, "time", lambda: true() + self.ahead)
+        patch.setattr(clock, "now", lambda: clock.stamp(datetime.fromtimestamp(true() + self.ahead, UTC)))
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that can be set."""
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A session, in a client."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+    monkeypatch.setenv("CLAUDE_PID", "4711")
+    return str(write_session(config_home.project(), SESSION, conversation(6)))
+
+
+def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str, Any]:
+    """What a hook answers, ``{}`` for nothing."""
+    out = answered(main, json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode())
+    return dict(json.loads(out)) if out else {}
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_between_the_end_of_a_session_and_the_next_one(
+    config_home: ConfigHome, hands: Clock, path: str, jump: float
+) -> None:
+    """Too far apart they are no pair; the mark is used up, and the next pair is one again."""
+    send(session.main, path, hook_event_name="SessionEnd", reason="clear")
+    hands.ahead = jump
+    send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
+    linked = [(link.parent_id, link.child_id) for link in read_links(config_home.environ)]
+    assert linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else []) or abs(jump) == 60
+    assert not notes.names("clear-")
+    send(session.main, path, hook_event_name="SessionEnd", reason="clear")
+    send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
+    assert read_links(config_home.environ)[-1].child_id == session_id(3)
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_between_a_question_and_its_yes(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+    """It is not taken for an answer in time, and asking again works."""
+    pending.keep(Question(SESSION, "", time.time()))
+    hands.ahead = jump
+    found = pending.find(SESSION)
+    assert found is not None
+    assert not found.is_open
+    pending.keep(Question(SESSION, "", time.time()))
+    again = pending.find(SESSION)
+    assert again is not None
+    assert again.is_open
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+    """A handoff of another time does not open the next session; the child is there all the same."""
+    said = send(prompt.main, path, prompt=">handoff go on")["reason"]
+    assert "handed off" in said
+    hands.ahead = jump
+    started = send(session.main, path, NEW, hook_event_name="SessionStart", source="startup")
+    assert "waits here" not in str(started) or 0 <= jump <= handed_off.FRESH
+    again = send(prompt.main, path, prompt=">handoff go on")["reason"]
+    assert "handed off" in again
+    (link, *_) = read_links(config_home.environ)
+    assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
+
+
+@pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
+def test_between_a_checkpoint_and_its_rewind(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+    """A mark outlives it: where it was set is told by the record, not by the time."""
+    assert "checkpoint" in send(prompt.main, path, prompt=">checkpoint goal")["reason"]
+    hands.ahead = jump
+    assert marks.find(SESSION) is not None
+    with open(path, "ab") as stream:
+        stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
+    said = send(prompt.main, path, prompt=">rewind what came of it")["reason"]
+    assert "resume-hooks failed" not in said
+    assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands: Clock, jump: float) -> None:
+    """A claim of another time is one of a hook that was ended."""
+    notes.keep("x", {})
+    assert notes.begin("x")
+    assert not notes.begin("x")
+    hands.ahead = jump
+    assert notes.begin("x")
+
+
+def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+    """Also where the clock went back between two runs: runs sort as they were made."""
+    project = Project(config_home, tmp_path / "work" / "proj")
+    names: list[str] = []
+    for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
+        hands.ahead = ahead
+        project.put("a", f"new {len(names)}")
+        decided = project.plan(project.simple({"a": project.keep("a", "old")}))
+        names.append(os.path.basename(writing.write(decided, project.home.environ)))
+        found = keeping.plan_undo(OWN, project.home.environ)
+        names.append(os.path.basename(writing.write(found, project.home.environ)))
+        assert project.path("a").read_text() == f"new {len(names) - 2}"
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+    """A listing has no days left below zero, a search finds, and a session is live or not by now."""
+    os.utime(path, (time.time() - 3_600,) * 2)
+    hands.ahead = jump
+    (row,) = listing.listed(CWD, config_home.environ)
+    assert row.expires_days is None or row.expires_days >= 0
+    assert clock.parse(row.ended) is not None
+    assert ("clock" in why_live(session_file(path), config_home.environ)) == (jump == -YEAR), "unknown counts as live"
+    with opened_index(config_home.environ) as index:
+        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (12,)
+    hands.ahead = 0
+    with opened_index(config_home.environ) as index:
+        assert index.outcome.behind == 0
+
+
+def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Clock, path: str) -> None:
+    """Two of the same moment get in each other's way nowhere that matters; the older stays as it was."""
+    folders = []
+    for ahead in (0, -YEAR, 10 * YEAR):
+        hands.ahead = ahead
+        with trash.only_one(config_home.environ):
+            folders.append(trash.new_folder(SESSION, config_home.environ))
+        with backups.only_one(SESSION, config_home.environ), open(path, "rb") as stream:
+            kept = backups.keep(SESSION, stream.fileno(), config_home.environ)
+        assert Path(kept).read_bytes() == Path(path).read_bytes()
+        assert backups.instant_of(kept)[:4] == clock.now()[:4]
+    assert len(set(folders)) == 3
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_an_install_is_tried_again(tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure waits an hour, and not the year by which a clock was wrong."""
+    import sys
+
+    from tests.needs import REPO
+
+    monkeypatch.setattr(sys, "path", [str(REPO / "hooks"), *sys.path])
+    install_attempt, install_venv = map(importlib.import_module, ("install_attempt", "install_venv"))
+    now = time.time()
+    state = {"lock": install_venv.digest(), "started": now, "retry_after": now + 3_600, "state": "failed"}
+    (tmp_path / "install.json").write_text(json.dumps(state))
+    assert not install_attempt.is_due(tmp_path, now + 1, asked=False)
+    assert install_attempt.is_due(tmp_path, now + jump, asked=False)

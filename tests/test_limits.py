@@ -1,0 +1,227 @@
+"""Sizes without end: files, lines, texts, nesting, folders of many entries; each is bounded, by memory and by time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import fields, links, quick_rollover, records, settings, titles, tokens
+from resume_hooks.errors import ResumeHooksError, TooDeep
+from resume_hooks.events import notes, pending, prompt, reply, triggers
+from resume_hooks.fsck.examination import examine
+from resume_hooks.glance import Glance
+from resume_hooks.index.opening import opened_index
+from resume_hooks.outline import outline
+from resume_hooks.plain import plain
+from resume_hooks.reading import Reading
+from resume_hooks.searching import query
+from resume_hooks.store import session_file
+from resume_hooks.trimming import plan as trimming
+from resume_hooks.trimming.options import Options
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.target import told
+from tests.needs import REPO
+
+GIGABYTE = 1024**3
+MOST_SECONDS = 3.0
+"""Of CPU, for what takes a few hundredths; a search that goes back at every character takes minutes."""
+
+UNITS = (
+    "a", "\x1b[", "\x1b]", "\x9d", "<command-name>", "<system-reminder>", "``` ", "[", "(", "- [ ] ", "https://", "../",
+    '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 1", "[SESSION LINEAGE]",
+    "echo a | ", "key=", "</", "#", "1. ",
+)  # fmt: skip
+"""What patterns begin with: repeated without an end, each beginning is a place to search from."""
+
+
+def sparse(path: Path, size: int, start: bytes = b"") -> None:
+    """A file of that many bytes, most of them zeros that take no room."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(path, "wb") as stream:
+        stream.write(start)
+        stream.truncate(size)
+
+
+def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> None:
+    """None is read whole; what is there stays."""
+    state = config_home.config / "resume-hooks"
+    sparse(state / "links.jsonl", GIGABYTE)
+    sparse(state / "settings.json", GIGABYTE, b"{")
+    sparse(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
+    began = time.process_time()
+    assert links.read_links(config_home.environ) == []
+    assert settings.load(config_home.environ)["threshold"].source == "default"
+    assert settings.refused(config_home.environ)
+    assert pending.find(SESSION) is None
+    assert time.process_time() - began < MOST_SECONDS
+    assert (state / "links.jsonl").stat().st_size == GIGABYTE
+
+
+def test_many_notes(config_home: ConfigHome) -> None:
+    """Ten thousand of them slow a look at one down by little."""
+    folder = config_home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, mode=0o700)
+    for number in range(10_000):
+        (folder / f"handoff-{number}-x.json").touch(0o600)
+    began = time.process_time()
+    assert notes.find("x") == {}
+    assert len(notes.names("handoff-")) == 10_000
+    notes.sweep("trim-")
+    assert time.process_time() - began < MOST_SECONDS
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) -> None:
+    """As a prompt, a command, an output, an answer, a title: what reads them takes a time that grows with the size."""
+    text = unit * (60_000 // len(unit)) + "!"
+    rows = [
+        user(text, uuid="u"),
+        tool_use("c", uuid="t", parent="u", name="Bash", tool_input={"command": text}),
+        tool_result("c", text, uuid="r", parent="t"),
+        assistant(text, uuid="a", parent="r", tokens=5_000),
+        user("next", uuid="n", parent="a"),
+        custom_title(text),
+    ]
+    session = session_file(write_session(config_home.project(), SESSION, rows))
+
+    def indexed() -> None:
+        with opened_index(config_home.environ):
+            pass
+
+    acts: dict[str, Callable[[], Any]] = {
+        "plain": lambda: plain(text),
+        "trigger": lambda: triggers.recognise(f">{text}"),
+        "query": lambda: _asked(text),
+        "title": lambda: titles.root_of(text),
+        "trim": lambda: trimming.plan(
+            trimming.read(session), config_home.environ, Options(threshold=80, keep_recent=0)
+        ),
+        "handoff": lambda: quick_rollover.plan(session, config_home.environ, kind="handoff"),
+        "outline": lambda: outline(session),
+        "reading": lambda: Reading(session),
+        "fsck": lambda: examine(session, config_home.environ),
+        "index": indexed,
+    }
+    for name, act in acts.items():
+        began = time.process_time()
+        act()
+        assert time.process_time() - began < MOST_SECONDS, name
+
+
+def _asked(text: str) -> None:
+    try:
+        query.parse([text])
+    except ResumeHooksError as error:
+        told(error)
+
+
+def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHome) -> None:
+    """A title of ten megabytes is a line of eighty characters."""
+    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
+    began = time.process_time()
+    decided = quick_rollover.plan(session_file(path), config_home.environ, kind="handoff")
+    assert len(decided.birth.title) <= 80
+    event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
+    assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
+    assert time.process_time() - began < MOST_SECONDS
+    assert Glance(path).title is not None
+
+
+def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(config_home: ConfigHome) -> None:
+    """A process of 1.5 GB answers every trigger on it."""
+    rows = [*conversation(2), user("x" * 100_000_000, uuid="big", parent="r3", ts=9)]
+    path = write_session(config_home.project(), SESSION, rows)
+    program = """
+import json, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)
+from resume_hooks.events import prompt
+from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.target import told
+for text in (">resume", ">handoff go on", ">lineage"):
+    event = {"session_id": sys.argv[2], "transcript_path": sys.argv[1], "prompt": text}
+    said = json.loads(answered(prompt.main, json.dumps(event).encode()))["reason"]
+    assert "resume-hooks failed" not in said, said
+"""
+    environ = {**os.environ, **config_home.environ, "RESUME_HOOKS_CLIPBOARD": "none"}
+    environ["PYTHONPATH"] = f"{REPO / 'src'}:{REPO}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, path, SESSION],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr[-2_000:]) == (0, "")
+
+
+def test_what_nests_without_end() -> None:
+    """It is no record, or can be read and not written again: never a recursion that ends the program."""
+    assert records.parse(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
+    assert reply.read_event(b"[" * 1_000_000) is None
+    value: Any = "x"
+    for _ in range(5_000):
+        value = [value]
+    with pytest.raises(TooDeep):
+        fields.encode({"uuid": "u", "a": value, "b": "\ud800"})
+    assert list(records.strings(value)) == ["x"]
+
+
+@pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
+def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
+    """Of a record and of a block: everything reads on, as if it were an unknown one."""
+    rows: list[Any] = [
+        {"type": odd, "uuid": "x", "sessionId": SESSION},
+        user([{"type": odd, "text": "a", "tool_use_id": "c"}, {"type": "text", "text": "hello"}], uuid="u"),
+        tool_result("c", [{"type": odd}], uuid="r", parent="u"),
+        assistant([{"type": odd}, {"type": "text", "text": "done"}], uuid="a", parent="r", tokens=5_000),
+        {**user("again", uuid="a", parent="u"), "sentAsUuid": odd, "is_error": odd},
+    ]
+    session = session_file(write_session(config_home.project(), SESSION, rows))
+    outline(session)
+    Reading(session)
+    examine(session, config_home.environ)
+    trimming.plan(trimming.read(session), config_home.environ, Options(threshold=80, keep_recent=0))
+    with opened_index(config_home.environ) as index:
+        assert index.notes == []
+
+
+@pytest.mark.parametrize("count", [2**64, 10**30, -(2**70), 1e308, float("nan"), True, "5"])
+def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> None:
+    """Numbers beyond any window are cut, whatever they add up to; a child of such a session can be written."""
+    usage = {"input_tokens": count, "output_tokens": count, "cache_read_input_tokens": count}
+    answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
+    rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
+    session = session_file(write_session(config_home.project(), SESSION, rows))
+    assert 0 <= tokens.recent_context(session.path).tokens <= 4 * tokens.MAX_TOKENS
+    made = quick_rollover.write(quick_rollover.plan(session, config_home.environ), config_home.environ)
+    assert Path(made.file).is_file()
+    trimming.plan(trimming.read(session), config_home.environ, Options(threshold=80))
+
+
+def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
+    """A field is written as what it is, and the rest of the line stays."""
+    body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
+    record = records.parse(body)
+    assert record is not None
+    assert fields.with_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
+    assert records.parse(fields.with_fields(body, record, {"parentUuid": "p"})) == {"parentUuid": "p", "uuid": "a"}

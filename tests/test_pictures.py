@@ -1,0 +1,123 @@
+"""The pictures of the README: there, plain, and in the words that the cards and verbs say today."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from tools import pictured
+from tools.svg import Cell, drawn, lines_of, picture
+
+from resume_hooks.cli.main import run
+from resume_hooks.events.prompt import card
+from resume_hooks.events.triggers import recognise
+from tests.builders import ConfigHome
+from tests.needs import REPO
+
+FOLDER = REPO / "docs" / "pictures"
+CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
+VERBS = {"search": ["search", "lock", "--limit", "2"], "lineage": ["lineage", pictured.SESSION[:8]]}
+HELD = {
+    "pasted": ["Handed off from", f"Next step: {pictured.NEXT_STEP}", "a digest is loaded"],
+    "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
+}
+COPIED = re.compile(r"copied|Copied|Type the /resume|here it is")
+
+
+def text_of(name: str) -> str:
+    """The words of a picture."""
+    return "\n".join(lines_of((FOLDER / f"{name}.svg").read_text("utf-8")))
+
+
+def flat(text: str, home: str = "~") -> str:
+    """Words without numbers, ids, homes and white space, so that only wording is compared."""
+    text = text.replace(home, "~")
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text)
+    text = re.sub(r"\d[\d,.:]*(?: [hdms]\b)?", "#", text)
+    return "".join(text.split())
+
+
+@pytest.fixture
+def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """A home with the sessions of the pictures, seen from their folder."""
+    cwd = config_home.root / "uploader"
+    cwd.mkdir()
+    pictured.lay(config_home.project(str(cwd)), str(cwd))
+    monkeypatch.chdir(cwd)
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+    monkeypatch.setenv("COLUMNS", "120")
+    return config_home
+
+
+def named_in_readme() -> list[str]:
+    """The pictures that the README shows."""
+    return re.findall(r"\(docs/pictures/([a-z]+)\.svg\)", (REPO / "README.md").read_text("utf-8"))
+
+
+def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
+    """Each with words of its own for those who don't see it."""
+    shown = named_in_readme()
+    assert sorted(set(shown)) == sorted(path.stem for path in FOLDER.glob("*.svg"))
+    assert sorted({*CARDS, *VERBS, *HELD}) == sorted(set(shown))
+    alternatives = re.findall(r"!\[([^\]]*)\]\(docs/pictures/", (REPO / "README.md").read_text("utf-8"))
+    assert all(len(words) > 15 for words in alternatives)
+
+
+@pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *HELD}))
+def test_a_picture_is_plain(name: str) -> None:
+    """Sound XML of texts and shapes: no script, no link, no font or image from elsewhere; what it says is drawn."""
+    source = (FOLDER / f"{name}.svg").read_text("utf-8")
+    tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
+    assert tags <= {"svg", "title", "desc", "rect", "circle", "text"}
+    assert "href" not in source
+    assert source.count("http") == 1  # the name of the format
+    assert "".join(text_of(name).split()) in drawn(source)
+    assert max(map(len, lines_of(source))) <= 104
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None:
+    """Line by line, but for numbers, ids and how it was copied. If not: python -m tools.make_pictures."""
+    trigger = recognise(f"/resume-hooks:{CARDS[name]}")
+    assert trigger is not None
+    said = card(trigger, {"session_id": pictured.SESSION, "prompt": ""})
+    shown = flat(text_of(name))
+    for line in said.split("\n"):
+        if not COPIED.search(line) and "…" not in line:  # a path that is cut depends on its length
+            assert flat(line, str(desk.root)) in shown, line
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_says_what_its_picture_shows(desk: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line by line, but for numbers, ids and the folder that it ran in. If not: python -m tools.make_pictures."""
+    assert run(VERBS[name]) == 0
+    shown = flat(text_of(name).replace("-home-ann-uploader", "<key>"))
+    key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(desk.root / "uploader"))
+    for line in capsys.readouterr().out.split("\n"):
+        assert flat(line.replace(key, "<key>"), str(desk.root)) in shown, line
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_screen_holds_its_words(name: str) -> None:
+    """What the client, or the chooser, shows there."""
+    for words in HELD[name]:
+        assert flat(words) in flat(text_of(name))
+
+
+def test_cells_become_a_picture() -> None:
+    """Words at their places, markup as text, colours by name or number."""
+    rows = [[*(Cell(c, "green", bold=True) for c in "a<b"), Cell(" "), Cell("x", "ff0000", reverse=True)]]
+    source = picture(rows, "T & U")
+    assert lines_of(source) == ["a<b x"]
+    assert drawn(source) == "T&Ua<bx"
+    assert '<rect x="49.6" y="34" width="8.4" height="18" fill="#ff0000"/>' in source
+    assert 'fill="#98c379" font-weight="700">a&lt;b</text>' in source
+
+
+def test_nothing_of_this_machine_is_in_them() -> None:
+    """The home is shown as people write it."""
+    for path in Path(FOLDER).glob("*.svg"):
+        assert not re.search(r"/root|/work/|/tmp", path.read_text("utf-8"))

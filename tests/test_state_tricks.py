@@ -1,0 +1,260 @@
+"""Links, second names, pipes and folders in the place of what lies in the state folder: nothing outside is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import backups, links, settings, trash
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.events import notes, pending
+from resume_hooks.events.pending import Question
+from resume_hooks.index.database import FILE_NAME
+from resume_hooks.index.opening import opened_index
+from resume_hooks.index.status import status_of
+from resume_hooks.links import Link
+from resume_hooks.paths import is_private, private_folder, state_home
+from resume_hooks.privacy import oddities
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.fuzz.targets.target import told
+
+LINK = Link(session_id(2), SESSION, "handoff", "2026-01-31T09:30:00.000Z")
+OLD = 1_000_000_000.0
+
+Snapshot = dict[str, tuple[int, int, bytes]]
+
+
+def state_of(home: ConfigHome) -> Path:
+    """The state folder, made as we make it."""
+    return Path(private_folder(state_home(home.environ)))
+
+
+def outside(home: ConfigHome) -> Path:
+    """A folder of somebody else's, with what looks like ours in it."""
+    folder = home.root / "outside"
+    folder.mkdir()
+    names = ["links.jsonl", "settings.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock", "lock"]
+    names += [f"trim-{SESSION}.json", f"handoff-7-{SESSION}.json", f"mark-{SESSION}.json", "clear-7.json", "errors.log"]
+    for name in names:
+        (folder / name).write_text(f"precious {name}\n")
+        os.utime(folder / name, (OLD, OLD))
+    (folder / "lines.jsonl").write_text(json.dumps(LINK._asdict()) + "\n")
+    return folder
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Every file of a folder with its mode, its inode and its bytes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.name: (path.stat().st_mode, path.stat().st_ino, path.read_bytes()) for path in files}
+
+
+def _record(home: ConfigHome) -> None:
+    links.record_link(LINK, home.environ)
+
+
+def _store(home: ConfigHome) -> None:
+    settings.store("threshold", "700", home.environ)
+
+
+def _ask(home: ConfigHome) -> None:
+    pending.keep(Question(SESSION, "", 2e9))
+    notes.sweep("", 0.0)
+    notes.take(f"mark-{SESSION}.json")
+    notes.begin("x")
+    notes.end("x")
+
+
+def _index(home: ConfigHome) -> None:
+    for rebuild in (False, True):
+        with opened_index(home.environ, rebuild=rebuild) as index:
+            assert index.db.execute("SELECT count(*) FROM records").fetchone() == (6,)
+    status_of(home.environ)
+
+
+def _trash(home: ConfigHome) -> None:
+    with trash.only_one(home.environ):
+        trash.new_folder(SESSION, home.environ)
+
+
+def _back_up(home: ConfigHome) -> None:
+    with backups.only_one(SESSION, home.environ), open(home.project() / f"{SESSION}.jsonl", "rb") as stream:
+        backups.keep(SESSION, stream.fileno(), home.environ)
+
+
+ACTS: dict[str, Callable[[ConfigHome], None]] = {
+    "link": _record,
+    "setting": _store,
+    "note": _ask,
+    "index": _index,
+    "trash": _trash,
+    "backup": _back_up,
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
+def test_a_folder_that_is_a_link_is_not_followed(config_home: ConfigHome, name: str, act: str) -> None:
+    """Of the state folder itself, and of each in it: it works without, or says what it can't do."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    there = outside(config_home)
+    before = snapshot(there)
+    state = config_home.config / "resume-hooks"
+    if name:
+        (state_of(config_home) / name).symlink_to(there)
+    else:
+        state.symlink_to(there)
+    try:
+        ACTS[act](config_home)
+    except (ResumeHooksError, OSError) as error:
+        told(error)
+    assert snapshot(there) == before
+    assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
+def test_what_stands_in_a_file_s_place(config_home: ConfigHome, kind: str, act: str) -> None:
+    """What a name there leads to stays as it is; nothing waits for a pipe."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    there = outside(config_home)
+    before = snapshot(there)
+    state = state_of(config_home)
+    (state / "pending").mkdir(mode=0o700)
+    (state / "trash").mkdir(mode=0o700)
+    (state / "backups" / SESSION).mkdir(parents=True, mode=0o700)
+    places = [state / name for name in ("links.jsonl", "settings.json", "index.db", "index.db-wal", "index.db-shm")]
+    places += [state / "index.db.lock", state / "trash" / "lock", state / "backups" / SESSION / "lock"]
+    places += [state / "pending" / f"trim-{SESSION}.json", state / "pending" / f"mark-{SESSION}.json"]
+    for place in places:
+        _put(kind, place, there / place.name)
+    try:
+        ACTS[act](config_home)
+    except (ResumeHooksError, OSError) as error:
+        told(error)
+    assert snapshot(there) == before
+
+
+def _put(kind: str, place: Path, target: Path) -> None:
+    if kind == "link":
+        place.symlink_to(target)
+    elif kind == "dangling link":
+        place.symlink_to(target.parent / "nobody" / "made" / place.name)
+    elif kind == "second name":
+        place.hardlink_to(target)
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+
+
+def test_a_link_beside_the_index_leads_nowhere(config_home: ConfigHome) -> None:
+    """SQLite writes into its log in place: neither a link nor a second name of another file is written."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    _index(config_home)
+    there = outside(config_home)
+    before = snapshot(there)
+    state = state_of(config_home)
+    for ending in ("-wal", "-shm", "-journal"):
+        for make in (Path.symlink_to, Path.hardlink_to):
+            place = state / f"{FILE_NAME}{ending}"
+            place.unlink(missing_ok=True)
+            make(place, there / "index.db-wal")
+            _index(config_home)
+            assert snapshot(there) == before
+
+
+def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome) -> None:
+    """Under its other name it is byte for byte what it was; ours is made anew."""
+    import sqlite3
+
+    write_session(config_home.project(), SESSION, conversation(3))
+    other = config_home.root / "other.db"
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE precious(x)")
+    db.commit()
+    db.close()
+    before = other.read_bytes()
+    (state_of(config_home) / FILE_NAME).hardlink_to(other)
+    _index(config_home)
+    assert other.read_bytes() == before
+    assert status_of(config_home.environ).state == "ready"
+
+
+def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> None:
+    """All rows are there, the other name has what it had, and nothing temporary is left."""
+    state = state_of(config_home)
+    links.record_link(LINK, config_home.environ)
+    (config_home.root / "copy").hardlink_to(state / "links.jsonl")
+    before = (config_home.root / "copy").read_bytes()
+    other = LINK._replace(child_id=session_id(3))
+    links.record_link(other, config_home.environ)
+    assert links.read_links(config_home.environ) == [LINK, other]
+    assert (config_home.root / "copy").read_bytes() == before
+    assert [path.name for path in state.iterdir()] == ["links.jsonl"]
+    assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600
+
+
+def test_a_folder_of_another_user_is_not_ours(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What we would write there another user could read."""
+    state = state_of(config_home)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
+    assert not is_private(str(state))
+    with pytest.raises(PermissionError, match="another user"):
+        private_folder(str(state / "pending"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert is_private(str(state)), "root works in homes of others, as in a container"
+
+
+def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
+    """Whatever the umask; what is there already keeps its mode, which doctor tells."""
+    old = os.umask(0)
+    try:
+        made = Path(private_folder(str(Path(state_home(config_home.environ)) / "a" / "b")))
+    finally:
+        os.umask(old)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent, made.parent.parent)] == [0o700] * 3
+
+
+def test_doctor_finds_what_is_odd(config_home: ConfigHome) -> None:
+    """Each kind with the command that mends it; what we make ourselves is never odd."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    for act in ACTS.values():
+        act(config_home)
+    state = state_of(config_home)
+    assert oddities(str(state)) == []
+    (state / "a-link").symlink_to("/etc/passwd")
+    os.mkfifo(state / "b-pipe")
+    os.chmod(state / "links.jsonl", 0o644)
+    (config_home.root / "copy").hardlink_to(state / "settings.json")
+    (state / "pending" / "z").write_text("")
+    os.chmod(state / "pending" / "z", 0o666)
+    if os.getuid() == 0:
+        (state / "b-theirs").write_text("")
+        os.chmod(state / "b-theirs", 0o600)
+    found = {Path(one.path).name: one.remedy for one in oddities(str(state))}
+    assert set(found) == {"a-link", "b-pipe", "links.jsonl", "settings.json", "z"}
+    assert "chmod" in found["links.jsonl"]
+    assert all(remedy.startswith("Run: ") for remedy in found.values())
+
+
+def test_remedies_mend(config_home: ConfigHome) -> None:
+    """After them nothing is odd."""
+    import subprocess
+
+    state = state_of(config_home)
+    _record(config_home)
+    _store(config_home)
+    os.chmod(state / "links.jsonl", 0o644)
+    (config_home.root / "copy").hardlink_to(state / "settings.json")
+    (state / "a link").symlink_to("/etc/passwd")
+    for one in oddities(str(state)):
+        command = one.remedy.removeprefix("Run: ")
+        subprocess.run(["sh", "-c", f"umask 077; {command}"], check=True, timeout=10)
+    assert oddities(str(state)) == []
+    assert shutil.which("sh")

@@ -1,0 +1,102 @@
+"""Ten clients at once over one home, round after round: nothing is lost, doubled or damaged, nobody is stuck."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from resume_hooks.index.opening import opened_index
+from resume_hooks.index.status import status_of
+from resume_hooks.links import links_file, read_links
+from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.needs import REPO
+
+CLIENTS, ROUNDS = 10, 3
+CLIENT = """
+import json, os, sys
+from resume_hooks.events import notice, prompt, session
+from tests.fuzz.targets.hooks import answered
+own, path, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+shared = os.path.join(os.path.dirname(path), own + ".jsonl")
+
+def send(main, where, **event):
+    number = os.path.basename(where).removesuffix(".jsonl")
+    sent = {"session_id": number, "transcript_path": where, "cwd": "/home/user/proj", **event}
+    out = answered(main, json.dumps(sent).encode())
+    said = json.loads(out).get("reason", "") if out else ""
+    assert "resume-hooks failed" not in said, said
+    return said
+
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(rounds):
+    for where in (path, shared):
+        said = send(prompt.main, where, prompt=f">handoff step {turn} of {os.getpid()}")
+        assert "handed off" in said, said
+    assert "found" in send(prompt.main, path, prompt=">search prompt")
+    assert "resume-hooks" in send(prompt.main, path, prompt=">resume")
+    send(prompt.main, path, prompt=f">checkpoint goal {turn}")
+    assert send(prompt.main, path, prompt="not ours") == ""
+    send(notice.main, path, hook_event_name="Stop")
+    send(session.main, path, hook_event_name="SessionEnd", reason="clear")
+    send(session.main, shared, hook_event_name="SessionStart", source="clear")
+    send(session.main, path, hook_event_name="SessionStart", source="startup")
+print("done", flush=True)
+"""
+
+
+def test_ten_clients_at_once(config_home: ConfigHome) -> None:
+    """Each hands off its own session and a shared one, searches, asks, marks, starts and ends; then all is counted."""
+    folder = config_home.project()
+    shared = write_session(folder, session_id(99), conversation(5))
+    own = [write_session(folder, session_id(n), conversation(5)) for n in range(1, CLIENTS + 1)]
+    before = {path: Path(path).read_bytes() for path in (*own, shared)}
+    clients = [_client(config_home, path, number) for number, path in enumerate(own)]
+    for client in clients:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "ready\n"
+    for client in clients:
+        assert client.stdin is not None
+        client.stdin.write("go\n")
+        client.stdin.flush()
+    for client in clients:
+        out, err = client.communicate(timeout=120)
+        assert (out, err, client.returncode) == ("done\n", "", 0)
+    assert {path: Path(path).read_bytes() for path in before} == before, "sources stay as they were"
+    _all_is_counted(config_home, folder, set(before))
+
+
+def _client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
+    more = {"RESUME_HOOKS_CLIPBOARD": "none", "CLAUDE_PID": str(900_000 + number), "PATH": os.environ["PATH"]}
+    environ = {**home.environ, **more, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
+    command = [sys.executable, "-c", CLIENT, session_id(99), path, str(ROUNDS)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=environ, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
+    children = [path for path in folder.glob("*.jsonl") if str(path) not in sources]
+    assert len(children) == 2 * CLIENTS * ROUNDS
+    links = Counter(link.child_id for link in read_links(home.environ) if link.kind == "handoff")
+    assert set(links) >= {path.stem for path in children}, "no link is lost"
+    for row in Path(links_file(home.environ)).read_bytes().splitlines():
+        assert isinstance(json.loads(row), dict)
+    titles = Counter(_title(path) for path in children)
+    assert max(titles.values()) == 1, "every number was given once"
+    with opened_index(home.environ) as index:
+        assert index.notes == []
+        index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
+        assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert (status_of(home.environ).state, status_of(home.environ).behind) == ("ready", 0)
+    left = [path.name for path in (home.config / "resume-hooks").rglob("*") if path.name.endswith((".tmp", ".begun"))]
+    assert left == []
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".resume-hooks")]
+
+
+def _title(path: Path) -> str:
+    rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if b"customTitle" in line]
+    return str(rows[-1]["customTitle"])

@@ -1,0 +1,187 @@
+"""Makes the pictures of the README from the real client and the real command line, offline, in a throw-away home.
+
+Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md says how to get.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.emulator import Emulator
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import ENGINE, children, plugin_at
+from tests.screens import Screen
+from tools import pictured
+from tools.svg import Cell, picture
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+COLUMNS = 100
+PROJECT = "uploader"
+QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
+XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
+"""What stands in for a clipboard, so that the cards say what they say on a desktop."""
+
+Rows = list[list[Cell]]
+
+
+def rows_of(emulator: Emulator, home: str) -> Rows:
+    """The screen as cells, with the home folder as people write it."""
+    screen = emulator._screen  # noqa: SLF001 - the harness shows text alone
+    rows = []
+    for number in range(screen.lines):
+        found = screen.buffer[number]
+        cells = [found[column] for column in range(screen.columns)]
+        rows.append(_at_home([Cell(c.data, c.fg, c.bg, c.bold, c.reverse) for c in cells], home))
+    return rows
+
+
+def _at_home(row: list[Cell], home: str) -> list[Cell]:
+    for found, shown in ((home, "~"), (re.sub(r"[^A-Za-z0-9]", "-", home), "-home-ann")):
+        text = "".join(cell.character or " " for cell in row)
+        while (at := text.find(found)) >= 0:
+            middle = [row[at]._replace(character=character) for character in shown]
+            row = [*row[:at], *middle, *row[at + len(found) :], *[Cell(" ")] * (len(found) - len(shown))]
+            text = "".join(cell.character or " " for cell in row)
+    return row
+
+
+def cut(rows: Rows, first: str, last: str) -> Rows:
+    """The rows from the last one that fits ``first`` up to before the next that fits ``last``, without empty ends."""
+    texts = ["".join(cell.character for cell in row).rstrip() for row in rows]
+    start = max(number for number, text in enumerate(texts) if re.search(first, text))
+    ends = (number for number, text in enumerate(texts) if number > start and re.search(last, text))
+    end = next(ends, len(rows))
+    while end > start and not texts[end - 1].strip():
+        end -= 1
+    return rows[start:end]
+
+
+class Desk:
+    """A home with the sessions of the pictures, and the client and our command line in it."""
+
+    def __init__(self, home: ClientHome, plugin: Path) -> None:
+        self.home, self.plugin = home, plugin
+        pictured.lay(home.project_folder, str(home.cwd))
+
+    def typed(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
+        """The client's screen after these prompts, from the last one on."""
+        with MockApi() as api, Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui:
+            tui.start(plugin_dir=self.plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION)
+            for prompt in prompts:
+                tui.submit(prompt if prompt != "/resume" else f"/resume {self._child().stem}")
+                tui.wait_idle()
+            tui.wait_for(wait)
+            tui.wait_idle()
+            return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - as above
+
+    def _child(self) -> Path:
+        parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
+        return children(self.home, parent)[0]
+
+    def _clipboard(self) -> dict[str, str]:
+        tools = self.home.root / "bin"
+        tools.mkdir(exist_ok=True)
+        (tools / "xclip").write_text(XCLIP)
+        (tools / "xclip").chmod(0o755)
+        return {"PATH": f"{tools}:{os.environ['PATH']}", "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
+
+    def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
+        """The screen of a verb of ours, below the words that were typed; after a key, once ``then`` stands there."""
+        environ = {"HOME": str(self.home.root), "CLAUDE_CONFIG_DIR": str(self.home.config), **QUIET}
+        wide = COLUMNS if key else COLUMNS + 20  # paths are shorter once the home is ~
+        notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
+        with Screen(words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows) as screen:
+            screen.wait_for(wait)
+            if key:
+                screen.key(key)
+                screen.wait_for(then)
+            else:
+                screen.ended()
+            shown = rows_of(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
+        line = [Cell("$", "green", bold=True), *(Cell(c, bold=True) for c in f" {_quoted(['resume-hooks', *words])}")]
+        return [line, *shown]
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " ".join(words)
+
+
+BOX = r"^─{20,}|/effort$"
+CARD = r"operation blocked by hook"
+NEVER = r"(?!)"
+PASTED = "▐▛"
+
+
+def card(words: str, wait: str) -> Callable[[Desk], Rows]:
+    """The picture of a trigger's card."""
+    return lambda desk: cut(desk.typed(f"/resume-hooks:{words}", wait=wait), CARD, BOX)
+
+
+def pasted(desk: Desk) -> Rows:
+    """What the fresh session shows after /resume was pasted."""
+    rows = desk.typed(f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step")
+    return cut(rows, PASTED, BOX)
+
+
+def chooser(desk: Desk) -> Rows:
+    """The list, with the preview of the session chosen."""
+    rows = desk.shell(
+        "resume", rows=22, wait="Add --since.*\n(.*\n)*.*turn", key="Down", then=r"newest first\n(.*\n)*1 · "
+    )
+    return cut(rows, r"^\$ ", NEVER)
+
+
+PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
+    "resume": ("The card of /resume-hooks:resume", card("resume", "compact")),
+    "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
+    "pasted": ("The fresh session", pasted),
+    "trim": ("What a trim would save", card("trim", "by rule")),
+    "chooser": ("resume-hooks resume", chooser),
+    "search": (
+        "resume-hooks search",
+        lambda desk: cut(desk.shell("search", "lock", "--limit", "2", wait="more turns"), r"^\$ ", NEVER),
+    ),
+    "lineage": (
+        "resume-hooks lineage",
+        lambda desk: cut(desk.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER),
+    ),
+}
+"""By the name of the file: the title of the window, and what is in it."""
+
+
+@contextmanager
+def desk() -> Iterator[Desk]:
+    """A fresh one in a folder of its own."""
+    root = Path(tempfile.mkdtemp(prefix="p"))
+    home = ClientHome(root / "ann", PROJECT)
+    try:
+        yield Desk(home, plugin_at(root / "plugin"))
+    finally:
+        home.reap()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def main(names: Sequence[str]) -> int:
+    """Make the pictures of these names, all of them without any; 0, or 2 for an unknown name."""
+    if unknown := set(names) - PICTURES.keys():
+        sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(PICTURES)}\n")
+        return 2
+    FOLDER.mkdir(exist_ok=True)
+    for name, (title, make) in PICTURES.items():
+        if not names or name in names:
+            with desk() as here:
+                rows = make(here)
+            (FOLDER / f"{name}.svg").write_text(picture(rows, title), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

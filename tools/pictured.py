@@ -1,0 +1,115 @@
+"""Owns what the pictures of the README show: a made-up session of an afternoon, and a few others beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.builders import assistant, custom_title, tool_result, tool_use, user, write_session
+
+SESSION = "5e12a303-4c1d-4f0a-9b57-1f0e6a2c9d10"
+ROOT_SESSION = "c0ffee00-3b2a-4d19-8e77-2a90b4c6d811"
+TITLE = "Flaky upload test"
+NEXT_STEP = "write the regression test"
+AGO = timedelta(hours=3)
+"""How old the afternoon is: its cache is cold, today and whenever the pictures are made."""
+
+OTHERS = (
+    ("8d41f6aa", "Move the settings page to the new router", 2, 41),
+    ("31b7c09e", "Why does the nightly build leak file handles", 5, 138),
+    ("e9a25d70", "Release notes for 4.2", 9, 12),
+    ("b4406c1f", "Add --since to the export command", 14, 77),
+)
+"""Beginning of the id, title, age in days, thousands of tokens."""
+
+_TURNS = (
+    ("The upload test fails about one time in five on CI. Never raise the timeout: find out why.", "src/pool.py", 16),
+    ("Show me where the pool hands out sockets that are closed already.", "src/sockets.py", 22),
+    ("Write a stress script that makes it fail every time.", "tools/stress_upload.py", 27),
+    ("Right. Take the lock before the liveness check, not after it.", "src/pool.py", 20),
+    ("Run the whole suite, and the stress script two hundred times.", "tests/test_upload.py", 34),
+    ("Document the rule about the lock where the next person will see it.", "docs/pool.md", 14),
+)
+"""What was asked, the file that was looked at and edited, and thousands of tokens that it brought."""
+
+
+def lay(folder: Path, cwd: str) -> None:
+    """Write the sessions of the pictures into a project folder."""
+    begun = datetime.now(UTC) - AGO - timedelta(hours=2)
+    before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
+    first = _conversation(begun - timedelta(days=1), before, _TURNS[:2])
+    write_session(folder, ROOT_SESSION, [*first, custom_title(TITLE, ROOT_SESSION)], mtime=time.time() - 100_000)
+    link = {"parent_session_id": ROOT_SESSION, "parent_file": str(folder / f"{ROOT_SESSION}.jsonl")}
+    link |= {"continuation_type": "handoff", "continued_at": _stamp(begun - timedelta(minutes=1))}
+    own = {"session_id": SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
+    records = [{"continue_metadata": link}, *_conversation(begun, own, _TURNS)]
+    write_session(
+        folder, SESSION, [*records, custom_title(f"{TITLE} · handoff 1", SESSION)], mtime=time.time() - 10_000
+    )
+    for head, title, days, tokens in OTHERS:
+        number = f"{head}-1111-4111-8111-111111111111"
+        said = {"session_id": number, "cwd": cwd, "gitBranch": "main"}
+        turn = ((title, "src/app.py", tokens - 30),)
+        at = datetime.now(UTC) - timedelta(days=days)
+        write_session(
+            folder, number, [*_conversation(at, said, turn), custom_title(title, number)], mtime=at.timestamp()
+        )
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _conversation(
+    begun: datetime, own: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
+) -> list[dict[str, Any]]:
+    """Prompts with a read, an edit and a command each, which bring so many tokens."""
+    records: list[dict[str, Any]] = []
+    used, parent, at = 30_000, None, begun
+
+    def add(record: dict[str, Any]) -> None:
+        nonlocal parent, at
+        parent, at = record["uuid"], at + timedelta(seconds=50)
+        records.append(record)
+
+    for turn, (prompt, path, thousands) in enumerate(turns):
+        file = os.path.join(str(own["cwd"]), path)
+        name = f"{str(own['session_id'])[:8]}-{turn}"
+        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_stamp(at), **own))
+        for part, (tool, given, size) in enumerate(_calls(file, thousands)):
+            used += thousands * 250
+            call, more = f"{name}-c{part}", {**own, "ts": _stamp(at)}
+            add(tool_use(call, uuid=f"{call}-a", parent=parent, name=tool, tool_input=given, tokens=used, **more))
+            add(tool_result(call, _output(path, size), uuid=f"{call}-r", parent=parent, **{**own, "ts": _stamp(at)}))
+        used += thousands * 250
+        add(assistant(_answer(path), uuid=f"{name}-z", parent=parent, ts=_stamp(at), tokens=used, **own))
+    return records
+
+
+def _calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
+    edit = {"file_path": file, "old_string": "if alive(sock):\n", "new_string": "with self.lock:\n    check(sock)\n"}
+    return (
+        ("Read", {"file_path": file}, thousands * 1_700),
+        ("Edit", edit, 200),
+        ("Bash", {"command": "python -m pytest tests/test_upload.py -q"}, thousands * 1_200),
+    )
+
+
+def _output(path: str, size: int) -> str:
+    lines = (f"{number:5}  {path}: the pool keeps a socket that the other side has closed" for number in range(9_999))
+    text = ""
+    for line in lines:
+        text += line + "\n"
+        if len(text) > size:
+            return text
+    return text
+
+
+def _answer(path: str) -> str:
+    return (
+        f"In {path} the socket is checked before the lock is taken, so another thread can close it.\n"
+        "I decided to take the lock first: retries stay as they are, the timeout is untouched."
+    )

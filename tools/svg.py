@@ -1,0 +1,108 @@
+"""Owns how a terminal becomes a picture: cells in, SVG out, with no font and no script from anywhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape, unescape
+from itertools import groupby
+from typing import NamedTuple
+
+WIDTH, HEIGHT, MARGIN, BAR = 8.4, 18, 16, 34
+"""Pixels of a cell, of the frame, of the bar at the top."""
+
+LEAST = 80
+"""Columns of the narrowest picture."""
+
+FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
+GROUND, TEXT, FAINT = "#16181d", "#d7dae0", "#8b919c"
+_NAMED = {
+    "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
+    "blue": "#61afef", "magenta": "#c678dd", "cyan": "#56b6c2", "white": "#d7dae0", "default": "",
+}  # fmt: skip
+_TEXT = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)
+
+
+class Cell(NamedTuple):
+    """A character and how it is drawn; colours as pyte names them."""
+
+    character: str
+    fore: str = "default"
+    back: str = "default"
+    bold: bool = False
+    reverse: bool = False
+
+
+def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
+    """The rows as a window with a title."""
+    columns = max([LEAST, *(len(_words(row)) for row in rows)])
+    width, height = round(columns * WIDTH + 2 * MARGIN), BAR + len(rows) * HEIGHT + MARGIN
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    dots = "".join(
+        f'<circle cx="{20 + 18 * number}" cy="17" r="5.5" fill="{colour}"/>'
+        for number, colour in enumerate(("#e06c75", "#e5c07b", "#98c379"))
+    )
+    words = escape("\n".join(_words(row) for row in rows))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{FONT}" font-size="14">',
+        f"<title>{escape(title)}</title>",
+        f"<desc>{words}</desc>",
+        f'<rect width="{width}" height="{height}" rx="9" fill="{GROUND}"/>{dots}',
+        f'<text x="{width / 2:.0f}" y="22" fill="{FAINT}" font-size="12.5" text-anchor="middle">{escape(title)}</text>',
+        *(_row(row, number) for number, row in enumerate(rows)),
+        "</svg>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def lines_of(svg: str) -> list[str]:
+    """The lines of a picture as text."""
+    found = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
+    return unescape(found[1]).split("\n") if found else []
+
+
+def drawn(svg: str) -> str:
+    """All that is drawn, without white space."""
+    return "".join("".join(unescape(text).split()) for text in _TEXT.findall(svg))
+
+
+def _words(row: Sequence[Cell]) -> str:
+    return "".join(cell.character for cell in row).rstrip()
+
+
+def _row(row: Sequence[Cell], number: int) -> str:
+    """A row: what is behind the letters, then the letters, a run of one look at a time."""
+    top, place, behind, letters = BAR + number * HEIGHT, 0, [], []
+    for look, run in groupby(row, key=lambda cell: cell[1:]):
+        text = "".join(cell.character or " " for cell in run)
+        fore, back = _colours(Cell("", *look))
+        x = MARGIN + place * WIDTH
+        if back:
+            behind.append(
+                f'<rect x="{x:.1f}" y="{top}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>'
+            )
+        letters += _letters(text, place, top, fore, bold=look[2])
+        place += len(text)
+    return "".join([*behind, *letters])
+
+
+def _letters(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
+    """The words of a run, each put where its cells are, whatever font there is."""
+    weight = ' font-weight="700"' if bold else ""
+    return [
+        f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '
+        f'textLength="{len(word[0]) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs" fill="{fore}"{weight}>'
+        f"{escape(word[0])}</text>"
+        for word in re.finditer(r"\S+", text)
+    ]
+
+
+def _colours(cell: Cell) -> tuple[str, str]:
+    fore, back = _hex(cell.fore) or TEXT, _hex(cell.back)
+    return (back or GROUND, fore) if cell.reverse else (fore, back)
+
+
+def _hex(colour: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{6}", colour):
+        return f"#{colour}"
+    return FAINT if colour == "brightblack" else _NAMED.get(colour.removeprefix("bright"), "")
