@@ -53,7 +53,7 @@ def test_another_process_is_waited_for_but_not_for_long(tmp_path: Path) -> None:
 def test_it_writes_nothing_and_lets_go(tmp_path: Path) -> None:
     """Held twice it is held once; folders that are not there, or are links, hold nobody up."""
     (tmp_path / "link").symlink_to(tmp_path)
-    for folder in (tmp_path, tmp_path, tmp_path / "nobody", tmp_path / "link"):
+    for folder in (tmp_path / "nobody", tmp_path / "link", tmp_path, tmp_path):
         hold(str(folder))
     assert list(numbering._held) == [str(tmp_path)]
     release()

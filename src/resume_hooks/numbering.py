@@ -24,8 +24,9 @@ _held: dict[str, int] = {}
 
 
 def hold(folder: str) -> None:
-    """Have the counters of a folder's titles for this process, until ``release``."""
+    """Have the counters of a folder's titles for this process, until ``release``, or until it asks for another's."""
     if folder not in _held and fcntl is not None:
+        release()
         with contextlib.suppress(OSError):  # it isn't there yet, so nothing in it has a title
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             if _is_locked(descriptor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     ]
     assert "stays trimmed: its original is gone" in found["warnings"][0]
     parent.unlink()
+    shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
     assert document("untrim", child.stem, "--all", code=1)["error"]["remedy"] == "Nothing was written."
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.hooks.plugin_copy import PluginCopy
 
-SHELLS = [["sh"], ["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"], ["ksh"], ["zsh"]]
+SHELLS = [["sh"], ["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"], ["ksh"], ["zsh", "--emulate", "sh"]]
 ENCODERS: dict[str, Callable[[object], str]] = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "ascii": partial(json.dumps, separators=(",", ":")),
