@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,7 @@ def test_options_that_exclude_each_other(document: Document, parent: Path) -> No
 def test_an_original_that_is_gone(document: Document, parent: Path, child: Path) -> None:
     """Where it was, and what is left of it."""
     parent.unlink()
+    shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
     error = document("read", f"{child.stem}:{placeholder(child)}", code=1)["error"]
     assert error["message"].endswith(f"is gone: it was line 2 of {parent}")
     assert error["remedy"] == f"What is left is the trimmed record in line {placeholder(child)} of {child}."

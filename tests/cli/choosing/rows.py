@@ -31,6 +31,8 @@ def row(number: int = 1, **fields: Any) -> Row:
         "derivation_type": "original",
         "parent_id": None,
         "expires_days": 20,
+        "expires_at": None,
+        "kept": False,
         "live": False,
     }
     return Row(**{**usual, **fields})
