@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.expiry.endings import DAY
 from resume_hooks.glance import REACH
 from resume_hooks.index.opening import opened_index
 from resume_hooks.links import Link, record_link, record_superseded
-from resume_hooks.listing import DAY, Look, Row, listed, page, short_ids
+from resume_hooks.listing import Look, Row, listed, page, short_ids
 from resume_hooks.session_store import LocalStore
 from resume_hooks.sessions import SessionFile, sessions_of
 from resume_hooks.worktrees import project_at

@@ -12,9 +12,9 @@ from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
-    "errors", "links", "log", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools", "programs",
-    "terminal", "tmux", "events.__init__", "events.triggers", "events.reply", "events.plain_cards", "events.session",
-    "events.fallback", "events.handed_off", "events.notes", "expiry.__init__", "expiry.wanted",
+    "errors", "links", "log", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools",
+    "programs", "terminal", "tmux", "events.__init__", "events.triggers", "events.reply", "events.plain_cards",
+    "events.session", "events.fallback", "events.handed_off", "events.notes", "expiry.__init__", "expiry.wanted",
 ]  # fmt: skip
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 
