@@ -6,7 +6,15 @@ import runpy
 import sys
 from pathlib import Path
 
+DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {} --install"
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
     sys.argv[0] = "resume-hooks"
-    runpy.run_module("resume_hooks", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("resume_hooks", run_name="__main__", alter_sys=True)
+    except ModuleNotFoundError as error:
+        from resume_hooks.events.damage import mark
+
+        mark()
+        sys.exit(DAMAGED.format(error, Path(__file__).resolve().with_name("engine")))

@@ -26,8 +26,11 @@ def remember(data: Path, state: dict[str, Any]) -> None:
 
 
 def is_due(data: Path, now: float, *, asked: bool) -> bool:
-    """Whether to try: no venv for this lock, and no failure within the hour (unless the user `asked`)."""
-    if install_venv.is_ready(data):
+    """Whether to try: no venv for this lock, and no failure within the hour.
+
+    Where the user `asked`, whatever failed before, and also for a venv that does not work.
+    """
+    if install_venv.is_ready(data) and not (asked and install_venv.is_damaged(data / "venv")):
         return False
     try:
         last = json.loads((data / "install.json").read_text(encoding="utf-8"))

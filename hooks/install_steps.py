@@ -45,3 +45,12 @@ def fill(venv: Path, python: str, lock: Path) -> None:
         step("python -m venv", python, "-I", "-m", "venv", str(venv))
         step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
     step("the import check", inside, "-I", "-c", CHECK)
+
+
+def is_damaged(venv: Path) -> bool:
+    """Whether a venv can't load what was installed into it; takes as long as loading it."""
+    command = [str(venv_python(venv)), "-I", "-c", CHECK]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=LIMIT_SECONDS, check=False).returncode != 0
+    except (OSError, subprocess.TimeoutExpired):
+        return True

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 from install_python import MissingPythonError, find_python
-from install_steps import BuildError, fill, venv_python
+from install_steps import BuildError, fill, is_damaged, venv_python
 
-__all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_ready"]
+__all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready"]
 LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
 
 

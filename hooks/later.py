@@ -1,13 +1,20 @@
-"""Owns the start, on the engine's Python, of what a session's start leaves for later."""
+"""Owns the start, on the engine's Python, of what a session's start leaves for later.
+
+In a headless run it leaves the client's session first: nobody waits for it, and it is not ended with its client.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
+    if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") and os.name == "posix":
+        with contextlib.suppress(OSError):
+            os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.events.later import main
 

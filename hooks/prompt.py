@@ -12,5 +12,8 @@ if __name__ == "__main__":
     try:
         from resume_hooks.events.prompt import main
     except ImportError:  # a venv from before an update may lack a new dependency
+        from resume_hooks.events.damage import mark
         from resume_hooks.events.fallback import main
+
+        mark()
     main()

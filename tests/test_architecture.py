@@ -17,7 +17,7 @@ SOURCE = REPO / "src" / "resume_hooks"
 LAYERS: dict[str, set[str]] = {
     "ground": {
         "addresses", "client_settings", "clock", "errors", "paths", "plain", "processes", "settings", "signals",
-        "worktrees",
+        "typed", "worktrees",
     },
     "bytes": {
         "backups", "intake", "lines", "log", "moving", "project_files", "project_tree", "redaction", "redaction.*",

@@ -14,7 +14,8 @@ SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
     "errors", "links", "log", "paths", "plain", "processes", "rewrite", "splice", "clipboard", "clipboard_tools",
     "programs", "terminal", "tmux", "events.__init__", "events.triggers", "events.reply", "events.plain_cards",
-    "events.session", "events.fallback", "events.handed_off", "events.notes", "expiry.__init__", "expiry.wanted",
+    "events.session", "events.fallback", "events.handed_off", "events.notes", "events.damage",
+    "expiry.__init__", "expiry.wanted",
 ]  # fmt: skip
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 

@@ -38,11 +38,13 @@ class Birth(NamedTuple):
     """A child to be: ``ancestors`` oldest first, ``block`` its lineage as text, ``path`` the file it will be.
 
     ``parent_file`` is where the client has the parent, or had it where only a kept copy is left; that is what is named.
+    ``inode`` is that of the file that is read.
     ``makes_folder``: the project folder may not be there, or not any more.
     """
 
     parent: SessionFile
     parent_file: str
+    inode: int
     kind: str
     setting: Setting
     path: str
@@ -92,7 +94,8 @@ def expect(
     found = output_dir is None and (bool(home) or known)
     parent_file = own_path(parent.path, environ)
     makes = output_dir is None and (bool(home) or parent_file != parent.path)
-    return Birth(parent, parent_file, kind, setting, path, makes, title, ancestors, block, () if found else (OUTSIDE,))
+    inode, warnings = _inode(parent.path), () if found else (OUTSIDE,)
+    return Birth(parent, parent_file, inode, kind, setting, path, makes, title, ancestors, block, warnings)
 
 
 def bear(
@@ -126,6 +129,7 @@ def bear(
             )
             missed = beside.enter_context(companions)
         create_session(expected.path, chunks, inspect)
+        _require_same(expected, environ)
     warnings = [*expected.warnings, *missed]
     try:
         link = Link(expected.session_id, expected.parent.session_id, expected.kind, expected.setting.at)
@@ -135,6 +139,25 @@ def bear(
     if expected.kind != "scrub":  # that one is made to be rid of something: no copy more of its ancestors
         warnings += keep_ancestors(expected.ancestors, environ)
     return Born(tuple(passed), tuple(warnings))
+
+
+def _inode(path: str) -> int:
+    """What tells a file from one that took its place; 0 where there is none."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _require_same(expected: Birth, environ: Mapping[str, str]) -> None:
+    """Take a child back whose parent was rewritten since it was read: a scrub can't know of it. WriteFailed."""
+    now, kept = _inode(expected.parent.path), is_kept(expected.parent.path, environ)
+    if now != expected.inode and (now or kept):
+        with contextlib.suppress(OSError):
+            os.unlink(expected.path)
+        raise WriteFailed(
+            f"{expected.parent_file} was rewritten while it was copied", "Nothing was changed. Run the command again."
+        )
 
 
 @contextlib.contextmanager

@@ -31,7 +31,23 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     """One line, and 0."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("audit", SESSION)
-    assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file.\n")
+    said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
+    assert (done.returncode, done.stdout.decode()) == (0, said)
+    done = cli("audit", "--all")
+    assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file of all sessions.\n")
+
+
+def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) -> None:
+    """A sentence on stderr, another in the answer, and 1: there may be secrets in it."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "note.json"
+    note.parent.mkdir(parents=True)
+    note.write_text("{")
+    done = cli("audit", "--all")
+    assert done.returncode == 1
+    assert done.stdout.decode() == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
+    assert f"{note.parent} could not be looked at" in done.stderr.decode()
+    assert cli("audit", SESSION).returncode == 0
 
 
 def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
@@ -41,7 +57,9 @@ def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
     assert lines[0] == f"2026-01-31 09:30  github-pat, 40 characters  transcript  {SESSION}:4"
-    assert lines[1] == "1 place with secrets in 1 file: 1 github-pat."
+    assert (
+        lines[1] == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
+    )
     assert f"resume-hooks scrub {SESSION}" in lines[3]
     data = found(cli, SESSION)
     assert (data["kinds"], data["secrets"][0]["reference"]) == ({"github-pat": 1}, f"{SESSION}:4")

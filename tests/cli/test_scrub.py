@@ -10,10 +10,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.builders import SESSION, ConfigHome, assistant, session_bytes, user
+from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
-from tests.scrubbing.planting import LONG_AGO, SECRETS, laid
+from tests.scrubbing.planting import LONG_AGO, SECRETS, laid, places_with
 
 ONE = SECRETS[0]
 
@@ -48,6 +48,30 @@ def test_in_place(path: Path, document: Document) -> None:
     again = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (again["written"], again["places"]) == (False, [])
     assert document("scrub", SESSION)["data"]["receipt"] is None
+
+
+def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """It is listed as left, with 1; also where there is nothing else to do."""
+    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "note.json"
+    note.parent.mkdir(parents=True)
+    note.write_text("{")
+    for _ in range(2):
+        done = cli("scrub", SESSION, "--in-place", "--yes")
+        assert done.returncode == 1
+        assert f"still here:\n  other vault  {note.parent}\n    It could not be looked at" in done.stdout.decode()
+    assert ONE not in path.read_text()
+
+
+def test_in_place_of_a_session_that_the_vault_alone_has(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """Its kept copy is rewritten, and all else as of any other session; the title is told without the secret."""
+    assert cli("archive", SESSION).returncode == 0
+    laid(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
+    path.unlink()
+    done = cli("scrub", SESSION, "--in-place", "--yes")
+    assert done.returncode == 0
+    assert "session      it is [secret removed: github-pat]" in done.stdout.decode()
+    assert places_with(config_home) == {}
+    assert cli("scrub", SESSION, "--in-place", "--yes").stdout.decode().count("none was found") == 1
 
 
 @pytest.mark.parametrize("words", [(), ("--in-place",)])

@@ -69,6 +69,12 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
     return find_client(request.param)
 
 
+@pytest.fixture(params=VERSIONS if os.environ.get("RUN_ALL") == "1" else [NEWEST])
+def wide_client(request: pytest.FixtureRequest) -> ClientVersion:
+    """The newest client; with RUN_ALL=1 each supported one in turn."""
+    return find_client(request.param)
+
+
 @pytest.fixture
 def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """The newest client on a pseudo terminal, not started; ended after the test."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.events import later, near_end, notes
+from resume_hooks.events.handed_off import Handoff, leave
 from resume_hooks.events.session import handle
 from resume_hooks.expiry import wanted
 from resume_hooks.links import Link, record_link
@@ -18,6 +19,7 @@ from resume_hooks.vault.keeping import keep
 from resume_hooks.vaulted.notes import find, kept_ids
 from tests.builders import CWD, ConfigHome, session_id
 from tests.expiry.aged import DAY, aged
+from tests.needs import REPO
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +27,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no headless run, whatever runs these tests."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
 def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
@@ -51,7 +54,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     aged(config_home, 1, 25)
     line = said(config_home, source)
     assert line.startswith("resume-hooks: kept 1 session that the client deletes soon · ")
-    assert line.endswith("Off: resume-hooks config vault off")
+    assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert kept_ids(config_home.environ) == [session_id(1)]
     stamp = stamped(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
@@ -64,7 +67,11 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
     """A verb kept an ancestor; a handoff that waits is told before that."""
     keep(aged(config_home, 1, 0), config_home.environ)
-    assert said(config_home).startswith("resume-hooks: Transcripts are now kept beyond the client's 30 days")
+    child = aged(config_home, 2, 0)
+    leave(Handoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
+    waits, _, kept = said(config_home).partition(" · ")
+    assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
+    assert kept.startswith("Transcripts are now kept beyond the client's 30 days")
     assert said(config_home) == ""
 
 
@@ -154,12 +161,18 @@ def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
 
 
 def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No daemon: after one session at most it sees that nobody is there, and goes on another time."""
+    """No daemon: after one session at most it sees that nobody is there, and goes on another time.
+
+    A headless client is often gone at once; what is kept for it may take its few seconds all the same.
+    """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
         aged(config_home, number, 25)
     later.catch_up(start(config_home))
     assert len(kept_ids(config_home.environ)) == 1
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    later.catch_up(start(config_home))
+    assert len(kept_ids(config_home.environ)) == 3
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"session_id": 7}', b'{"session_id": "../x"}'])

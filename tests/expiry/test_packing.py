@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 
 import pytest
 
+from resume_hooks.expiry import packing
 from resume_hooks.expiry.packing import due, pack_quiet
 from resume_hooks.links import Link, record_link
 from resume_hooks.sessions import SessionFile
+from resume_hooks.vault.archiving import archive
 from resume_hooks.vault.keeping import keep
 from resume_hooks.vaulted.notes import find
 from tests.builders import ConfigHome, session_id
@@ -51,3 +55,27 @@ def test_what_there_is_no_time_for(config_home: ConfigHome) -> None:
     keep(session, config_home.environ)
     assert pack_quiet(config_home.environ, at_once) == 1
     assert form(config_home, session) == "linked"
+
+
+def test_one_too_large_for_a_start(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What took long, and was not done, is not begun again by itself; what was only begun late is."""
+    session = aged(config_home, 1, 25)
+    kept = keep(session, config_home.environ)
+    answers = iter([False, True, True, True])
+    assert pack_quiet(config_home.environ, lambda: next(answers)) == 1
+    assert pack_quiet(config_home.environ, at_once) == 1
+    monkeypatch.setattr(packing, "FAIR", 0.0)
+    answers = iter([False, True, True, True])
+    assert pack_quiet(config_home.environ, lambda: next(answers)) == 0
+    assert pack_quiet(config_home.environ, never) == 0
+    assert form(config_home, session) == "linked"
+    assert archive([session], config_home.environ).packed == (kept.session_id,)
+    assert form(config_home, session) == "packed"
+
+
+def test_another_config_home_s(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Its client may be at it, which is not known here."""
+    shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
+    keep(aged(config_home, 1, 25), shared)
+    assert len(list(due(shared, time.time()))) == 1
+    assert list(due({**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}, time.time())) == []

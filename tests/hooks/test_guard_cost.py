@@ -67,7 +67,10 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, shell: list[str], event: str) -> None:
-    """An update may remove the folder, or be halfway through writing it: never exit 2, never a word."""
+    """An update may remove the folder, or be halfway through writing it: never exit 2, never a word.
+
+    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which blocks nothing either.
+    """
     script = (
         plugin.root
         / "hooks"
@@ -79,7 +82,7 @@ def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, sh
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), broken
     shutil.rmtree(plugin.root)
     done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (int(shell[0] == "zsh"), b"", b"")
 
 
 def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:

@@ -29,6 +29,7 @@ def fill(venv, python, lock):
     time.sleep(float(os.environ.get("SECONDS", "0")))
     if "FAIL" in os.environ: raise BuildError(os.environ["FAIL"])
     venv_python(venv).symlink_to(python)
+def is_damaged(venv): return "DAMAGED" in os.environ
 """
 
 
@@ -193,6 +194,15 @@ def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
     done = quick.engine("--install")
     assert (done.returncode, done.stderr) == (0, "resume-hooks: the engine is ready\n")
     assert "nothing to do" in quick.engine("--install").stderr
+
+
+def test_on_request_a_venv_that_does_not_work_is_built_anew(quick: PluginCopy) -> None:
+    """Its lock fits, its packages do not load; no start of a session pays for finding that out."""
+    assert install(quick) == 0
+    assert install(quick, DAMAGED="1") == 0
+    assert attempts(quick) == 1
+    assert quick.engine("--install", DAMAGED="1").stderr == "resume-hooks: the engine is ready\n"
+    assert attempts(quick) == 2
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> None:

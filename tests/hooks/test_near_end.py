@@ -102,6 +102,28 @@ def test_settings_that_were_written_since(plugin: PluginCopy, tmp_path: Path, le
     assert looks(plugin, **env)
 
 
+@pytest.mark.parametrize("config", ['a "b" c', "a\\b", 'x.jsonl"y', "x\\"])
+def test_a_config_folder_with_a_strange_name(plugin: PluginCopy, tmp_path: Path, config: str) -> None:
+    """The path in the event has escapes; the project's name is found behind them."""
+    plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
+    assert looks(plugin)
+    stamp(plugin, f"due-{PROJECT}.json")
+    assert not looks(plugin)
+
+
+def test_without_a_home_nothing_is_done(plugin: PluginCopy) -> None:
+    """Nobody says whose sessions these are: what is below / is nobody's."""
+    nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
+    assert not looks(plugin, **nobody)
+    assert not catches_up(plugin, **nobody)
+    for event, said in {
+        "UserPromptSubmit": b'{"prompt":">resume"}', "SessionEnd": b'{"reason":"clear"}', "Stop": b"{}",
+    }.items():  # fmt: skip
+        assert plugin.hook(event, said, **nobody).stdout == b""
+    assert plugin.engine("--hook", "prompt", stdin='{"prompt":">resume"}', **nobody).stdout == ""
+    assert plugin.reached == b""
+
+
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_what_is_no_project_folder_is_never_looked_at(plugin: PluginCopy, project: str) -> None:
     """The name comes out of the event, and reaches no path."""
@@ -177,13 +199,42 @@ def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
     assert catches_up(plugin, "clear")
 
 
-@pytest.mark.usefixtures("no_sleep")
-def test_nothing_is_packed_for_a_headless_run(plugin: PluginCopy) -> None:
-    """It is too short for that."""
+def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
+    """What a headless run's start reaches of the engine, at last; its second hook, which would be waited for, none."""
+    plugin.forget()
+    env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
+    for done in (plugin.later(body(plugin), **env), plugin.hook("SessionStart", body(plugin), **env)):
+        assert (done.returncode, done.stderr) == (0, b"")
+    until = time.monotonic() + within
+    while b"later" not in plugin.reached and time.monotonic() < until:
+        time.sleep(0.02)
+    return [line.split()[0] for line in plugin.reached.splitlines() if not line.startswith(b"{")]
+
+
+def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> None:
+    """Its start keeps the first, as any; the rest is kept beside it. Nothing is packed: it is too short for that."""
+    assert headless(plugin, 20) == [b"session", b"later"]
     stamp(plugin, f"due-{PROJECT}.json")
+    assert headless(plugin, 20) == [b"later"]
     stamp(plugin, f"later-{PROJECT}.json")
-    assert not catches_up(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert catches_up(plugin)
+    assert headless(plugin) == []
+    (pending(plugin) / f"keep-{ID}").touch()
+    assert headless(plugin, 20) == [b"later"]
+
+
+def test_what_is_left_by_a_headless_run_belongs_to_no_group_of_its_client(plugin: PluginCopy) -> None:
+    """The client ends what is left of its hooks; nor does it wait for a pipe."""
+    event = plugin.root / "src" / "resume_hooks" / "events" / "later.py"
+    event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
+                     "    open(os.environ['REACHED'], 'ab').write(b'at last')\n")  # fmt: skip
+    stamp(plugin, f"due-{PROJECT}.json")
+    begun = time.monotonic()
+    assert headless(plugin, 0) == []
+    assert time.monotonic() - begun < 0.9
+    until = time.monotonic() + 20
+    while b"at last" not in plugin.reached and time.monotonic() < until:
+        time.sleep(0.05)
+    assert b"at last" in plugin.reached
 
 
 def test_the_first_hook_goes_first(plugin: PluginCopy) -> None:

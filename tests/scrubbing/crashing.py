@@ -72,7 +72,7 @@ def in_a_child(work: Callable[[], object]) -> bool:
 
 def tries(root: Path, every: int) -> Iterator[dict[str, Any]]:
     """One try for every so-manieth step of a scrub until one is not killed, each followed by a whole one."""
-    splice.GRACE = splice.QUIET = 0.0
+    splice.GRACE = splice.QUIET = splice.TORN = 0.0
     model, root = root / "model", root / "home"
     home = ConfigHome(root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")})
     root.mkdir(parents=True)

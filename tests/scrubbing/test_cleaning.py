@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
 from resume_hooks.scrubbing.cleaning import Cleaner
-from resume_hooks.scrubbing.literals import LONGEST_NAMED, Literals, forms_of, is_telling, named
+from resume_hooks.scrubbing.literals import LONGEST_NAMED, NAMED, Literals, forms_of, is_telling, named
 from tests.builders import assistant, line, user
 from tests.scrubbing.planting import SECRETS, THOUGHT, secret
 
@@ -135,6 +135,19 @@ def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
     with pytest.raises(UsageError) as refused:
         named(given)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
+
+
+def test_a_secret_goes_with_the_rest_of_its_word() -> None:
+    """A title that was cut short tells of a long repetitive key what the rule does not see in the whole of it."""
+    key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
+    raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
+    (found,) = Cleaner().line(raw).found
+    known = Cleaner(literals=Literals({value: found.kind for value in found.values}), scanning=False)
+    assert key.startswith(found.values[0])
+    assert known.line(f"see {key}, then".encode()).raw == b"see [secret removed: anthropic-api-key], then"
+    assert known.line(f"see {key[:50]}XY_1 then".encode()).raw == b"see [secret removed: anthropic-api-key] then"
+    given = Cleaner(literals=Literals({"hunter": NAMED}), scanning=False)
+    assert given.line(b"the hunters").raw == b"the [secret removed: named]s", "what was given is meant as it is"
 
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from resume_hooks import client_settings, settings, store
+from resume_hooks import client_settings, deletion, settings, store
+from resume_hooks.cli.vaulted import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
-from resume_hooks.vault import first_use, policy
+from resume_hooks.vault import first_use, leaving, policy
 from resume_hooks.vault.keeping import keep
 from resume_hooks.vault.packing import pack
 from resume_hooks.vaulted.notes import find, held
+from resume_hooks.vaulted.places import vault
 from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.vault.laid_out import laid_out
 
 DAY = 24 * 60 * 60
 
@@ -61,8 +65,9 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     assert left(config_home) == {two, three}
 
 
-def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
+def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
+    monkeypatch.setattr(leaving, "APART", 0)
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
@@ -76,12 +81,54 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
 
 
 def test_by_age(config_home: ConfigHome) -> None:
-    """Days since the last write, as far as they are told."""
+    """Days since the last write, as far as they are told; and only what was due the day before."""
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     settings.store("vault_days", "30", config_home.environ)
+    assert policy.apply(config_home.environ) == policy.apply(config_home.environ) == []
+    assert leaving.went(config_home.environ) == []
+    note = Path(vault(config_home.environ), leaving.FILE)
+    for since in (
+        time.time() + 9 * DAY,
+        time.time() - 60,
+    ):  # the clock was ahead when it was noted; not long enough ago
+        note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
+        assert policy.apply(config_home.environ) == []
+    note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply(config_home.environ)
+    (told,) = leaving.went(config_home.environ)
+    assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
     assert left(config_home) == {young}
+
+
+def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
+    """It can come back, and then it needs what it came from."""
+    one = kept(config_home, 1, 100)
+    two = kept(config_home, 2, 90, parent=1, present=True)
+    settings.store("vault_max", "1", config_home.environ)
+    path = str(config_home.project() / f"{two}.jsonl")
+    deletion.write(deletion.plan(store.session_file(path), config_home.environ), config_home.environ)
+    assert not os.path.exists(path)
+    assert {each.session_id for each in policy.apply(config_home.environ)} == {two}
+    assert left(config_home) == {one}
+
+
+def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Two share a state folder: what came from a session of the other is not known here, so it stays."""
+    shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
+    other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
+    own = session_id(1)
+    path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
+    found = pack(keep(store.session_file(path), shared), shared)
+    assert found.home == str(config_home.config)
+    assert held(other) == [found]
+    settings.store("vault_max", "1", shared)
+    assert (policy.due(other), [each.session_id for each in policy.due(shared)]) == ([], [own])
+    row = kept_row(found, other)
+    assert (row["present"], row["file"]) == (True, str(path))
+    assert kept_text(found, other).endswith(f", of {config_home.config}")
+    assert ", of " not in kept_text(found, shared)
+    assert keep(laid_out(config_home), config_home.environ).home == ""
 
 
 def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
@@ -95,6 +142,7 @@ def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
 
 def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
+    monkeypatch.setattr(leaving, "APART", 0)
     old = kept(config_home, 1, 25)
     young = kept(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"

@@ -8,8 +8,8 @@ from resume_hooks.auditing.scanning import LARGEST_TEXT, Finding, in_line, in_te
 from resume_hooks.paths import ENDING
 from resume_hooks.vault.pack_writing import lines_of
 from resume_hooks.vaulted import packs
-from resume_hooks.vaulted.notes import Kept, Part
-from resume_hooks.vaulted.opening import pieces_of, stored_path
+from resume_hooks.vaulted.notes import Kept, Part, stored_path
+from resume_hooks.vaulted.opening import pieces_of
 
 
 def in_kept(kept: Kept) -> tuple[Finding, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from resume_hooks.auditing.scanning import Scanned, scan
 from resume_hooks.paths import ENDING, state_home
 from resume_hooks.scrubbing.looking import is_lines
 from resume_hooks.scrubbing.places import (
+    BACKUP,
     INDEXED,
     KEPT,
+    READABLE,
     SUBAGENT,
     TRANSCRIPT,
     TRASHED,
@@ -30,6 +33,10 @@ from resume_hooks.vaulted.places import NOTE
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done and all there are."""
+
+
+_KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
+"""Places of ours that may hold any session: what can't be looked at there is told of each."""
 
 
 class Leak(NamedTuple):
@@ -52,12 +59,16 @@ class Leak(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What an audit found: the leaks, oldest first, how many files and bytes it covers, and what it could not read."""
+    """What an audit found: the leaks, oldest first, how many files and bytes it covers, and what else is to be told.
+
+    ``unread`` says of each place that could not be looked at why; there may be more in it.
+    """
 
     leaks: list[Leak]
     files: int
     size: int
     read: int
+    unread: list[str]
     warnings: list[str]
 
 
@@ -82,7 +93,8 @@ def audit(
         len(work.texts),
         work.size,
         work.read,
-        [*work.warnings, *([failed] if failed else [])],
+        work.unread,
+        [failed] if failed else [],
     )
 
 
@@ -102,19 +114,20 @@ class _Work:
         self.texts = texts
         self.size = sum(text.size for text in texts)
         self.read = 0
-        self.warnings: list[str] = []
+        self.unread: list[str] = []
         self._environ = environ
         self._progress = progress
         self._done = 0
         self._looks: dict[tuple[int, int], Scanned] = {}
 
     def leaks(self, text: _Text) -> Iterator[Leak]:
-        """What a text holds; one that can't be read is warned of."""
+        """What a text holds; one that is there and can't be read is told as ``unread``."""
         before = self.read
         try:
             scanned = self._look(text)
         except OSError as error:
-            self.warnings.append(f"{text.path} could not be read: {error.strerror or error}")
+            if os.path.lexists(text.path):
+                self.unread.append(f"{text.path} could not be looked at: {error.strerror or error}")
             return
         self._done += text.size - (self.read - before)
         self._progress(self._done, self.size)
@@ -138,12 +151,16 @@ class _Work:
         return scanned
 
     def _look_at_kept(self, text: _Text, known: Scanned | None) -> Scanned:
-        """What the vault holds of a session is read anew where its note was written anew."""
+        """What the vault holds of a session is read anew where its note was written anew. OSError."""
+        session_id = text.place.session_id
+        kept = notes.find(session_id, self._environ)
+        if kept is None:
+            why = notes.why_unreadable(session_id, self._environ) if session_id else ""
+            raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(text.path, NOTE))
         told = (status.st_ino, text.size, status.st_mtime_ns)
-        kept = notes.find(text.place.session_id, self._environ)
-        if kept is None or (known and known[:3] == told):
-            return known or Scanned(*told, 0, 0, "", ())
+        if known and known[:3] == told:
+            return known
         findings = in_kept(kept)
         self._told(text.size)
         return Scanned(*told, 0, 0, "", findings)
@@ -151,7 +168,8 @@ class _Work:
 
 def _places(sessions: Collection[str] | None, environ: Mapping[str, str]) -> Iterator[Place]:
     for place in inventory({}, environ):
-        if sessions is None or place.session_id in sessions:
+        unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
+        if sessions is None or place.session_id in sessions or unknown:
             yield place
     if sessions is None:
         own = os.path.join(state_home(environ), FILE_NAME)
@@ -160,7 +178,8 @@ def _places(sessions: Collection[str] | None, environ: Mapping[str, str]) -> Ite
 
 def _texts(place: Place) -> Iterator[_Text]:
     """The files of a place; nothing of what is gone by now."""
-    paths = files_in(place.path) if place.kind == TRASHED else [place.path]
+    inner = place.kind == TRASHED and os.path.isdir(place.path) and not os.path.islink(place.path)
+    paths = files_in(place.path) if inner else [place.path]
     for path in paths:
         with contextlib.suppress(OSError):
             size = os.lstat(path).st_size

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from resume_hooks import store
+from resume_hooks import clock, store
 from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.vaulted import kept_row, kept_text
@@ -20,8 +20,12 @@ from resume_hooks.vault import archiving, first_use, policy
 from resume_hooks.vault.archiving import Archive, Outcome
 from resume_hooks.vault.finding import find
 from resume_hooks.vault.forgetting import forget
+from resume_hooks.vault.leaving import Gone, went
+from resume_hooks.vault.sealing import harms
 from resume_hooks.vault.verifying import Finding, unreadable, verify
 from resume_hooks.vaulted.notes import Kept, held
+from resume_hooks.vaulted.places import real
+from resume_hooks.vaulted.sessions import is_kept
 
 NOTHING: dict[str, Any] = {
     "archived": [],
@@ -121,7 +125,8 @@ def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -
     }
     told = first_use.line(os.environ, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
-    notes = [each.sentence for each in done.dropped] + [f"{each.session.path}: {each.why}" for each in failed]
+    notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
+    notes += [said for each in done.outcomes if each.kept for said in harms(each.kept)]
     emit("archive", data, lambda: _told(done), as_json=as_json, warnings=[*([told] if told else []), *notes])
     return int(bool(failed))
 
@@ -137,9 +142,17 @@ def _outcome(outcome: Outcome, packed: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _failure(outcome: Outcome) -> str:
+    path = outcome.session.path
+    return outcome.why if path in outcome.why else f"{path}: {outcome.why}"
+
+
 def _told(done: Archive) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].kept):
-        return f"{done.outcomes[0].result}: {kept_text(kept, os.environ)}\n   in {kept.folder}"
+        path = done.outcomes[0].session.path
+        other = not is_kept(path, os.environ) and path != real(kept.place, os.environ, kept.home)
+        state = f"{path} as an earlier state of\n" if other else ""
+        return f"{done.outcomes[0].result}: {state}{kept_text(kept, os.environ)}\n   in {kept.folder}"
     packed = f"; packed: {len(done.packed):,}" if done.packed else ""
     return _counted(done.outcomes) + packed
 
@@ -154,16 +167,24 @@ def _counted(outcomes: Sequence[Outcome]) -> str:
 
 def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
     damaged = [finding.message for finding in unreadable(os.environ)]
+    gone = went(os.environ)
     data = NOTHING | {"vault": [kept_row(each, os.environ) for each in kept]}
+    data["dropped"] = [{"session_id": each.session_id, "title": "", **_why(each)} for each in gone]
 
     def text() -> str:
         rows = [kept_text(each, os.environ) for each in kept]
         size = f"{len(kept):,} sessions, {size_text(sum(each.size for each in kept))}"
         room = f"{size_text(sum(policy.taken(each) for each in kept))} beside the client's own files"
-        return "\n".join([*rows, f"{size}; they take {room}."]) if rows else "The vault is empty."
+        held_now = f"{size}; they take {room}." if rows else "The vault is empty."
+        away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
+        return "\n".join([*rows, held_now, *away])
 
     emit("archive", data, text, as_json=as_json, warnings=damaged)
     return 0
+
+
+def _why(gone: Gone) -> dict[str, Any]:
+    return {"stored": gone.stored, "why": gone.why}
 
 
 def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
@@ -185,7 +206,7 @@ def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
-        also = f"; {links:,} files are links still, whose sizes were compared" if links else ""
+        also = f"; {links:,} files are links still, whose sizes and ends were compared" if links else ""
         return "\n".join(
             [*said, f"{len(kept):,} sessions, {size_text(done)} read: {len(findings) or 'no'} findings{also}."]
         )

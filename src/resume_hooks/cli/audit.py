@@ -32,7 +32,8 @@ def command(
 
     Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
     backups, the trash and the vault. What was looked at before and has not changed since is not read again. Ends with
-    1 where there are secrets.
+    1 where there are secrets, or places that could not be looked at. Without LOCATOR, --project or --all it is about
+    the latest session of this folder alone, not those that came from it.
 
     \b
     Examples:
@@ -43,23 +44,26 @@ def command(
     """
     if sum([bool(locator), everywhere, project]) > 1:
         raise UsageError("LOCATOR, --all and --project exclude each other", "Give one of them.")
+    sessions = _sessions(locator, everywhere=everywhere, project=project)
     with at_work("Looking", quiet=as_json) as advance:
         found = audit(
             os.environ,
-            sessions=_sessions(locator, everywhere=everywhere, project=project),
+            sessions=sessions,
             kinds=kinds,
             since=_since(since),
             progress=advance,
         )
-    emit("audit", _data(found), lambda: render(found), as_json=as_json, warnings=found.warnings)
-    return int(bool(found.leaks))
+    reach = _reach(sessions, project=project)
+    warnings = [*found.unread, *found.warnings]
+    emit("audit", _data(found), lambda: render(found, reach), as_json=as_json, warnings=warnings)
+    return int(bool(found.leaks or found.unread))
 
 
-def render(found: Audit) -> str:
-    """The secrets for people, oldest first, how many of each kind, and what to do."""
-    looked = f"{found.files:,} {'file' if found.files == 1 else 'files'}"
+def render(found: Audit, reach: str = "") -> str:
+    """The secrets for people, oldest first, how many of each kind, and what to do; ``reach`` says whose files."""
+    looked = f"{found.files:,} {'file' if found.files == 1 else 'files'}{reach}"
     if not found.leaks:
-        return f"No secrets found in {looked}."
+        return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
     rows = [_row(leak) for leak in found.leaks[:SHOWN]]
     if len(found.leaks) > SHOWN:
         rows.append(f"and {len(found.leaks) - SHOWN:,} more; --json lists all")
@@ -90,6 +94,15 @@ def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[st
     if project:
         return {session.session_id for session in store.sessions_of(current_folder(), os.environ)}
     return {located(locator).session_id}
+
+
+def _reach(sessions: set[str] | None, *, project: bool) -> str:
+    """What was looked at, as the end of a sentence."""
+    if sessions is None:
+        return " of all sessions"
+    if project:
+        return f" of this project's {len(sessions):,} sessions (others: --all)"
+    return f" of session {min(sessions)[:8]} alone (others: --project, --all)"
 
 
 def _since(text: str | None) -> str:

@@ -83,13 +83,13 @@ def _from_vault(kept: Kept, *, dry_run: bool, as_json: bool) -> None:
         "session_id": decided.session_id,
         "file": decided.path,
         "files": len(decided.pieces),
-        "kept": kept_row(kept, os.environ),
+        "kept": kept_row(decided.kept, os.environ),
     }
     data = NOTHING | {"kept": row, "written": bool(decided.pieces) and not dry_run}
 
     def text() -> str:
         done = "would restore" if dry_run else "restored" if decided.pieces else "is there"
-        facts = [(done, kept.title), ("id", decided.session_id), ("file", decided.path)]
+        facts = [(done, decided.kept.title), ("id", decided.session_id), ("file", decided.path)]
         facts += [("files", f"{len(decided.pieces):,}")]
         if not dry_run:
             facts += [("in Claude Code", f"/resume {decided.session_id}")]
@@ -145,7 +145,11 @@ def held_text(entry: Entry) -> str:
 
 def _list(*, as_json: bool) -> None:
     found, strays = trash.held(os.environ), trash.strays(os.environ)
-    kept = [each for each in held(os.environ) if states(each) or not os.path.lexists(real(each.place, os.environ))]
+    kept = [
+        each
+        for each in held(os.environ)
+        if states(each) or not os.path.lexists(real(each.place, os.environ, each.home))
+    ]
     rows = [deleted_row(entry, os.environ) for entry in found]
     data = NOTHING | {"trash": rows, "strays": stray_rows(strays)}
     data["vault"] = [kept_row(each, os.environ) for each in kept]

@@ -15,7 +15,6 @@ from resume_hooks.cli.child import How, child_options, client_to_start, receipt_
 from resume_hooks.cli.output import emit, located, locator_argument, say, table
 from resume_hooks.cli.starting import start, start_of
 from resume_hooks.errors import SessionLive, UsageError
-from resume_hooks.glance import Glance
 from resume_hooks.receipt import Receipt
 from resume_hooks.scrubbing import child, findings, literals
 from resume_hooks.scrubbing.child import ScrubPlan
@@ -30,7 +29,7 @@ SHOWN = 40
 _HEADINGS = {
     HELD: "Here they are:",
     REMOVED: "Gone from:",
-    LEFT: "They are still here:",
+    LEFT: "They are, or may be, still here:",
     OUTSIDE: "Also here, and not touched:",
 }
 _REMAIN = "The originals still hold them: nothing but the child was written. Take them out: {command}"
@@ -121,7 +120,8 @@ def _in_place(found: Findings, how: ScrubHow) -> int:
         done = how["yes"] or click.confirm("\nTake them out, for good?", err=True)
         rows = purge(found, os.environ) if done else rows
     _answer(found, rows, how, None, [], done=done)
-    return int(done and any(row.state == LEFT for row in rows))
+    asked = not how["dry_run"] and (done or not found.held)
+    return int(asked and any(row.state == LEFT for row in rows))
 
 
 def _answer(
@@ -162,8 +162,7 @@ def _facts(found: Findings, rows: Sequence[Row]) -> str:
     for row in rows:
         if row.place.relation == OWN:
             kinds.update(row.kinds)
-    title = found.known.words(Glance(found.session.path).title) if os.path.exists(found.session.path) else ""
-    facts = [("session", title), ("id", found.session.session_id)]
+    facts = [("session", found.title), ("id", found.session.session_id)]
     facts.append(("its secrets", _counted(kinds) or "none was found"))
     if found.live:
         facts.append(("live", found.live))

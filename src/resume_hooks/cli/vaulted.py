@@ -10,12 +10,12 @@ from resume_hooks import clock
 from resume_hooks.lineage_block import size_text
 from resume_hooks.vault.finding import instant, states
 from resume_hooks.vaulted.notes import Kept
-from resume_hooks.vaulted.places import real
+from resume_hooks.vaulted.places import is_foreign, real
 
 
 def kept_row(kept: Kept, environ: Mapping[str, str]) -> dict[str, Any]:
     """A kept session in its documented JSON form."""
-    file = real(kept.place, environ)
+    file = real(kept.place, environ, kept.home)
     return {
         "session_id": kept.session_id,
         "title": kept.title,
@@ -36,7 +36,8 @@ def kept_row(kept: Kept, environ: Mapping[str, str]) -> dict[str, Any]:
 
 def kept_text(kept: Kept, environ: Mapping[str, str]) -> str:
     """The same for people."""
-    gone = "" if os.path.lexists(real(kept.place, environ)) else ", only here"
+    gone = "" if os.path.lexists(real(kept.place, environ, kept.home)) else ", only here"
+    gone += f", of {kept.home}" if is_foreign(kept.home, environ) else ""
     took = f"{size_text(kept.size)} {kept.form}" + (f" to {size_text(kept.stored)}" if kept.form == "packed" else "")
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]

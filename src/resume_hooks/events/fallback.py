@@ -12,7 +12,7 @@ import time
 from typing import Any, Dict
 
 from resume_hooks.clipboard import copy
-from resume_hooks.events import reply
+from resume_hooks.events import damage, reply
 from resume_hooks.events.plain_cards import HELP, pasted_card, session_card
 from resume_hooks.events.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
@@ -24,7 +24,7 @@ def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
     trigger = recognise(reply.field(event, "prompt")) if event else None
-    if event is None or trigger is None or os.environ.get("RESUME_HOOKS_CHILD"):
+    if event is None or trigger is None or reply.stands_aside():
         return
     sys.stdout.buffer.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
     sys.stdout.buffer.flush()
@@ -51,6 +51,8 @@ def engine_state() -> str:
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
+    if damage.is_marked():
+        return "The engine's packages no longer load; the next start of a session installs them anew."
     return "The engine is not installed yet; the next start of a session does it."
 
 

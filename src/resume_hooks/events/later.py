@@ -1,6 +1,7 @@
-"""The hook of a session's start that nobody waits for: what had no time before is kept, what is quiet is packed.
+"""What a session's start leaves for later, and nobody waits for: the rest is kept, what is quiet is packed.
 
-It is no daemon: it ends with its work, when its time is over, or when the client has left.
+It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
+before its sessions are kept, and so does not count.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LIMIT = 20.0
 """Seconds after which nothing more is begun."""
 
 HEADLESS_LIMIT = 4.0
-"""The same in a headless run, which may sweep 5 seconds after its start; nothing is packed there."""
+"""The same for a headless run, which may sweep 5 seconds after its start; nothing is packed for it."""
 
 AGAIN = 60 * 60
 """Seconds after which packing goes on where there was more to do."""
@@ -39,7 +40,7 @@ _STAMP = "vault.json"
 def main() -> None:
     """Handle the event on stdin; never raises, and prints nothing."""
     event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or os.environ.get("RESUME_HOOKS_CHILD") or not is_session_id(reply.field(event, "session_id")):
+    if event is None or reply.stands_aside() or not is_session_id(reply.field(event, "session_id")):
         return
     with contextlib.suppress(OSError, ResumeHooksError):
         os.nice(NICE)
@@ -49,7 +50,7 @@ def main() -> None:
 def catch_up(event: dict[str, Any]) -> None:
     """Keep what was left, then once a day look for ancestors, pack, and let go. OSError, ResumeHooksError."""
     headless = near_end.is_headless()
-    is_over = _watch(HEADLESS_LIMIT if headless else LIMIT)
+    is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
     near_end.archived(event, is_over, waiting=False)
     keep_wanted(os.environ, is_over)
     last, now = notes.find(_STAMP), time.time()
@@ -66,7 +67,7 @@ def catch_up(event: dict[str, Any]) -> None:
         notes.end(_STAMP)
 
 
-def _watch(seconds: float) -> Callable[[], bool]:
-    """Tells whether time is over: after so many seconds, or once the client is gone."""
-    until, client = time.monotonic() + seconds, client_pid()
+def _watch(seconds: float, client: int | None) -> Callable[[], bool]:
+    """Tells whether time is over: after so many seconds, or once a client is gone."""
+    until = time.monotonic() + seconds
     return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

@@ -38,8 +38,7 @@ def kept(event: dict[str, Any]) -> str:
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     said = f"kept {count} that the client deletes soon{more}" if done.kept else ""
     once = first_use.line(os.environ) if os.path.isdir(vault(os.environ)) else ""
-    line = " · ".join(filter(None, (said, once)))
-    return f"resume-hooks: {line}" if line else ""
+    return " · ".join(filter(None, (said, once)))
 
 
 def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:

@@ -31,7 +31,7 @@ _PREFIX = "notice-"
 def main() -> None:
     """Answer the event on stdin: one line to show, or nothing. A failure is silent, since nobody asked for anything."""
     event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or os.environ.get("RESUME_HOOKS_CHILD"):
+    if event is None or reply.stands_aside():
         return
     session_id = reply.field(event, "session_id")
     path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)

@@ -42,7 +42,7 @@ def main() -> None:
     raw = sys.stdin.buffer.read(MAX_INPUT + 1)
     event = reply.read_event(raw) if len(raw) <= MAX_INPUT else None
     trigger = recognise(reply.field(event, "prompt")) if event else None
-    if event is None or trigger is None or os.environ.get("RESUME_HOOKS_CHILD"):
+    if event is None or trigger is None or reply.stands_aside():
         return
     reason = card(trigger, event)
     if reason:
@@ -56,9 +56,10 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
         return answer(trigger, event)
     except ResumeHooksError as error:
         return _failure(error, trigger.text)
-    except ModuleNotFoundError:  # a venv from before an update lacks a new dependency
-        from resume_hooks.events import fallback  # noqa: PLC0415
+    except ModuleNotFoundError:  # a venv from before an update, or a damaged one, lacks a dependency
+        from resume_hooks.events import damage, fallback  # noqa: PLC0415
 
+        damage.mark()
         return fallback.answer(trigger, reply.field(event, "session_id"))
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
         return _bug(error, trigger)
@@ -100,12 +101,13 @@ def _failure(error: ResumeHooksError, text: str) -> str:
 
 def _bug(error: Exception, trigger: Trigger) -> str:
     from resume_hooks import __version__, log  # noqa: PLC0415 - only a bug waits for it
+    from resume_hooks.typed import typed  # noqa: PLC0415
 
     log.note(f">{trigger.verb}", __version__, error)
     return (
         f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(trigger.text)}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
-        "Then run: resume-hooks doctor"
+        f"To see what is wrong, in a shell:\n  {typed('doctor', os.environ)}\n\nThen try again."
     )
 
 

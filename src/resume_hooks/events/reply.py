@@ -6,6 +6,7 @@ Invariant: whatever a reply holds fits its cap and can't drive the terminal. Sta
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, Optional
 
 from resume_hooks.plain import plain, plain_line
@@ -20,6 +21,13 @@ MAX_START = 4_000
 """Characters that everything said at a session's start has together; the client would take 10,000."""
 
 CUT = "\n  ... (cut; arrow up has your prompt)"
+
+
+def stands_aside() -> bool:
+    """Whether hooks do nothing: in our own headless call, and where no variable says whose sessions these are."""
+    return bool(os.environ.get("RESUME_HOOKS_CHILD")) or not (
+        os.environ.get("CLAUDE_CONFIG_DIR") or os.environ.get("HOME") or os.name == "nt"
+    )
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:

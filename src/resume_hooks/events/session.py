@@ -13,7 +13,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Dict, Optional
 
-from resume_hooks.events import handed_off, notes, reply
+from resume_hooks.events import damage, handed_off, notes, reply
 from resume_hooks.events.handed_off import Handoff
 from resume_hooks.expiry import wanted
 from resume_hooks.links import AFTER_CLEAR, Link, record_link, record_superseded
@@ -34,7 +34,7 @@ ENGINE_SINCE = (3, 11)
 def main() -> None:
     """Handle the event on stdin; prints what the session is due. Never raises: nothing is worth a client's start."""
     event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or os.environ.get("RESUME_HOOKS_CHILD"):
+    if event is None or reply.stands_aside():
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
         sys.stdout.buffer.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
@@ -61,7 +61,8 @@ def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
     if source == "resume":
         handed_off.drop(session_id)
     kept = _kept(event) if source and near_end else ""
-    return reply.start("", " · ".join(filter(None, (said, kept))))
+    line = " · ".join(filter(None, (said, kept)))
+    return reply.start("", f"resume-hooks: {line}" if line else "")
 
 
 def _cleared(session_id: str, path: str) -> bytes:
@@ -100,6 +101,7 @@ def _compacted(session_id: str, path: str) -> bytes:
         # Nothing of the engine loads for the other events.
         from resume_hooks.events.compacted import given_back  # noqa: PLC0415
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
+        damage.mark()
         return b""
     return reply.start(given_back(session_id, path), "")
 
@@ -107,7 +109,7 @@ def _compacted(session_id: str, path: str) -> bytes:
 def _told(folder: str) -> str:
     """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
     handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else handed_off.tell(folder)
-    return f"resume-hooks: a handoff waits here: /resume {handoff.child_id}" if handoff else ""
+    return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
 def _kept(event: Dict[str, Any]) -> str:
@@ -116,10 +118,12 @@ def _kept(event: Dict[str, Any]) -> str:
         return ""
     try:
         from resume_hooks.events import near_end  # noqa: PLC0415 - nothing of the engine loads for the other events
-    except ImportError:
-        return ""
-    with contextlib.suppress(OSError):  # what else there is to say is said
+
         return near_end.kept(event)
+    except ImportError:
+        damage.mark()
+    except OSError:  # what else there is to say is said
+        pass
     return ""
 
 

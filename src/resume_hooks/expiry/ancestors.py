@@ -17,8 +17,7 @@ from resume_hooks.expiry.endings import Found, is_kept
 from resume_hooks.expiry.quick import is_quick
 from resume_hooks.lineage import Ancestor
 from resume_hooks.sessions import SessionFile, is_known, session_file
-from resume_hooks.vaulted.notes import find
-from resume_hooks.vaulted.opening import stored_path
+from resume_hooks.vaulted.notes import find, stored_path
 
 LIMIT = 0.05
 """Seconds that a verb spends on this at most, the last one begun aside."""

@@ -5,6 +5,8 @@ A link is as good as the client's own file until somebody cuts that short in pla
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -14,28 +16,44 @@ from resume_hooks.expiry.endings import DAY, SOON
 from resume_hooks.links import read_links
 from resume_hooks.liveness import Clients
 from resume_hooks.paths import find_session
+from resume_hooks.rewrite import MODE
 from resume_hooks.vault.packing import is_packed, pack
-from resume_hooks.vaulted.notes import Kept, held
-from resume_hooks.vaulted.opening import as_it_is
+from resume_hooks.vaulted.notes import Kept, as_it_is, held
+from resume_hooks.vaulted.places import is_foreign
 
 QUIET = DAY
 """Seconds without a write after which nobody is expected to go on in a session today."""
 
 
+FAIR = 10.0
+"""Seconds after which a session that is not packed by then is too large to be packed by itself."""
+
+SLOW = "slow"
+"""An empty file in the folder of such a session."""
+
+
 def pack_quiet(environ: Mapping[str, str], is_over: Callable[[], bool]) -> int:
     """Pack what is due, one after the other until time is over; how many are left for the next time.
 
-    What can't be packed now stays as it is kept, and is tried again the next time.
+    What can't be packed now stays as it is kept, and is tried again the next time; but for one that so much time was
+    not enough for, which ``archive`` packs.
     """
     clients, left = Clients(environ), 0
     for kept in list(due(environ, time.time())):
+        if os.path.lexists(slow := os.path.join(kept.folder, SLOW)):
+            continue
         if is_over():
             left += 1
             continue
+        begun = time.monotonic()
         try:
-            pack(kept, environ, clients=clients)
+            pack(kept, environ, clients=clients, is_over=is_over)
         except ResumeHooksError:
-            continue
+            if is_over() and time.monotonic() - begun >= FAIR:
+                with contextlib.suppress(OSError):
+                    os.close(os.open(slow, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
+            else:
+                left += is_over()
     return left
 
 
@@ -48,7 +66,7 @@ def due(environ: Mapping[str, str], now: float) -> Iterator[Kept]:
     periods: dict[str, int | None] = {}
     for kept in sorted(held(environ), key=lambda kept: kept.size):
         written = as_it_is(kept, kept.transcript).mtime_ns / 1e9
-        if is_packed(kept) or now - written < QUIET:
+        if is_packed(kept) or now - written < QUIET or is_foreign(kept.home, environ):
             continue
         if kept.cwd not in periods:
             periods[kept.cwd] = kept_days(kept.cwd or "/", environ)

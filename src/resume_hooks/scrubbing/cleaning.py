@@ -24,6 +24,7 @@ ROUNDS = 4
 
 _STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _THINKING = b'"thinking"'
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class Found(NamedTuple):
@@ -113,7 +114,7 @@ class Cleaner:
         """Bytes without those of these secrets that are of a wanted kind."""
         wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
         found += [Found(one.kind, _values(raw[one.start : one.end])) for one in wanted]
-        return without(raw, wanted) if wanted else raw
+        return without(raw, _whole(raw, wanted)) if wanted else raw
 
     def _string(self, token: bytes, found: list[Found]) -> bytes:
         """A string of JSON without what is known."""
@@ -157,6 +158,17 @@ def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
             break
         raw = cleaned
     return raw
+
+
+def _whole(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
+    """Secrets up to the end of the words that they stand in: what a rule does not reach is no less secret."""
+    starts = [one.start for one in secrets[1:]] + [len(raw)]
+    whole = []
+    for one, limit in zip(secrets, starts, strict=True):
+        inside = _TOKEN.match(raw, one.end - 1) and raw[one.end - 2 : one.end - 1] != b"\\"
+        tail = _TOKEN.match(raw, one.end, max(one.end, limit)) if inside else None
+        whole.append(one._replace(end=tail.end() if tail else one.end))
+    return whole
 
 
 def _values(raw: bytes) -> tuple[str, ...]:

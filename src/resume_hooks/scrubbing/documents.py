@@ -19,7 +19,7 @@ def documents_of(session: SessionFile, environ: Mapping[str, str]) -> Iterator[P
     folder, ledger = (_path(str(values[name].value), session) for name in ("handoff_dir", "ledger_file"))
     if folder:
         for path in files_in(folder):
-            if path.endswith(ENDING):
+            if path.endswith(ENDING) or os.path.isdir(path):
                 yield Place(DOCUMENT, path, "", "")
     if ledger and os.path.isfile(ledger) and not os.path.islink(ledger):
         yield Place(DOCUMENT, ledger, "", "")

@@ -5,9 +5,11 @@ A child holds its parent's own records. Gone ones count, too: the vault or the t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 
 from resume_hooks import trash
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.lineage import Family
 from resume_hooks.links import read_links
 from resume_hooks.metadata import read_parent
@@ -21,7 +23,9 @@ OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
 def family(session: SessionFile, environ: Mapping[str, str]) -> dict[str, str]:
     """The ids of the family's sessions, each with how it stands to the one that was named."""
     known = Family(environ)
-    above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
+    above: list[str] = []
+    with contextlib.suppress(SessionNotFound):  # gone since it was named
+        above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
     below = [each.row.session_id for each in known.descendants(session.session_id)]
     children = [*below, *_told([session.session_id, *below], environ)]
     return dict.fromkeys(above, PARENT) | dict.fromkeys(children, CHILD) | {session.session_id: OWN}

@@ -10,16 +10,17 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
+from resume_hooks.glance import Glance
 from resume_hooks.liveness import Clients
 from resume_hooks.scrubbing.cleaning import Cleaner, Found
 from resume_hooks.scrubbing.documents import documents_of
 from resume_hooks.scrubbing.family import CHILD, OTHER, OWN, PARENT, family
 from resume_hooks.scrubbing.literals import Literals, is_telling
-from resume_hooks.scrubbing.looking import Held, look
+from resume_hooks.scrubbing.looking import Held, Memory, look
 from resume_hooks.scrubbing.places import (
     CLIENT,
     DOCUMENT,
@@ -68,13 +69,23 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family."""
+    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
+
+    ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
+    ``title`` is the session's, without what is known.
+    """
 
     session: SessionFile
+    kinds: Collection[str]
+    wanted: Wanted
+    relations: Mapping[str, str]
+    values: Mapping[str, str]
+    memory: Memory
     rows: tuple[Row, ...]
     scanner: Cleaner
     known: Cleaner
     live: str
+    title: str
 
     @property
     def held(self) -> list[Row]:
@@ -95,22 +106,53 @@ def look_everywhere(
     wanted: Wanted = Wanted(),  # noqa: B008 - a value that nobody can change
 ) -> Findings:
     """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
-    relations = family(session, environ)
+    return _look(_nothing(session, kinds, wanted, named or {}), environ)
+
+
+def look_again(found: Findings, environ: Mapping[str, str]) -> Findings:
+    """Look at every place that is there now for what was found, and for what else a scan finds.
+
+    What held nothing, and nobody has changed since, is not read again.
+    """
+    return _look(found, environ)
+
+
+def _nothing(
+    session: SessionFile,
+    kinds: Collection[str],
+    wanted: Wanted,
+    values: Mapping[str, str],
+) -> Findings:
+    cleaner = Cleaner(kinds, Literals(values))
+    return Findings(session, kinds, wanted, {}, values, Memory(), (), cleaner, cleaner, "", "")
+
+
+def _look(before: Findings, environ: Mapping[str, str]) -> Findings:
+    session, wanted = before.session, before.wanted
+    relations = {**family(session, environ), **before.relations}
     places = inventory(relations, environ)
     if not is_kept(session.path, environ) and all(place.path != session.path for place in places):
         places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
-    values = dict(named or {})
-    first = Cleaner(kinds, Literals(values))
+    values = dict(before.values)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            values |= _told(_looked(place, first, environ).found)
+            values |= {} if before.memory.knows(place) else _told(_looked(place, before.scanner, environ).found)
     literals = Literals(values)
-    found = Findings(session, (), Cleaner(kinds, literals), Cleaner(literals=literals, scanning=False), "")
+    found = replace(
+        before,
+        relations=relations,
+        values=values,
+        memory=before.memory if values == before.values else Memory(),
+        scanner=Cleaner(before.kinds, literals),
+        known=Cleaner(literals=literals, scanning=False),
+    )
     clients = Clients(environ)
     everywhere = [*_elsewhere(session, environ), *places]
-    rows = [row for place in everywhere if (row := _row(place, found, environ, wanted, clients))]
-    live = clients.why_live(session) if os.path.lexists(session.path) else ""
-    return Findings(session, tuple(rows), found.scanner, found.known, live)
+    rows = [row for place in everywhere if (row := _row(place, found, environ, clients))]
+    if not os.path.lexists(session.path):
+        return replace(found, rows=tuple(rows), live="")
+    live = "" if is_kept(session.path, environ) else clients.why_live(session)
+    return replace(found, rows=tuple(rows), live=live, title=found.known.words(Glance(session.path).title))
 
 
 def is_reached(relation: str, wanted: Wanted) -> bool:
@@ -136,13 +178,15 @@ def _looked(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
     return Held(place, (), stuck=False)
 
 
-def _row(place: Place, found: Findings, environ: Mapping[str, str], wanted: Wanted, clients: Clients) -> Row | None:
-    """A place that holds secrets, or can't be read; None for any other."""
+def _row(place: Place, found: Findings, environ: Mapping[str, str], clients: Clients) -> Row | None:
+    """A place that holds secrets, or of which that can't be told; None for any other."""
+    if place.kind != INDEXED and found.memory.knows(place):
+        return None
+    wanted = found.wanted
     try:
-        held = look(place, found.cleaner_of(place), environ)
+        held = found.memory.look(place, found.cleaner_of(place), environ)
     except (OSError, ResumeHooksError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        return Row(place, {}, LEFT, f"It can't be read: {why}") if place.relation in {OWN, CHILD} else None
+        return _unread(place, error, wanted) if os.path.lexists(place.path) else None
     if not held.found and not held.stuck and place.kind != INDEXED:
         return None
     kinds = dict(Counter(each.kind for each in held.found))
@@ -152,6 +196,14 @@ def _row(place: Place, found: Findings, environ: Mapping[str, str], wanted: Want
         return Row(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
     stuck = held.stuck and not held.found
     return Row(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+
+
+def _unread(place: Place, error: OSError | ResumeHooksError, wanted: Wanted) -> Row:
+    """A place that can't be looked at. Of whose session it is can't be told, either, where that is not known."""
+    why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
+    outside = _why_outside(place, wanted._replace(others=True))
+    said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+    return Row(place, {}, OUTSIDE if outside else LEFT, said)
 
 
 STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."

@@ -48,6 +48,9 @@ LEAST_LEFT = 20
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+")
 """What names records: taken out everywhere, it would break the session."""
 
+_WORD = re.compile(r"[A-Za-z0-9_-]*")
+"""How a secret goes on."""
+
 _MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
 
@@ -114,6 +117,7 @@ class Literals:
         for value, kind in values.items():
             for form in forms_of(value):
                 self._kinds.setdefault(form, kind)
+        self._values = frozenset(values)
         heads = {value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]: value for value in values}
         self._heads = {head: value for head, value in heads.items() if len(value) > len(head)}
         self._ordered = sorted(self._kinds, key=len, reverse=True)
@@ -136,12 +140,17 @@ class Literals:
         kinds: list[str] = []
 
         def taken(found: re.Match[str]) -> str:
-            kinds.append(self._kinds[found.group()])
+            kinds.append(self._kinds[next(form for form in present if found.group().startswith(form))])
             return mark(kinds[-1])
 
-        present = [re.escape(form) for form in self._ordered if form in text]
-        cleaned = re.sub("|".join(present), taken, text) if present else text
+        present = [form for form in self._ordered if form in text]
+        cleaned = re.sub("|".join(map(self._pattern, present)), taken, text) if present else text
         return self._without_cut(cleaned, kinds), kinds
+
+    def _pattern(self, form: str) -> str:
+        """What finds a form; a secret that was found goes with its whole word, of which a rule may see only a part."""
+        goes_on = form in self._values and self._kinds[form] != NAMED and _WORD.fullmatch(form[-1])
+        return re.escape(form) + (_WORD.pattern if goes_on else "")
 
     def _without_cut(self, text: str, kinds: list[str]) -> str:
         """A text without what is left of a secret that was cut short."""
@@ -151,6 +160,8 @@ class Literals:
                 while end - start < len(value) and text[end : end + 1] == value[end - start]:
                     end += 1
                 kinds.append(self._kinds[value])
+                if kinds[-1] != NAMED and _WORD.fullmatch(text[end - 1]) and (rest := _WORD.match(text, end)):
+                    end = rest.end()
                 text = f"{text[:start]}{mark(kinds[-1])}{text[end:]}"
         return text
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from resume_hooks.errors import WriteFailed
 from resume_hooks.lines import read_lines
 from resume_hooks.paths import ENDING, open_regular
 from resume_hooks.rewrite import BUFFER
@@ -13,8 +14,8 @@ from resume_hooks.scrubbing.cleaning import Cleaned, Cleaner, Found
 from resume_hooks.scrubbing.places import INDEXED, KEPT, TRASHED, Place, files_in
 from resume_hooks.vault.pack_writing import lines_of
 from resume_hooks.vaulted import notes, packs
-from resume_hooks.vaulted.notes import Kept, Part
-from resume_hooks.vaulted.opening import pieces_of, stored_path
+from resume_hooks.vaulted.notes import Kept, Part, stored_path
+from resume_hooks.vaulted.opening import pieces_of
 
 LARGEST_TEXT = 64 * 1024 * 1024
 """Bytes of a text that is looked at as a whole; a longer one is, line by line."""
@@ -32,7 +33,9 @@ class Held(NamedTuple):
 
 
 def look(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
-    """The secrets that a place holds. OSError where it can't be read."""
+    """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
+    if os.path.islink(place.path):
+        raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
     found: list[Found] = []
     stuck = False
     for cleaned in _contents(place, cleaner, environ):
@@ -44,12 +47,50 @@ def look(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
 def _contents(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Iterator[Cleaned]:
     if place.kind == KEPT:
         kept = notes.find(place.session_id, environ)
-        yield from _cleaned_kept(kept, cleaner) if kept is not None else ()
-    elif place.kind == TRASHED:
+        if kept is None:
+            raise WriteFailed(
+                notes.why_unreadable(place.session_id, environ) or "It has no note, or can't be listed",
+                "What it holds can't be told: update this resume-hooks, or move it away.",
+            )
+        yield from _cleaned_kept(kept, cleaner)
+    elif place.kind == TRASHED and os.path.isdir(place.path):
         for path in files_in(place.path):
             yield from cleaned_of(path, cleaner, lines=is_lines(path))
     elif place.kind != INDEXED:  # built anew in any case
         yield from cleaned_of(place.path, cleaner, lines=is_lines(place.path))
+
+
+class Memory:
+    """The places that held nothing when they were looked at, which are not read again as long as they stay so."""
+
+    def __init__(self) -> None:
+        self._clean: dict[Place, object] = {}
+
+    def knows(self, place: Place) -> bool:
+        """Whether a place held nothing, and nobody changed it since."""
+        return place in self._clean and self._clean[place] == _state(place)
+
+    def look(self, place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+        """As ``look``, remembered."""
+        state = _state(place)
+        held = look(place, cleaner, environ)
+        if not held.found and not held.stuck:
+            self._clean[place] = state
+        return held
+
+
+def _state(place: Place) -> object:
+    """What changes with any change of a place."""
+    paths = [place.path, *files_in(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]
+    return [(path, *_status(path)) for path in paths]
+
+
+def _status(path: str) -> tuple[int, ...]:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def cleaned_of(path: str, cleaner: Cleaner, *, lines: bool) -> Iterator[Cleaned]:

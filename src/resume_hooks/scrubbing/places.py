@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import backups, trash
 from resume_hooks.file_history import keeping
 from resume_hooks.index.database import FILE_NAME as INDEX
 from resume_hooks.index.database import index_file
-from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, state_home
-from resume_hooks.scrubbing.family import OTHER
+from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, projects_home, state_home
+from resume_hooks.scrubbing.family import CHILD, OTHER, OWN, PARENT
+from resume_hooks.sessions import linked
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.subagents import PREFIX, name_of, owner
 from resume_hooks.vaulted import notes
 from resume_hooks.vaulted.places import FOLDER as VAULT
-from resume_hooks.vaulted.places import HISTORY, UNPACKED, unpacked
+from resume_hooks.vaulted.places import HISTORY, UNPACKED, unpacked, vault
 
 TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
@@ -43,7 +45,10 @@ _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wa
 
 
 class Place(NamedTuple):
-    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none."""
+    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none.
+
+    What can't be listed, or is a link that is not followed, stands as one place for all that may be in it.
+    """
 
     kind: str
     path: str
@@ -58,7 +63,7 @@ def inventory(relations: Mapping[str, str], environ: Mapping[str, str]) -> list[
     tells what they are.
     """
     found = [*_copies(relations, environ), *_in_projects(relations, environ)]
-    order = [OTHER, *dict.fromkeys(relations.values())]
+    order = [OTHER, PARENT, CHILD, OWN]
     return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
 
@@ -84,19 +89,36 @@ def client_files(environ: Mapping[str, str]) -> Iterator[Place]:
 
 
 def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
-    """The regular files below a folder, in the order of their names; no link is followed."""
+    """The regular files below a folder, in the order of their names; no link is followed.
+
+    A folder that can't be listed, or has too many files below it, comes itself, and a file of which nothing can be
+    told: reading it fails.
+    """
     if os.path.islink(folder):
         return
     found = 0
-    for root, folders, names in os.walk(folder):
+    closed: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=closed.append):
         folders[:] = sorted(name for name in folders if not left_out(os.path.join(root, name)))
         for name in sorted(names):
             path = os.path.join(root, name)
-            if os.path.isfile(path) and not os.path.islink(path):
+            if _may_be_file(path):
                 found += 1
                 if found > MOST_FILES:
+                    yield folder
                     return
                 yield path
+    yield from (error.filename for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether a path is that of a regular file, as far as can be told."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
@@ -107,16 +129,33 @@ def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterato
         (os.path.join(state_home(environ), backups.FOLDER), BACKUP),
         (unpacked(environ), READABLE),
     ):
-        for session_id in _ids_in(home):
-            relation = relations.get(session_id, OTHER)
-            for path in files_in(os.path.join(home, session_id)):
-                if os.path.basename(path) != backups.LOCK:
-                    copy = kind == BACKUP and not path.endswith(ENDING)
-                    yield Place(COPY if copy else kind, path, session_id, relation)
-    for entry in trash.held(environ):
-        yield Place(TRASHED, entry.folder, entry.session_id, relations.get(entry.session_id, OTHER))
+        for path in _files_of_ours(home, {os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER)} - {home}):
+            session_id = _id_below(home, path)
+            copy = kind == BACKUP and not path.endswith(ENDING)
+            yield Place(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
+    yield from _trashed(relations, environ)
     for kept in notes.held(environ):
         yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
+    for path in notes.unreadable(environ):
+        session_id = _id_below(vault(environ), path)
+        yield Place(KEPT, path, session_id, relations.get(session_id, OTHER))
+
+
+def _trashed(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """The deleted sessions, and each file of the trash that is none of theirs.
+
+    Whose session that is of nothing can tell, so it counts as one that came from the named one.
+    """
+    home, told = os.path.join(state_home(environ), trash.FOLDER), {entry.folder for entry in trash.held(environ)}
+    for path in (*told, *_files_of_ours(home, told)):
+        session_id = _id_below(home, path)
+        yield Place(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
+
+
+def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
+    """The files below a folder of the state folder, but for locks; where that is a link, the link itself."""
+    found = [home] if os.path.islink(home) else files_in(home, left_out.__contains__)
+    return (path for path in found if os.path.basename(path) != backups.LOCK)
 
 
 def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
@@ -127,6 +166,14 @@ def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> It
             session_id = _session_of(path, first)
             kind = _kind(first, deeper, session_id)
             yield Place(kind, path, session_id, relations.get(session_id, OTHER))
+    yield from (Place(COPY, folder, "", OTHER) for folder in linked(environ))
+    home = projects_home(environ)
+    try:
+        os.scandir(home).close()
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield Place(COPY, home, "", OTHER)
 
 
 def _session_of(path: str, first: str) -> str:
@@ -147,10 +194,7 @@ def _kind(first: str, deeper: list[str], session_id: str) -> str:
     return COMPANION if deeper or last.startswith(PREFIX) else COPY
 
 
-def _ids_in(folder: str) -> list[str]:
-    """The ids that folders in a folder are called by, sorted."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(e.name for e in entries if is_session_id(e.name) and e.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
+def _id_below(folder: str, path: str) -> str:
+    """The session whose id the first step from a folder to what lies in it is; ``""`` for none."""
+    first = os.path.relpath(path, folder).split(os.sep)[0]
+    return first if is_session_id(first) else ""

@@ -1,7 +1,8 @@
 """A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
 
 The session's own transcript comes last. Until then a look at it tells what the secrets are, so that a purge that was
-interrupted is finished by running it again.
+interrupted is finished by running it again. What others made of it meanwhile, children and kept copies, is looked for
+once it holds none any more, by what is known by then: from there on nobody can make more.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ from resume_hooks.rewrite import sweep
 from resume_hooks.scrubbing import replacing
 from resume_hooks.scrubbing.cleaning import Cleaner
 from resume_hooks.scrubbing.family import OWN
-from resume_hooks.scrubbing.findings import HELD, LEFT, REMOVED, STUCK, Findings, Row
+from resume_hooks.scrubbing.findings import HELD, LEFT, REMOVED, STUCK, Findings, Row, look_again
 from resume_hooks.scrubbing.looking import look
 from resume_hooks.scrubbing.places import INDEXED, KEPT, READABLE, SUBAGENT, TRANSCRIPT, TRASHED, Place, files_in
 from resume_hooks.subagents import name_of
 from resume_hooks.vault import noting, rewriting
 from resume_hooks.vaulted import notes
-from resume_hooks.vaulted.places import unpacked
+from resume_hooks.vaulted.places import folder_of, unpacked
+
+ROUNDS = 5
+"""How often it is looked for what others made meanwhile."""
+
+CAME = "It came while the others were rewritten. Run the command again."
 
 
 def purge(found: Findings, environ: Mapping[str, str]) -> list[Row]:
@@ -36,17 +42,58 @@ def purge(found: Findings, environ: Mapping[str, str]) -> list[Row]:
     if found.live:
         raise SessionLive(f"The session is live: {found.live}", "Quit its client and wait a minute, then run it again.")
     done: dict[Place, Row] = {}
-    for stage in (_is_first, _is_index, _is_own):
-        for row in found.rows:
-            if row.state == HELD and stage(row.place):
-                done[row.place] = _done(row, found, environ)
-    rows = [done.get(row.place, row) for row in found.rows]
-    return [_indexed(row, environ) if row.place.kind == INDEXED and row.state == REMOVED else row for row in rows]
+    order: dict[Place, None] = {}
+    for _ in range(ROUNDS):
+        order |= dict.fromkeys(row.place for row in found.rows)
+        for stage in (_is_first, _is_index, _is_own):
+            for row in found.rows:
+                if _is_due(row, done) and stage(row.place):
+                    done[row.place] = _done(row, found, environ)
+        busy = _settled(found, environ)
+        found = look_again(found, environ)
+        if found.live or not any(_is_due(row, done) for row in found.held):
+            break
+    last = {row.place: row for row in (*found.rows, *busy)}
+    rows = (_ended(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_indexed(row, environ) if row.place.kind == INDEXED else row for row in rows if row]
+
+
+def _is_due(row: Row, done: Mapping[Place, Row]) -> bool:
+    """Whether a place is to be dealt with: one that could not be is not tried again."""
+    return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
+
+
+def _settled(found: Findings, environ: Mapping[str, str]) -> list[Row]:
+    """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
+    seen: set[str] = set()
+    busy = []
+    for place in (row.place for row in found.rows if row.state == HELD):
+        if place.session_id and place.session_id not in seen:
+            seen.add(place.session_id)
+            try:
+                with noting.only_one(place.session_id, environ):
+                    noting.sweep(place.session_id, environ)
+            except SessionLive as error:
+                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, environ))
+                busy.append(Row(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
+            except ResumeHooksError:
+                continue  # the next look tells why
+    return busy
+
+
+def _ended(done: Row | None, last: Row | None) -> Row | None:
+    """What became of a place, by what was done to it and what the last look tells; None where there is nothing now."""
+    if done is not None and done.state == LEFT:
+        return done
+    if last is None or last.place.kind == INDEXED:
+        return done or last
+    return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
 
 
 def clear_left(environ: Mapping[str, str]) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
     replacing.sweep_copies(environ)
+    noting.sweep_leftovers(environ)
     for kept in notes.held(environ):
         with contextlib.suppress(ResumeHooksError), noting.changing(kept, environ, "cleared"):
             pass
@@ -85,7 +132,7 @@ def _done(row: Row, found: Findings, environ: Mapping[str, str]) -> Row:
 def _clear(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
     if place.kind == KEPT:
         _clear_kept(place, cleaner, environ)
-    elif place.kind == READABLE:
+    elif place.kind == READABLE and place.session_id:
         shutil.rmtree(os.path.join(unpacked(environ), place.session_id), ignore_errors=True)
     elif place.kind == TRASHED:
         _clear_trashed(place, cleaner, environ)
@@ -114,7 +161,10 @@ def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -
     with trash.only_one(environ):
         entry = next((each for each in trash.held(environ) if each.folder == place.path), None)
         if entry is None:
-            raise WriteFailed(f"{place.path} is no longer in the trash", "Was it restored just now? Run it again.")
+            raise WriteFailed(
+                f"{place.path} is of no deleted session that can be told: its note can't be read",
+                "Update this resume-hooks, or move it away.",
+            )
         entry = entry._replace(title=cleaner.words(entry.title))
         trash.renote(trash.unweighed(entry))
         for path in files_in(entry.folder):
@@ -126,7 +176,14 @@ def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -
 
 
 def _indexed(row: Row, environ: Mapping[str, str]) -> Row:
-    """The index made anew, of what there is now."""
+    """The index made anew, of what there is now; a search may have made one of what was there before."""
+    if row.state == LEFT:
+        return row
+    try:
+        forget_index(environ)
+    except ResumeHooksError as error:
+        return row._replace(state=LEFT, why=f"{error.message}. {error.remedy}")
+    row = row._replace(state=REMOVED)
     try:
         with opened_index(environ):
             return row

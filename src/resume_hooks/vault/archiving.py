@@ -104,4 +104,4 @@ def _pack(wanted: set[str], environ: Mapping[str, str], advance: Callable[[int, 
 
 
 def _is_there(kept: Kept, environ: Mapping[str, str]) -> bool:
-    return os.path.lexists(real(kept.place, environ))
+    return os.path.lexists(real(kept.place, environ, kept.home))

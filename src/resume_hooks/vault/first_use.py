@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from resume_hooks.client_settings import kept_days
 from resume_hooks.paths import private_folder, state_home
 from resume_hooks.rewrite import MODE
+from resume_hooks.typed import typed
 from resume_hooks.vaulted.places import vault
 
 STAMP = "vault-told"
@@ -24,4 +25,5 @@ def line(environ: Mapping[str, str], cwd: str = "/") -> str:
         return ""
     days = kept_days(cwd, environ)
     period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
-    return f"Transcripts are now kept {period}, in {vault(environ)}. Off: resume-hooks config vault off"
+    off = typed("config vault off", environ)
+    return f"Transcripts are now kept {period}, in {vault(environ)}. Off, in a shell: {off}"

@@ -6,13 +6,12 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks.backups import LOCK
 from resume_hooks.errors import WriteFailed
 from resume_hooks.moving import remove
 from resume_hooks.rewrite import sync_folder
 from resume_hooks.vault import noting
 from resume_hooks.vaulted.notes import Kept
-from resume_hooks.vaulted.places import NOTE, unpacked
+from resume_hooks.vaulted.places import LOCK, NOTE, unpacked
 
 
 def forget(kept: Kept, environ: Mapping[str, str]) -> None:

@@ -20,11 +20,11 @@ from resume_hooks.sessions import SessionFile, is_known
 from resume_hooks.vault import noting
 from resume_hooks.vault.policy import require_allowed
 from resume_hooks.vault.putting import put, put_again, sha_of
+from resume_hooks.vault.sealing import renewed
 from resume_hooks.vault.sources import Source, Sources
 from resume_hooks.vaulted.about import about_of
-from resume_hooks.vaulted.notes import Earlier, Kept, Part, find
-from resume_hooks.vaulted.opening import stored_path
-from resume_hooks.vaulted.places import PROJECTS, beside, folder_of
+from resume_hooks.vaulted.notes import Earlier, Kept, Part, find, stored_path
+from resume_hooks.vaulted.places import PROJECTS, beside, folder_of, own_home
 
 
 class Plan(NamedTuple):
@@ -63,6 +63,7 @@ def keep(
     try:
         kept = find(session.session_id, environ)
         if kept and is_current(kept, session, finder):
+            noting.stamp(kept)
             return kept
         with noting.only_one(session.session_id, environ, patience):
             noting.sweep(session.session_id, environ)
@@ -75,7 +76,7 @@ def keep(
         raise _gone(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
-            f"{session.path} could not be kept: {error.filename or ''}: {error.strerror or error}",
+            f"{session.path} could not be kept: {noting.cause(error, session.path)}",
             "What was kept before still is. Check free space and permissions.",
         ) from error
 
@@ -172,6 +173,7 @@ def _write(kept: Kept | None, session: SessionFile, plan: Plan, environ: Mapping
             complete=plan.complete,
             earlier=earlier,
             about=about_of(session.path, read_parent(session.path) or ()),
+            home=own_home(environ),
         )
     )
 
@@ -187,8 +189,13 @@ def _put(kept: Kept | None, plan: Plan, folder: str) -> Iterator[Part]:
     target = os.path.join(folder, where)
     if plan.sources:
         private_folder(target)
+    before = {beside(part.place): part for part in kept.parts} if kept else {}
     for part in plan.staying:
+        stays = renewed(kept, before[beside(part.place)], part) if kept else part
         moved = plan.sources and not part.packed and part.where != where and kept
-        yield put_again(part, stored_path(kept, part), target) if moved and kept else part
+        yield put_again(stays, stored_path(kept, part), target) if moved and kept else stays
     for source in plan.sources:
-        yield put(source, target)
+        old = before.get(beside(source.place))
+        harmed = kept and old and old.harm and _goes_on(kept, old, source)
+        new = put(source, target)
+        yield new._replace(harm=old.harm, full=old.full) if harmed and old else new

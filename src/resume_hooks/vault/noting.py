@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator, Mapping
 
 from resume_hooks import backups, clock, project_files
-from resume_hooks.errors import SessionLive, SessionNotFound, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, WriteFailed
+from resume_hooks.expiry.endings import AHEAD
 from resume_hooks.moving import remove
 from resume_hooks.rewrite import MODE
-from resume_hooks.vaulted.notes import Earlier, Kept, Part, find, why_unreadable, written
-from resume_hooks.vaulted.opening import stored_path
-from resume_hooks.vaulted.places import NOTE, folder_of, is_link
+from resume_hooks.vaulted.notes import Earlier, Kept, Part, find, stored_path, unreadable, why_unreadable, written
+from resume_hooks.vaulted.places import LOCK, NOTE, folder_of, is_link, vault
 
 PATIENCE = 10.0
 """Seconds that another command at the same session is waited for."""
@@ -39,7 +39,7 @@ def only_one(session_id: str, environ: Mapping[str, str], patience: float = PATI
         raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
     if why := why_unreadable(session_id, environ):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
-    path = os.path.join(folder_of(session_id, environ), backups.LOCK)
+    path = os.path.join(folder_of(session_id, environ), LOCK)
     with contextlib.ExitStack() as stack:
         until = time.monotonic() + patience
         while True:
@@ -68,7 +68,7 @@ def changing(kept: Kept, environ: Mapping[str, str], done: str) -> Iterator[Kept
             yield now
         except OSError as error:
             raise WriteFailed(
-                f"{kept.session_id} could not be {done}: {error.filename or ''}: {error.strerror or error}",
+                f"{kept.session_id} could not be {done}: {cause(error)}",
                 "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
@@ -79,6 +79,20 @@ def replaced(kept: Kept, placed: Mapping[Part, Part]) -> Kept:
     """A note with its parts where they lie now."""
     states = (Earlier(each.kept_at, tuple(placed[part] for part in each.parts)) for each in kept.earlier)
     return kept._replace(parts=tuple(placed[part] for part in kept.parts), earlier=tuple(states), kept_at=clock.now())
+
+
+def cause(error: OSError, told: str = "") -> str:
+    """What the system says of a failure, with the path it is about unless that is ``told`` already."""
+    about = f"{error.filename}: " if error.filename and error.filename != told else ""
+    return f"{about}{error.strerror or error}"
+
+
+def stamp(kept: Kept) -> None:
+    """Make a note of what was looked at just now that is dated in the future one of now: by its time others tell."""
+    path = os.path.join(kept.folder, NOTE)
+    with contextlib.suppress(OSError):
+        if os.lstat(path).st_mtime > time.time() + AHEAD:
+            os.utime(path, follow_symlinks=False)
 
 
 def commit(kept: Kept) -> Kept:
@@ -98,6 +112,18 @@ def sweep(session_id: str, environ: Mapping[str, str]) -> None:
         for name in _names(folder):
             with contextlib.suppress(OSError):
                 remove(os.path.join(folder, name))
+
+
+def sweep_leftovers(environ: Mapping[str, str]) -> None:
+    """Remove what is left, in folders of the vault without any note, of keeping or forgetting that was interrupted.
+
+    Folders that another command is at, or that have a note which can't be read, are left alone.
+    """
+    for path in unreadable(environ):
+        session_id = os.path.basename(path)
+        if path != vault(environ) and not os.path.lexists(os.path.join(path, NOTE)):
+            with contextlib.suppress(ResumeHooksError), only_one(session_id, environ, 0):
+                sweep(session_id, environ)
 
 
 def _clear(kept: Kept) -> None:

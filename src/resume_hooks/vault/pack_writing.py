@@ -8,25 +8,39 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from resume_hooks.vaulted import packs
-from resume_hooks.vaulted.notes import Kept, Part
-from resume_hooks.vaulted.opening import as_it_is, pieces_of, stored_path
+from resume_hooks.vaulted.notes import Kept, Part, as_it_is, stored_path
+from resume_hooks.vaulted.opening import pieces_of
 
 Change = Callable[[Part, Iterator[bytes]], Iterator[bytes]]
 """What becomes of a part's content."""
 
 
-def written(kept: Kept, wanted: Sequence[Part], where: str, change: Change | None = None) -> dict[Part, Part]:
+def written(
+    kept: Kept,
+    wanted: Sequence[Part],
+    where: str,
+    change: Change | None = None,
+    *,
+    go_on: Callable[[], None] = lambda: None,
+) -> dict[Part, Part]:
     """Write a pack of these parts, as they are now, into a session's folder; where each of them lies then.
 
-    OSError where one can't be read, or is not what its note says, or the pack is not read back as it was written.
+    OSError where one can't be read, or is not what its note says, or the pack is not read back as it was written; and
+    whatever ``go_on`` raises, which is asked before every piece.
     """
     files = [part for part in wanted if not part.packed]
     packed = [part for part in wanted if part.packed]
     placed: dict[Part, Part] = {}
     path = os.path.join(kept.folder, where)
-    packs.write(path, _through(_contents(kept, files, packed), placed, where, change))
-    _require_same(path, list(placed.values()))
+    packs.write(path, _asking(_through(_contents(kept, files, packed), placed, where, change), go_on))
+    _require_same(path, list(placed.values()), go_on)
     return placed
+
+
+def _asking(pieces: Iterator[bytes], go_on: Callable[[], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        go_on()
+        yield piece
 
 
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -72,7 +86,7 @@ def _through(
             raise OSError(errno.EIO, "It is not what was kept: its hash differs", part.place)
         seen = now.size if part.linked else part.seen
         placed[part] = now._replace(
-            size=size, sha256=after.hexdigest(), where=where, offset=offset, linked=False, seen=seen
+            size=size, sha256=after.hexdigest(), where=where, offset=offset, linked=False, seen=seen, seal=""
         )
         offset += size
 
@@ -83,9 +97,9 @@ def _hashed(pieces: Iterator[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
         yield piece
 
 
-def _require_same(path: str, parts: list[Part]) -> None:
+def _require_same(path: str, parts: list[Part], go_on: Callable[[], None]) -> None:
     """Raise OSError unless the pack, read back, holds these parts and nothing else."""
-    stream = packs.Stream(packs.read(path), path)
+    stream = packs.Stream(_asking(packs.read(path), go_on), path)
     for part in parts:
         whole = hashlib.sha256()
         for piece in stream.take(part.size):

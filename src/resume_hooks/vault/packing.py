@@ -5,7 +5,7 @@ A link does not survive that somebody cuts the file short in place; a pack does,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from resume_hooks.errors import SessionLive
 from resume_hooks.liveness import Clients
@@ -14,23 +14,30 @@ from resume_hooks.sessions import session_file
 from resume_hooks.vault import noting
 from resume_hooks.vault.pack_writing import written
 from resume_hooks.vault.putting import sha_of
+from resume_hooks.vault.sealing import looked_at
 from resume_hooks.vaulted import packs
-from resume_hooks.vaulted.notes import Earlier, Kept, Part
-from resume_hooks.vaulted.opening import as_it_is, stored_path
+from resume_hooks.vaulted.notes import Earlier, Kept, Part, as_it_is, stored_path
 from resume_hooks.vaulted.places import beside
 
 
-def pack(kept: Kept, environ: Mapping[str, str], *, clients: Clients | None = None) -> Kept:
+def pack(
+    kept: Kept,
+    environ: Mapping[str, str],
+    *,
+    clients: Clients | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Kept:
     """Pack all that is kept of a session; nothing is done where it is packed already. What is kept then.
 
-    SessionLive where a client has the session open, or writes meanwhile; WriteFailed where the disk refuses, or what
+    ``is_over``, asked again and again, tells whether there is no more time. SessionLive then, and where a client has
+    the session open, or writes meanwhile; WriteFailed where the disk refuses, or what
     is kept is damaged; SessionNotFound where it is gone from the vault. What was kept before still is, then.
     """
     with noting.changing(kept, environ, "packed") as now:
         if is_packed(now):
             return now
         _require_quiet(now, environ, clients or Clients(environ))
-        return noting.commit(_packed(now))
+        return noting.commit(_packed(now, is_over))
 
 
 def is_packed(kept: Kept) -> bool:
@@ -45,12 +52,18 @@ def _require_quiet(kept: Kept, environ: Mapping[str, str], clients: Clients) -> 
         raise SessionLive(f"{kept.session_id} is live: {why}", "It is packed once it is quiet; it is kept meanwhile.")
 
 
-def _packed(kept: Kept) -> Kept:
+def _packed(kept: Kept, is_over: Callable[[], bool]) -> Kept:
     """Write all that is kept into a new pack and make a note of it. OSError, SessionLive."""
+
+    def go_on() -> None:
+        if is_over():
+            raise SessionLive(f"There was no time left to pack {kept.session_id}", "It is kept as it was meanwhile.")
+
+    kept = noting.replaced(kept, {part: looked_at(kept, part) for part in kept.all_parts})
     seen = [as_it_is(kept, part) for part in kept.all_parts]
     earlier = [Earlier(each.kept_at, tuple(_left_of(kept, each.parts))) for each in kept.earlier]
     wanted = [*kept.parts, *(part for each in earlier for part in each.parts)]
-    placed = written(kept, wanted, noting.next_name(kept.folder, "pack", packs.ENDING))
+    placed = written(kept, wanted, noting.next_name(kept.folder, "pack", packs.ENDING), go_on=go_on)
     if [as_it_is(kept, part) for part in kept.all_parts] != seen:
         raise SessionLive(f"{kept.session_id} was written while it was packed", "Try again later.")
     return noting.replaced(kept._replace(earlier=tuple(each for each in earlier if each.parts)), placed)

@@ -1,7 +1,8 @@
 """What may be kept, and what has to go: the settings ``vault``, ``vault_max`` and ``vault_days``, and an employer's.
 
-The oldest go first, and never an ancestor of a session that the client still has, unless an employer's retention says
-so. What shares its bytes with the client's own files takes no room, and stays.
+The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
+config home, of which nobody knows here what came from it; unless an employer's retention says so. What shares its bytes
+with the client's own files takes no room, and stays. For its age nothing goes that was not due the day before.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks import clock, settings
+from resume_hooks import clock, settings, trash
 from resume_hooks.client_settings import managed_days
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.lineage import Family
 from resume_hooks.lineage_block import size_text
 from resume_hooks.links import read_links
 from resume_hooks.store import all_sessions
+from resume_hooks.vault import leaving
 from resume_hooks.vault.forgetting import forget
-from resume_hooks.vaulted.notes import Kept, held
-from resume_hooks.vaulted.opening import stored_path
+from resume_hooks.vaulted.notes import Kept, held, stored_path
+from resume_hooks.vaulted.places import is_foreign
 
 DAY = 24 * 60 * 60
 """Seconds."""
@@ -64,12 +66,17 @@ def require_allowed(environ: Mapping[str, str]) -> None:
 
 def due(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
     """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All notes are read."""
+    return [each for each, _ in _due(environ, keeping)]
+
+
+def _due(environ: Mapping[str, str], keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
+    """What has to go, and whether for its age."""
     kept = held(environ)[::-1]
     path, days = managed_days()
     if days:
         why = f"{path} has sessions deleted after {days} days"
-        return [_dropped(each, why) for each in kept if _age(each) >= days * DAY]
-    going = list(_going(kept, environ))
+        return [(_dropped(each, why), True) for each in kept if _age(each) >= days * DAY]
+    going = [row for row in _going(kept, environ) if not is_foreign(row[0].home, environ)]
     if not going:
         return []
     staying = {*keeping, *_ancestors_of_living(kept, environ)}
@@ -77,13 +84,22 @@ def due(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dr
 
 
 def apply(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
-    """Remove what has to go from the vault; what went. What can't be removed stays for the next time."""
-    gone = []
-    by_id = {each.session_id: each for each in held(environ)}
-    for each in due(environ, keeping=keeping):
+    """Remove what has to go from the vault; what went, which is remembered there.
+
+    What can't be removed stays for the next time, and so does what is too old for the first time.
+    """
+    gone: list[Dropped] = []
+    going = _due(environ, keeping)
+    ripe = leaving.ripe([each.session_id for each, by_age in going if by_age], environ, time.time())
+    by_id = {each.session_id: each for each in held(environ)} if going else {}
+    for each, by_age in going:
+        if by_age and each.session_id not in ripe:
+            continue
         with contextlib.suppress(ResumeHooksError):
             forget(by_id[each.session_id], environ)
             gone.append(each)
+    if gone:
+        leaving.note([(each.session_id, each.stored, each.why) for each in gone], environ)
     return gone
 
 
@@ -115,7 +131,9 @@ def _going(kept: list[Kept], environ: Mapping[str, str]) -> Iterator[tuple[Kept,
             yield each, f"kept sessions take more than the {size_text(most)} of vault_max", takes[each.session_id]
 
 
-def _chosen(going: list[tuple[Kept, str, int]], kept: list[Kept], environ: Mapping[str, str]) -> list[Dropped]:
+def _chosen(
+    going: list[tuple[Kept, str, int]], kept: list[Kept], environ: Mapping[str, str]
+) -> list[tuple[Dropped, bool]]:
     """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
     most = settings.size("vault_max", environ)
     old = {each.session_id for each, _, takes in going if not takes}
@@ -123,22 +141,24 @@ def _chosen(going: list[tuple[Kept, str, int]], kept: list[Kept], environ: Mappi
     chosen = []
     for each, why, takes in going:
         if not takes or left > most:
-            chosen.append(_dropped(each, why))
+            chosen.append((_dropped(each, why), not takes))
             left -= takes
     return chosen
 
 
 def _ancestors_of_living(kept: list[Kept], environ: Mapping[str, str]) -> set[str]:
-    """The sessions from which one came, directly or not, that the client still has."""
+    """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(environ)}
     parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
     family, found = Family(environ), set[str]()
-    for session in all_sessions(environ):
+    living = [(session.session_id, session.path) for session in all_sessions(environ)]
+    living += [(entry.session_id, entry.lies(entry.parts[0], environ)) for entry in trash.held(environ)]
+    for session_id, path in living:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            parent = family.parent_of(session.path)
-            parents |= {session.session_id: parent.session_id} if parent else {}
-    for session in all_sessions(environ):
-        above = parents.get(session.session_id, "")
+            parent = family.parent_of(path) if path else None
+            parents |= {session_id: parent.session_id} if parent else {}
+    for session_id, _ in living:
+        above = parents.get(session_id, "")
         while above and above not in found:
             found.add(above)
             above = parents.get(above, "")

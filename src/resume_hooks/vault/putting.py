@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from resume_hooks.paths import open_regular, private_folder
 from resume_hooks.rewrite import MODE
+from resume_hooks.vault.sealing import seal_of
 from resume_hooks.vault.sources import Source
 from resume_hooks.vaulted.notes import Part
 from resume_hooks.vaulted.packs import PIECE
@@ -28,7 +29,8 @@ def put(source: Source, folder: str) -> Part:
     target = os.path.join(folder, beside(source.place))
     private_folder(os.path.dirname(target))
     if not source.place.startswith(f"{HISTORY}/") and (found := _linked(source.path, target)):
-        return _part(source.place, found.st_size, "", found, folder, linked=True)
+        part = _part(source.place, found.st_size, "", found, folder, linked=True)
+        return part._replace(seal=seal_of(target, part.size))
     with open_regular(source.path, follow=False) as stream:
         found = os.fstat(stream.fileno())
         sha256 = copy(_first(stream.fileno(), found.st_size), target)
@@ -49,7 +51,7 @@ def put_again(part: Part, path: str, folder: str) -> Part:
         os.utime(target, ns=(part.mtime_ns, part.mtime_ns))
         if part.sha256 and sha256 != part.sha256:
             raise OSError(errno.EIO, "It is not what was kept: its hash differs", path) from None
-        return part._replace(where=where, sha256=sha256, linked=False)
+        return part._replace(where=where, sha256=sha256, linked=False, seal="")
     return part._replace(where=where)
 
 

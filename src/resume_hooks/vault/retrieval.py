@@ -15,21 +15,25 @@ from typing import NamedTuple
 from resume_hooks.client_settings import kept_days
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, WriteFailed
 from resume_hooks.fields import encode, with_field
+from resume_hooks.glance import Glance
 from resume_hooks.moving import is_same, is_stub
 from resume_hooks.paths import find_session, private_folder
+from resume_hooks.plain import encodable, plain_line
 from resume_hooks.records import parse
 from resume_hooks.restoring import AGED, floor, spare
 from resume_hooks.rewrite import MODE, create_session, sweep
 from resume_hooks.subagents import FOLDER as SUBAGENTS
 from resume_hooks.vault.pack_writing import lines_of
 from resume_hooks.vault.putting import sha_of
-from resume_hooks.vaulted.notes import Kept, Part
-from resume_hooks.vaulted.opening import as_it_is, opened, pieces_of
+from resume_hooks.vault.sealing import told
+from resume_hooks.vaulted.notes import Kept, Part, as_it_is
+from resume_hooks.vaulted.opening import compared, pieces_of
 from resume_hooks.vaulted.places import HISTORY, PROJECTS, beside, real
 
 THERE = "It is there already, byte for byte; nothing had to be brought back."
 GONE_ON = "It is there already, and went on since it was kept; nothing had to be brought back."
 RENAMED = "{path} is something else by now, so the kept one comes back under a new id."
+DAMAGED = "{place} is not what was kept (its hash differs), so it was left out."
 LEFT = "{path} is there and not the same; it was left alone."
 
 
@@ -56,13 +60,21 @@ def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
 
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
     """
-    source = opened(kept, environ)
+    source, broken = compared(kept, environ)
+    if kept.transcript in broken:
+        raise WriteFailed(
+            f"{source} is not what was kept: its hash differs, so nothing was brought back",
+            "See what else is wrong: resume-hooks archive --verify",
+        )
+    kept = kept._replace(title=encodable(plain_line(Glance(source).title)))  # an earlier state may have had another
+    sound = kept._replace(parts=tuple(part for part in kept.parts if part not in broken))
     place = real(kept.place, environ)
     try:
         there = find_session(kept.session_id, environ) or (
             place if os.path.lexists(place) and not is_stub(place) else ""
         )
-        warnings = []
+        warnings = [DAMAGED.format(place=part.place) for part in broken]
+        warnings += [f"{said}." for part in kept.parts if (said := told(part))]
         session_id, path = kept.session_id, there or place
         if there and not _begins_with(there, source):
             session_id = _new_id(kept, source)
@@ -74,7 +86,7 @@ def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
         folder = os.path.dirname(path)
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
-        pieces, left = _pieces(kept, session_id, folder, os.path.dirname(source), environ)
+        pieces, left = _pieces(sound, session_id, folder, os.path.dirname(source), environ)
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
@@ -118,10 +130,10 @@ def write(decided: Retrieval, environ: Mapping[str, str]) -> Retrieval:
 
 def _put(piece: Piece, renamed: str) -> None:
     """Write one file and compare it as read back; lines of transcripts under the new id, if there is one."""
-    whole = hashlib.sha256()
+    whole, before = hashlib.sha256(), hashlib.sha256()
 
     def pieces() -> Iterator[bytes]:
-        content: Iterable[bytes] = pieces_of(piece.source, os.path.getsize(piece.source))
+        content: Iterable[bytes] = _hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
         if renamed and piece.path.endswith(".jsonl"):
             content = (_renamed(line, renamed) for line in lines_of(iter(content)))
         for each in content:
@@ -129,10 +141,18 @@ def _put(piece: Piece, renamed: str) -> None:
             yield each
 
     def check(temporary: str) -> None:
+        if piece.part.sha256 and before.hexdigest() != piece.part.sha256:
+            raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")
 
     create_session(piece.path, pieces(), check)
+
+
+def _hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
+    for piece in pieces:
+        whole.update(piece)
+        yield piece
 
 
 def _renamed(line: bytes, session_id: str) -> bytes:

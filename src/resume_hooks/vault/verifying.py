@@ -1,7 +1,7 @@
 """Verifying: everything in the vault read and compared with its notes; nothing is changed.
 
-A file that is still a link has no hash: it may grow with the client's own. Of it the size is compared, which tells
-that it was cut short in place; what its bytes were is vouched for from the moment that it is packed.
+A file that is still a link has no hash: it may grow with the client's own. Of it the size is compared, and what it had
+at both ends, which tells that it was cut short or rewritten in place; that stays in the note, also once it is packed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.moving import inside
 from resume_hooks.paths import open_regular
-from resume_hooks.vaulted import packs
-from resume_hooks.vaulted.notes import Kept, Part, kept_ids, why_unreadable
-from resume_hooks.vaulted.opening import pieces_of, stored_path
-from resume_hooks.vaulted.places import folder_of, vault
+from resume_hooks.vault.sealing import looked_at, told
+from resume_hooks.vaulted import notes, packs
+from resume_hooks.vaulted.notes import CUT, REWRITTEN, Kept, Part, stored_path, why_unreadable
+from resume_hooks.vaulted.opening import pieces_of
+from resume_hooks.vaulted.places import vault
 
 
 class Finding(NamedTuple):
-    """Something wrong in the vault: ``name`` is missing, damaged, cut-short or unreadable."""
+    """Something wrong in the vault: ``name`` is missing, damaged, cut-short, rewritten or unreadable."""
 
     session_id: str
     name: str
@@ -33,28 +33,24 @@ def verify(kept: Kept, environ: Mapping[str, str], read: Callable[[int], None] =
     del environ
     files = [part for part in kept.all_parts if not part.packed]
     packed = [part for part in kept.all_parts if part.packed]
-    return [*_files(kept, files, read), *_packs(kept, packed, read)]
+    harmed = [
+        Finding(kept.session_id, part.harm, part.place, said)
+        for part in kept.all_parts
+        if not part.linked and (said := told(part))
+    ]
+    return [*_files(kept, files, read), *_packs(kept, packed, read), *harmed]
 
 
 def unreadable(environ: Mapping[str, str]) -> list[Finding]:
     """What in the vault is no session that can be told."""
-    if os.path.islink(vault(environ)):
-        return [Finding("", "unreadable", "", f"{vault(environ)} is a symbolic link, so nothing in it was read")]
     found = []
-    for session_id in kept_ids(environ):
-        why = why_unreadable(session_id, environ)
-        if not why and not os.path.lexists(os.path.join(folder_of(session_id, environ), "note.json")):
-            folder = folder_of(session_id, environ)
-            why = f"{folder} has no note: it is left of something interrupted" if _holds(folder) else ""
-        found += [Finding(session_id, "unreadable", "", why)] if why else []
+    for path in notes.unreadable(environ):
+        own = path != vault(environ)
+        session_id = os.path.basename(path) if own else ""
+        left = f"{path} has no note: it is left of something interrupted"
+        why = why_unreadable(session_id, environ) or left if own else f"{path} is a symbolic link, or can't be listed"
+        found.append(Finding(session_id, "unreadable", "", why))
     return found
-
-
-def _holds(folder: str) -> bool:
-    try:
-        return bool({name.split("/")[0] for name in inside(folder)} - {"lock"})
-    except OSError:
-        return True
 
 
 def _files(kept: Kept, parts: Iterable[Part], read: Callable[[int], None]) -> Iterator[Finding]:
@@ -63,7 +59,11 @@ def _files(kept: Kept, parts: Iterable[Part], read: Callable[[int], None]) -> It
         try:
             with open_regular(path, follow=False) as stream:
                 size = os.fstat(stream.fileno()).st_size
-            if size < part.size:
+            if part.linked and (harmed := looked_at(kept, part)).harm == REWRITTEN:
+                yield Finding(kept.session_id, REWRITTEN, part.place, told(harmed))
+            elif part.linked and size >= part.size and part.harm:
+                yield Finding(kept.session_id, part.harm, part.place, told(part))
+            elif size < part.size:
                 yield _cut_short(kept, part, path, size)
             elif part.sha256 and _sha256(pieces_of(path, part.size), read) != part.sha256:
                 yield Finding(kept.session_id, "damaged", part.place, f"{path} is not what was kept: its hash differs")
@@ -78,7 +78,7 @@ def _files(kept: Kept, parts: Iterable[Part], read: Callable[[int], None]) -> It
 def _cut_short(kept: Kept, part: Part, path: str, size: int) -> Finding:
     how = "somebody cut the client's file short in place, and it is a link to that" if part.linked else "it is damaged"
     message = f"{path} holds {size:,} bytes and had {part.size:,}: {how}"
-    return Finding(kept.session_id, "cut-short", part.place, message)
+    return Finding(kept.session_id, CUT, part.place, message)
 
 
 def _packs(kept: Kept, parts: Iterable[Part], read: Callable[[int], None]) -> Iterator[Finding]:

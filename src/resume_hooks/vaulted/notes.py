@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import is_session_id, read_regular
-from resume_hooks.vaulted.places import NOTE, folder_of, is_link, is_place, vault
+from resume_hooks.vaulted.places import LOCK, NOTE, beside, folder_of, is_link, is_place, vault
 
 VERSION = 1
 """Of the notes; one of a newer engine is left alone."""
@@ -22,6 +22,13 @@ MAX_NOTE = 32 * 1024 * 1024
 """Bytes of a note: 20,000 files, each with a long name."""
 
 LINKED, COPIED, PACKED = "linked", "copied", "packed"
+
+CUT, REWRITTEN = "cut-short", "rewritten"
+HARMS = ("", CUT, REWRITTEN)
+"""What can be done to a link in place, from outside."""
+
+_MOST_BYTES, _MOST_NS = 2**53, 2**63
+"""Bounds of the numbers in a note: no file is larger, no time of one later; what computes with them can hold them."""
 
 _WHERE = re.compile(r"(files|pack)-[0-9a-z]{1,40}(\.[a-z0-9]{2,4})?")
 _SHA = re.compile(r"|[0-9a-f]{64}")
@@ -32,6 +39,8 @@ class Part(NamedTuple):
 
     ``where`` names the folder or the pack that holds it, ``offset`` its first byte within the unpacked pack. ``seen``
     is the size of the client's file when it was kept; ``size`` what is kept of it; ``mtime_ns`` and ``mode`` as there.
+    ``seal`` tells a link whose first ``size`` bytes are no longer what they were (``vault.sealing``); ``harm`` is what
+    was seen to have been done to it then, ``cut-short`` or ``rewritten``, and ``full`` the size that it had before.
     """
 
     place: str
@@ -43,11 +52,18 @@ class Part(NamedTuple):
     offset: int
     linked: bool
     seen: int
+    seal: str = ""
+    harm: str = ""
+    full: int = 0
 
     @property
     def packed(self) -> bool:
         """Whether it lies in a pack."""
         return self.where.startswith("pack-")
+
+
+_TYPES = [str, int, str, int, int, str, int, bool, int, str, str, int]
+_LENGTHS = {9, len(_TYPES)}
 
 
 class Earlier(NamedTuple):
@@ -79,6 +95,7 @@ class Kept(NamedTuple):
 
     ``size`` is what the session takes, ``stored`` what the vault holds for it, in bytes; a link counts with its whole
     size, since it holds the content once the client lets go of it. Not ``complete``: something could not be kept.
+    ``home`` is the config home that it is from, ``""`` where the state folder lies in that and nobody shares it.
     """
 
     session_id: str
@@ -93,6 +110,7 @@ class Kept(NamedTuple):
     complete: bool
     earlier: tuple[Earlier, ...] = ()
     about: About = About()
+    home: str = ""
 
     @property
     def transcript(self) -> Part:
@@ -123,6 +141,22 @@ class Kept(NamedTuple):
             yield from earlier.parts
 
 
+def stored_path(kept: Kept, part: Part) -> str:
+    """Where a part that is not packed lies in the vault."""
+    return os.path.join(kept.folder, part.where, beside(part.place))
+
+
+def as_it_is(kept: Kept, part: Part) -> Part:
+    """A part as it is now: what is a link grows with the client's file. Any other is what its note says."""
+    if not part.linked:
+        return part
+    try:
+        status = os.lstat(stored_path(kept, part))
+    except OSError:
+        return part
+    return part._replace(size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
 def held(environ: Mapping[str, str]) -> list[Kept]:
     """Every kept session whose note can be read, the last written first. Only notes are read."""
     if os.path.islink(vault(environ)):
@@ -145,6 +179,32 @@ def find(session_id: str, environ: Mapping[str, str]) -> Kept | None:
         return None
     row = _row(session_id, environ)
     return _kept(row, session_id, folder_of(session_id, environ)) if row.get("version") == VERSION else None
+
+
+def unreadable(environ: Mapping[str, str]) -> list[str]:
+    """Paths of the sessions' folders in the vault that hold something, beside a lock, and no note that can be read.
+
+    The vault itself where it is a link or can't be listed.
+    """
+    home = vault(environ)
+    if os.path.islink(home):
+        return [home]
+    try:
+        names = os.listdir(home)
+    except OSError as error:
+        return [] if isinstance(error, FileNotFoundError) else [home]
+    wanting = (name for name in sorted(names) if is_session_id(name) and find(name, environ) is None)
+    return [path for path in (os.path.join(home, name) for name in wanting) if _holds(path)]
+
+
+def _holds(folder: str) -> bool:
+    """Whether a session's folder holds anything, as far as can be told."""
+    try:
+        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {LOCK})
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def why_unreadable(session_id: str, environ: Mapping[str, str]) -> str:
@@ -184,15 +244,16 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> Kept | Non
     parts = _parts(row.get("parts"), session_id)
     if not all(isinstance(text, str) for text in texts) or row.get("session_id") != session_id or not parts:
         return None
-    if not isinstance(stored, int) or not isinstance(complete, bool) or not isinstance(earlier, list):
+    if not _within(stored, 0, _MOST_NS) or not isinstance(complete, bool) or not isinstance(earlier, list):
         return None
     place, title, cwd, ended, kept_at = map(str, texts)
     before = tuple(_earlier(each, session_id) for each in earlier)
     if parts[0].place != place or not place.endswith(f"/{session_id}.jsonl") or None in before:
         return None
     known = tuple(each for each in before if each)
-    about = _about(row.get("about"))
-    return Kept(session_id, folder, place, title, cwd, ended, kept_at, parts, stored, complete, known, about)
+    about, home = _about(row.get("about")), row.get("home", "")
+    told = (place, title, cwd, ended, kept_at, parts, int(str(stored)), complete, known, about)
+    return Kept(session_id, folder, *told, home if isinstance(home, str) else "")
 
 
 def _about(row: object) -> About:
@@ -223,13 +284,17 @@ def _parts(rows: object, session_id: str) -> tuple[Part, ...]:
 
 
 def _part(row: object, session_id: str) -> Part | None:
-    if not isinstance(row, list) or len(row) != len(Part._fields):
+    if not isinstance(row, list) or len(row) not in _LENGTHS or list(map(type, row)) != _TYPES[: len(row)]:
         return None
-    place, size, sha256, mtime_ns, mode, where, offset, linked, seen = row
-    if not all(isinstance(text, str) for text in (place, sha256, where)) or not isinstance(linked, bool):
+    part = Part(*row)
+    if not all(_within(each, 0, _MOST_BYTES) for each in (part.size, part.mode, part.offset, part.seen, part.full)):
         return None
-    if not all(type(number) is int and number >= 0 for number in (size, mtime_ns, mode, offset, seen)):
+    if not _within(part.mtime_ns, -_MOST_NS, _MOST_NS):
         return None
-    if not (is_place(place, session_id) and _WHERE.fullmatch(where) and _SHA.fullmatch(sha256)):
+    if not (is_place(part.place, session_id) and _WHERE.fullmatch(part.where) and part.harm in HARMS):
         return None
-    return Part(place, size, sha256, mtime_ns, mode & 0o777, where, offset, linked, seen)
+    return part._replace(mode=part.mode & 0o777) if _SHA.fullmatch(part.sha256) and _SHA.fullmatch(part.seal) else None
+
+
+def _within(number: object, least: int, above: int) -> bool:
+    return type(number) is int and least <= number < above

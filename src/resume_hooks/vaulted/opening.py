@@ -10,14 +10,15 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import is_session_id, open_regular, private_folder, projects_home, state_home
-from resume_hooks.rewrite import MODE, process_runs
+from resume_hooks.rewrite import MODE, process_runs, sync_folder
 from resume_hooks.vaulted import packs
-from resume_hooks.vaulted.notes import Kept, Part, find
+from resume_hooks.vaulted.notes import Kept, Part, as_it_is, find, stored_path
 from resume_hooks.vaulted.places import HISTORY, beside, is_link, session_in, unpacked
 
 MAX_UNPACKED = 2 * 1024**3
@@ -27,6 +28,8 @@ IN_USE = 60 * 60
 """Seconds after it was opened that an unpacked session stays whatever it takes."""
 
 _TEMP = "tmp-"
+_EXACT = 2_000_000_001
+"""Nanoseconds: FAT keeps every other second."""
 
 
 def opened(kept: Kept, environ: Mapping[str, str]) -> str:
@@ -35,6 +38,33 @@ def opened(kept: Kept, environ: Mapping[str, str]) -> str:
     SessionNotFound where it is gone from the vault, or is not what was kept; WriteFailed where it can't be unpacked.
     """
     return os.path.join(_there(kept, environ), f"{kept.session_id}.jsonl")
+
+
+def compared(kept: Kept, environ: Mapping[str, str]) -> tuple[str, list[Part]]:
+    """As ``opened``, every byte compared with its hash; and the parts of the vault's own files that are others now.
+
+    What was unpacked, and is not what was kept, is unpacked anew.
+    """
+    path = opened(kept, environ)
+    wrong = _others(kept, os.path.dirname(path))
+    if wrong and path.startswith(os.path.join(unpacked(environ), "")):
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        path = opened(kept, environ)
+        wrong = _others(kept, os.path.dirname(path))
+    return path, wrong
+
+
+def _others(kept: Kept, folder: str) -> list[Part]:
+    """The parts that have a hash, and another one as they lie in a folder."""
+    found = []
+    for part in (part for part in kept.parts if part.sha256):
+        try:
+            path = os.path.join(folder, beside(part.place))
+            same = os.path.getsize(path) == part.size and _sha256(pieces_of(path, part.size)) == part.sha256
+        except OSError:
+            same = False
+        found += [] if same else [part]
+    return found
 
 
 def history(kept: Kept, environ: Mapping[str, str]) -> str:
@@ -83,9 +113,17 @@ def _laid_out(kept: Kept, environ: Mapping[str, str]) -> str:
 def _require_there(path: str, part: Part) -> None:
     try:
         with open_regular(path, follow=False) as stream:
-            size = os.fstat(stream.fileno()).st_size
+            status = os.fstat(stream.fileno())
+        size = status.st_size
+        same = part.linked or size < part.size or _is_untouched(status, part)
+        other = not same and _sha256(pieces_of(path, part.size)) != part.sha256
     except OSError as error:
         raise _gone(path, error) from error
+    if other:
+        raise SessionNotFound(
+            f"{path} is not what was kept: its hash differs",
+            "See what else is wrong: resume-hooks archive --verify",
+        )
     if size < part.size and not part.linked:
         raise SessionNotFound(
             f"{path} holds {size:,} bytes and had {part.size:,} when it was kept: it was cut short since",
@@ -118,16 +156,22 @@ def _key(kept: Kept) -> str:
 
 
 def _is_whole(folder: str, kept: Kept) -> bool:
-    """Whether all parts lie there, none of them a link, with their sizes."""
+    """Whether all parts lie there, none of them a link, with the sizes and times that they were given, once synced."""
     if os.path.islink(folder):
         return False
     for part in kept.parts:
         path = os.path.join(folder, beside(part.place))
         with contextlib.suppress(OSError):
-            if not os.path.islink(path) and os.path.getsize(path) >= part.size:
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and _is_untouched(status, part):
                 continue
         return False
     return True
+
+
+def _is_untouched(status: os.stat_result, part: Part) -> bool:
+    """Whether a file has the time that it was given, as exactly as any file system keeps it."""
+    return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
 def _fill(kept: Kept, home: str, folder: str) -> None:
@@ -135,6 +179,8 @@ def _fill(kept: Kept, home: str, folder: str) -> None:
     os.mkdir(temporary, 0o700)
     try:
         lay_out(kept, kept.parts, temporary)
+        for root, _, _ in os.walk(temporary):
+            sync_folder(root)
         if os.path.lexists(folder):
             shutil.rmtree(folder)
         os.rename(temporary, folder)
@@ -153,22 +199,6 @@ def lay_out(kept: Kept, parts: Sequence[Part], folder: str) -> None:
     for part in parts:
         if not part.packed:
             _put(part, pieces_of(stored_path(kept, part), part.size), folder)
-
-
-def stored_path(kept: Kept, part: Part) -> str:
-    """Where a part that is not packed lies in the vault."""
-    return os.path.join(kept.folder, part.where, beside(part.place))
-
-
-def as_it_is(kept: Kept, part: Part) -> Part:
-    """A part as it is now: what is a link grows with the client's file. Any other is what its note says."""
-    if not part.linked:
-        return part
-    try:
-        status = os.lstat(stored_path(kept, part))
-    except OSError:
-        return part
-    return part._replace(size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 def pieces_of(path: str, size: int) -> Iterator[bytes]:
@@ -191,10 +221,19 @@ def _put(part: Part, pieces: Iterable[bytes], folder: str) -> None:
         for piece in pieces:
             whole.update(piece)
             stream.write(piece)
+        stream.flush()
+        os.fsync(descriptor)
     if part.sha256 and whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was kept: its hash differs", path)
     os.chmod(path, part.mode | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
+
+
+def _sha256(pieces: Iterable[bytes]) -> str:
+    whole = hashlib.sha256()
+    for piece in pieces:
+        whole.update(piece)
+    return whole.hexdigest()
 
 
 def _make_room(environ: Mapping[str, str], wanted: int, but: str) -> None:

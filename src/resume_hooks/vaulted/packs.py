@@ -12,7 +12,7 @@ from resume_hooks.rewrite import MODE
 from resume_hooks.vaulted.notes import Kept, Part
 
 ENDING = ".xz"
-PRESET = 2
+PRESET = 1
 PIECE = 1024 * 1024
 """Bytes that are read or written at a time."""
 

@@ -13,7 +13,9 @@ FOLDER = "vault"
 UNPACKED = "unpacked"
 """Copies of packed sessions that somebody reads; they can be made anew."""
 
-NOTE = "note.json"
+NOTE, LOCK = "note.json", "lock"
+"""In each session's folder: what counts, and who is at it."""
+
 PROJECTS, HISTORY = "projects", "file-history"
 """The folders of the config home that parts come from; backups of files are kept under the second name, too."""
 
@@ -63,9 +65,20 @@ def is_place(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def real(place: str, environ: Mapping[str, str]) -> str:
-    """The path of a place in the config home."""
-    return os.path.join(config_home(environ), *place.split("/"))
+def real(place: str, environ: Mapping[str, str], home: str = "") -> str:
+    """The path of a place in the config home, or in another one."""
+    return os.path.join(home or config_home(environ), *place.split("/"))
+
+
+def own_home(environ: Mapping[str, str]) -> str:
+    """What notes name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
+    home = config_home(environ)
+    return "" if state_home(environ).startswith(os.path.join(home, "")) else home
+
+
+def is_foreign(home: str, environ: Mapping[str, str]) -> bool:
+    """Whether what notes name so is another config home than this one."""
+    return home not in {"", own_home(environ)} and bool(own_home(environ))
 
 
 def session_in(path: str, environ: Mapping[str, str]) -> str:

@@ -41,7 +41,7 @@ class VaultFinding(Strict):
     """Something wrong in the vault."""
 
     session_id: str
-    name: str = Field(description="missing, damaged, cut-short or unreadable")
+    name: str = Field(description="missing, damaged, cut-short, rewritten or unreadable")
     place: str = Field(description="the file, from the client's folder on; empty for the whole session")
     message: str
 
@@ -62,8 +62,12 @@ class Archive(Strict):
     vault: list[KeptSession] = Field(description="with --list, --verify and --forget: the sessions that it is about")
     findings: list[VaultFinding] = Field(description="with --verify")
     verified: int = Field(description="with --verify: bytes that were read")
-    unhashed: int = Field(description="with --verify: files that are links still, of which only the size was compared")
-    dropped: list[DroppedSession]
+    unhashed: int = Field(
+        description="with --verify: files that are links still, of which only size and both ends were compared"
+    )
+    dropped: list[DroppedSession] = Field(
+        description="what went; with --list what did so lately, without titles, which are not remembered"
+    )
     written: bool
 
 
