@@ -8,14 +8,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tools import pictured
-from tools.svg import Cell, drawn, lines_of, picture
 
 from resume_hooks.cli.main import run
 from resume_hooks.events.prompt import card
 from resume_hooks.events.triggers import recognise
 from tests.builders import ConfigHome
 from tests.needs import REPO
+from tools import pictured
+from tools.svg import Cell, drawn, lines_of, picture
 
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
