@@ -153,6 +153,22 @@ def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
     assert "not a folder" in found(cwd, "state").detail
 
 
+def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest folder that is there has to take it: a file, or one that is closed to us, is a problem."""
+    (cwd / "file").touch()
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
+    finding = found(cwd, "state")
+    assert (finding.level, finding.code) == ("problem", "state-unmakable")
+    assert finding.detail.endswith(f"can't be made: {cwd / 'file'} is not a folder")
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
+    assert found(cwd, "state").level == "ok"
+    monkeypatch.setattr("os.access", lambda path, _mode: path != str(cwd))  # root may write anywhere
+    finding = found(cwd, "state")
+    assert (finding.level, finding.code) == ("problem", "state-unmakable")
+    assert finding.detail.endswith(f"can't be made: {cwd} can't be written")
+    assert "RESUME_HOOKS_HOME" in finding.remedy
+
+
 def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bad value is named with its source."""
     assert found(cwd, "settings").level == "ok"
@@ -177,7 +193,7 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
-    assert found(cwd, "transcripts").detail.startswith("1 sessions, 0 of this folder")
+    assert found(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
     assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
 
 

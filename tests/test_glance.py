@@ -57,13 +57,14 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> G
         ([*conversation(1), PADDING, TITLE], "Mine"),
         ([TITLE, *conversation(1), PADDING, custom_title("Newer")], "Newer"),
         ([*conversation(1), TITLE, custom_title("")], "prompt 0"),
-        ([custom_title("a\n  b\t" + "c" * 100)], "a b " + "c" * 75 + "\u2026"),
+        ([custom_title("a\n  b\t" + "c " * 100)], "a b " + "c " * 37 + "c\u2026"),
+        ([custom_title("a\n  b\t" + "c" * 100)], "a b\u2026"),
         ([user("caveat", uuid="m", isMeta=True), user("real", uuid="u", parent="m")], "real"),
         ([user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")], "/x"),
         ([user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}], 'say "custom-title"'),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
         ([PADDING, *conversation(1), PADDING], "prompt 0"),
-        ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 79 + "\u2026"),
+        ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 8 + "\u2026"),
         ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING, {"type": "last-prompt", "lastPrompt": "Last"}], "Last"),
         ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
@@ -93,6 +94,16 @@ def test_a_file_without_dates(tmp_path: Path) -> None:
     odd = [{"type": "x", "timestamp": value} for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)]
     found = glance(tmp_path, odd, mtime=0)
     assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
+
+
+def test_the_end_is_the_conversations(tmp_path: Path) -> None:
+    """An older record that was taken over as the last line is no end, and no session ends before it began."""
+    link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
+    found = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
+    assert (found.created, found.ended) == (instant(100), instant(100.001))
+    copied = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link])
+    assert (copied.created, copied.ended) == (instant(100), instant(100))
+    assert glance(tmp_path, [TITLE, link]).ended == instant(1)
 
 
 def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:

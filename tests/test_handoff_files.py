@@ -173,11 +173,13 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
     named = out_path(str(project), decided, force=False)
     assert os.path.dirname(named) == str(project)
+    assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
+    assert not (project / "new").exists()
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "."}
     assert wanted_for(decided, environ, named).documents == (named,)
 
 
-@pytest.mark.parametrize("out", ["x.txt", "none/x.md", "new.md/", "there.md", ".git", "x.md\0"])
+@pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
 def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: str) -> None:
     """Another kind of file, a folder that is not there, a file that is there."""
     decided = planned(config_home, project)

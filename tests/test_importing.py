@@ -303,9 +303,9 @@ def test_titles(config_home: ConfigHome, here: str) -> None:
 
 def test_a_tag_that_drives_a_terminal(config_home: ConfigHome, here: str) -> None:
     """Stays readable."""
-    tagged = [*conversation(1), {"type": "tag", "tag": "\x1b[31mred\n" + "y" * 200, "sessionId": "x"}]
+    tagged = [*conversation(1), {"type": "tag", "tag": "\x1b[31mred\n" + "y " * 200, "sessionId": "x"}]
     tag = Glance(imported(config_home, here, tagged).file).tag
-    assert tag.startswith("red yyy")
+    assert tag.startswith("red y y")
     assert len(tag) <= 80
 
 

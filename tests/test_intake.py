@@ -24,7 +24,8 @@ NOISE = random.Random(6).randbytes(100_000)
 
 def left_in(home: ConfigHome) -> list[str]:
     """What lies in the state folder."""
-    return os.listdir(home.config / "resume-hooks")
+    folder = home.config / "resume-hooks"
+    return os.listdir(folder) if folder.exists() else []
 
 
 def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:

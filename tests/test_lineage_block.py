@@ -137,8 +137,8 @@ def test_no_other_field_breaks_the_block(text: str, moment: str) -> None:
 
 def test_a_long_title_is_cut() -> None:
     """80 characters of a title are enough to know it by."""
-    line = block([ancestor(1, title="x" * 5_000)]).split("\n")[2]
-    assert line.startswith(f"1. {'x' * 79}… · {session_id(1)}")
+    line = block([ancestor(1, title="x " * 5_000)]).split("\n")[2]
+    assert line.startswith(f"1. {'x ' * 39}x… · {session_id(1)}")
 
 
 def test_spaces_in_a_path_are_kept() -> None:

@@ -219,7 +219,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         ),
         ([{"type": "image", "source": {}}], "(image)"),
         ("\x1b[31mred\x07", "red"),
-        ("<system-reminder>" * 100_000, ("<system-reminder>" * 12)[:199] + "…"),
+        ("<system-reminder> " * 100_000, ("<system-reminder> " * 12)[:197] + "…"),
     ],
 )
 def test_first_words(content: str | list[Record], words: str) -> None:

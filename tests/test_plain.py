@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.plain import encodable_all, plain, plain_line
+from resume_hooks.plain import encodable_all, plain, plain_line, shortened
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,41 @@ def test_invisible_characters_go() -> None:
     """Text that no screen shows can spell instructions that a model reads."""
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
     assert plain(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
+
+
+@pytest.mark.parametrize("before", range(40, 80))
+@pytest.mark.parametrize(
+    "word", [TOKEN, f'"{TOKEN}"', f"token={TOKEN},", f"日本語{TOKEN}", f"https://me:{TOKEN}@host/x"]
+)
+def test_no_half_of_a_token(before: int, word: str) -> None:
+    """Wherever the cut falls, a token is there whole, and known for one, or not at all."""
+    opening = ("fix it " * 12)[: before - 1].rstrip()
+    line = shortened(f"{opening} {word} then go on with the tests and the changelog", 80)
+    assert len(line) <= 80
+    assert line.startswith(opening[:70])
+    assert (TOKEN in line) or (TOKEN[:2] not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "cut"),
+    [
+        ("one two", 7, "one two"),
+        ("one two three", 8, "one two…"),
+        ("one two three", 10, "one two t…"),
+        ("a fifteen-letters", 10, "a fifteen…"),
+        ("a some-sixteen-let", 10, "a…"),
+        ("x" * 30, 20, "xxxxxxxx…"),
+        ("語" * 30, 20, "語" * 19 + "…"),
+        ("Read /home/someone/project/src/parser.py", 30, "Read /home/someone/project/…"),
+        ("Read /home/someone-of-a-very-long-name", 30, "Read /home/…"),
+        ("see https://me:secret-of-mine@example.org/x", 30, "see https://…"),
+        ("see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", 30, "see…"),
+        ("word1 " + "x" * 30, 6, "word1…"),
+    ],
+)
+def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
+    """Short words anywhere, long ones before them, paths and addresses behind a slash."""
+    assert shortened(line, limit) == cut

@@ -166,7 +166,7 @@ def test_one_error_or_command_left_out() -> None:
     found = LONG[0]
     failed = [one for one in found.passages(found.chosen(), NAMES) if one.failed]
     assert errors_gap(failed, NAMES)(4, 4) == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
-    wide = [one._replace(command="x" * 90) for one in found.commands(parse("3"))[:1]]
+    wide = [one._replace(command="x " * 45) for one in found.commands(parse("3"))[:1]]
     last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
     assert last == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
 

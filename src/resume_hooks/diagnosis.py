@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks import client, clipboard, clock, log, settings, store
 from resume_hooks.expiry.outlook import outlook
+from resume_hooks.fitting import counted
 from resume_hooks.index.status import status_of
 from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import config_home, projects_home, read_object, state_home
@@ -143,10 +145,16 @@ def _others(cwd: str) -> Finding:
 
 def _transcripts(cwd: str) -> Finding:
     here, everywhere = len(store.sessions_of(cwd)), len(store.all_sessions())
+    if hidden := store.unlistable():
+        more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
+        remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
+        said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
+        return Finding("transcripts", "problem", said, remedy, "transcripts-hidden")
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return Finding("transcripts", "note", f"none under {projects_home()}", remedy, "transcripts-none")
-    return Finding("transcripts", "ok", f"{everywhere:,} sessions, {here:,} of this folder, under {projects_home()}")
+    said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {projects_home()}"
+    return Finding("transcripts", "ok", said)
 
 
 def _expiry(cwd: str) -> Finding:
@@ -177,7 +185,7 @@ def _expiry(cwd: str) -> Finding:
 def _state(_: str) -> Finding:
     folder = state_home()
     if not os.path.lexists(folder):
-        return Finding("state", "ok", f"{folder} is made when it is first needed")
+        return _unmade(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return Finding(
@@ -198,6 +206,18 @@ def _state(_: str) -> Finding:
         more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
         return Finding("state", "problem", f"{found[0].path} {found[0].why}{more}", found[0].remedy, "state-odd")
     return Finding("state", "ok", f"{folder} is private and writable")
+
+
+def _unmade(folder: str) -> Finding:
+    """Of a state folder that is not there: whether the nearest folder that is lets us make it."""
+    parent = os.path.dirname(folder)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
+        return Finding("state", "ok", f"{folder} is made when it is first needed")
+    why = "can't be written" if os.path.isdir(parent) else "is not a folder"
+    remedy = f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a folder that can be written."
+    return Finding("state", "problem", f"{folder} can't be made: {parent} {why}", remedy, "state-unmakable")
 
 
 def _settings(_: str) -> Finding:
@@ -226,7 +246,7 @@ def _index(_: str) -> Finding:
         )
     if status.state != "ready":
         return Finding("index", "note", f"{status.state}; the next search makes it anew", "", f"index-{status.state}")
-    behind = f", {status.behind:,} files behind; the next search reads them" if status.behind else ""
+    behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
     return Finding("index", "ok", f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
 
 

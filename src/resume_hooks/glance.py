@@ -13,6 +13,7 @@ from functools import cached_property
 from resume_hooks import clock, records
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.lines import BOM, read_lines
+from resume_hooks.plain import shortened
 
 REACH = 65_536
 """Bytes read at each end: what the client's own listing reads."""
@@ -118,14 +119,26 @@ class Glance:
     @property
     def created(self) -> str:
         """The instant of the first dated record, else the file's own time."""
-        stamps = (clock.normal(r.get("timestamp")) for r in self.first_records)
-        return next(filter(None, stamps), "") or clock.normal(self._raw_first("timestamp")) or self.ended
+        return self._first_instant or self._last_instant or clock.from_epoch(self.mtime)
 
     @property
     def ended(self) -> str:
-        """The instant of the last dated record, else the file's own time."""
-        stamps = (clock.normal(r.get("timestamp")) for r in reversed(self.last_records))
-        return next(filter(None, stamps), "") or clock.from_epoch(self.mtime)
+        """The instant of the last dated record of the conversation, else of any, else the file's own time.
+
+        Never before ``created``: a child's records are older than itself.
+        """
+        return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
+
+    @cached_property
+    def _first_instant(self) -> str:
+        stamps = (clock.normal(r.get("timestamp")) for r in self.first_records)
+        return next(filter(None, stamps), "") or clock.normal(self._raw_first("timestamp"))
+
+    @cached_property
+    def _last_instant(self) -> str:
+        said = (r for r in reversed(self.last_records) if records.kind(r) in records.CHAIN_KINDS)
+        stamps = (clock.normal(r.get("timestamp")) for found in (said, reversed(self.last_records)) for r in found)
+        return next(filter(None, stamps), "")
 
     @property
     def cwd(self) -> str:
@@ -267,9 +280,8 @@ def _first_prompt(found: list[records.Record]) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """``text`` with its white space collapsed, cut to ``limit`` characters with an ellipsis."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    """``text`` with its white space collapsed, cut to ``limit`` characters with an ellipsis, never in a long word."""
+    return shortened(" ".join(text.split()), limit)
 
 
 def is_talk(record: records.Record) -> bool:

@@ -29,9 +29,13 @@ class Files(NamedTuple):
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
-    """The file that ``--out`` names: itself, or one of our names in a folder. UsageError for what can't be written."""
+    """The file that ``--out`` names: itself, or one of our names in a folder. UsageError for what can't be written.
+
+    A folder that ends in a slash may be missing: it's made with the document.
+    """
     path = os.path.abspath(out)
-    if os.path.isdir(path):
+    new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
+    if os.path.isdir(path) or (new and os.path.isdir(os.path.dirname(path))):
         path = os.path.join(path, file_name(decided))
     elif not path.endswith(ENDING) or out.endswith(os.sep):
         raise UsageError(f"--out {out} is no folder and no name that ends in .md", "Name a .md file, or a folder.")

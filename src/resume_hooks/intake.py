@@ -43,13 +43,14 @@ class Taken(NamedTuple):
 def taken_in(chunks: Iterable[bytes], most: int, environ: Mapping[str, str]) -> Iterator[Taken]:
     """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
 
-    ImportFailed past ``most`` bytes, for a line past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the
-    disk refuses.
+    So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
+    past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the disk refuses.
     """
-    temporary = ""
+    temporary, folder = "", state_home(environ)
+    known = os.path.lexists(folder)
     try:
         try:
-            folder = private_folder(state_home(environ))
+            private_folder(folder)
             sweep(folder)
             temporary = temporary_in(folder)
             taken = _written(temporary, _lined(_capped(_unpacked(_capped(chunks, most)), most)))
@@ -63,6 +64,9 @@ def taken_in(chunks: Iterable[bytes], most: int, environ: Mapping[str, str]) -> 
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        if not known:
+            with contextlib.suppress(OSError):  # something was kept in it
+                os.rmdir(folder)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:

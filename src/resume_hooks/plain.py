@@ -20,6 +20,15 @@ _CONTROL = re.compile(
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+LONG_WORD = 16
+"""Characters from which on a word may be a token, a key or an address with a password in it."""
+
+WORD_SHOWN = 8
+"""Characters that are left of such a word where nothing stands before it."""
+
+_SIGNS = "".join(map(chr, range(33, 127)))
+_PATH = re.compile(r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/")
+
 
 def without_sequences(text: str) -> str:
     """``text`` without what drives a terminal: colours would stick to the words behind them."""
@@ -52,3 +61,20 @@ def encodable_all(value: Any) -> Any:
 def plain_line(text: str) -> str:
     """``text`` as ``plain`` has it, on one line; runs of spaces stay, since they may belong to a path."""
     return plain(text).replace("\n", " ").replace("\t", " ")
+
+
+def shortened(line: str, limit: int) -> str:
+    """A line cut to ``limit`` characters with an ellipsis.
+
+    The cut never falls inside a long word: half a token is not known for a secret any more, and would be shown. The
+    word is left out, a path or an address from its last slash on; where nothing else is there its beginning stays.
+    """
+    if len(line) <= limit:
+        return line
+    head, rest = line[: limit - 1], line[limit - 1 :][:LONG_WORD]
+    start = len(head.rstrip(_SIGNS))
+    more = len(rest) - len(rest.lstrip(_SIGNS))
+    if more and start < len(head) and len(head) - start + more >= LONG_WORD:
+        kept = head.rfind("/") + 1 if _PATH.match(head, start) else start
+        head = head[: kept or WORD_SHOWN]
+    return head.rstrip() + "…"

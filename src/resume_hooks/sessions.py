@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks import paths
@@ -71,7 +72,7 @@ def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
     home = paths.projects_home(environ)
     if not _can(os.listdir, home):
         return [home]
-    return [folder for folder in paths.all_folders(environ) if not _can(_listed, folder)]
+    return [folder for folder in paths.all_folders(environ) if not _can(_first, folder)]
 
 
 def linked(environ: Mapping[str, str] | None = None, session_id: str = "") -> list[str]:
@@ -179,6 +180,13 @@ def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
                 if status.st_size:
                     found.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
     return found
+
+
+def _first(folder: str) -> None:
+    """Look at one entry of a folder: all of them can be looked at, or none. OSError."""
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, 1):
+            entry.stat(follow_symlinks=False)
 
 
 def _can(look: Callable[[str], object], folder: str) -> bool:

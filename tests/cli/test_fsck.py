@@ -105,7 +105,8 @@ def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
 
 HIDDEN = """
 import os, sys
-from resume_hooks.cli import fsck, resolve, schema
+from resume_hooks.cli import doctor, fsck, resolve, schema, search
+from resume_hooks import diagnosis
 from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key
 project_key("/")
@@ -136,12 +137,27 @@ def test_folders_that_cannot_be_listed(mode: int) -> None:
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
                 assert f"check the permissions of {closed}" in as_another(home, "resolve", wanted).stderr.decode()
+            _tells_what_is_hidden(home, closed)
+            for project, told in (("/closed", True), ("/open", False)):
+                said = as_another(home, "search", "linter", "--project", project).stderr.decode()
+                assert (f"check the permissions of {closed}" in said) is told
             closed.parent.chmod(mode)
+            _tells_what_is_hidden(home, closed if mode else closed.parent)
             data = json.loads(as_another(home, "fsck", "--all", "--json").stdout)["data"]
             assert data["unlistable"] == ([str(closed), str(opened)] if mode else [str(closed.parent)])
         finally:
             closed.parent.chmod(0o700)
             closed.chmod(0o700)
+
+
+def _tells_what_is_hidden(home: ConfigHome, folder: Path) -> None:
+    """A search and doctor name a folder that can't be listed."""
+    found = json.loads(as_another(home, "search", "linter", "--all", "--json").stdout)
+    assert any(f"check the permissions of {folder}" in warning for warning in found["warnings"])
+    findings = json.loads(as_another(home, "doctor", "--json").stdout)["data"]["findings"]
+    finding = next(each for each in findings if each["name"] == "transcripts")
+    assert (finding["level"], finding["code"]) == ("problem", "transcripts-hidden")
+    assert finding["detail"].startswith(str(folder))
 
 
 def as_another(home: ConfigHome, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -106,9 +106,8 @@ def test_options_that_make_no_sense(
 
 
 def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
-    """To a name or into a folder, seen from where the user stands; never over a file unless told."""
+    """To a name or into a folder, which may be new, seen from where the user stands; never over a file unless told."""
     here = config_home.root / "here"
-    (here / "docs").mkdir()
     named = document("handoff", SESSION, "--out", "x.md")["data"]
     assert named["documents"] == [str(here / "x.md")]
     assert named["session_id"] in (here / "x.md").read_text("utf-8")

@@ -115,6 +115,45 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     assert session.exists()
 
 
+def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It asks nothing, runs and removes nothing, and says what the purge itself says afterwards."""
+    log = fake_client(tools)
+    state = config / "resume-hooks"
+    (state / "pending").mkdir(parents=True)
+    (state / "unpacked").mkdir()
+    for name in ("pending/mark-1.json", "links.jsonl", "audit.json", "notes.txt"):
+        (state / name).touch()
+
+    def answer(*options: str) -> tuple[list[str], list[str]]:
+        assert run(["uninstall", "--purge", *options, "--json"]) == 0
+        data = json.loads(capsys.readouterr().out)["data"]
+        assert data["ran"] is ("--yes" in options)
+        return data["goes"], data["stays"]
+
+    gone = [str(state / name) for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "unpacked")]
+    assert answer("--dry-run") == (gone, [str(state)])
+    (state / "notes.txt").unlink()
+    assert answer("--dry-run") == (gone, [])
+    assert run(["uninstall", "--purge", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "These would run:\n  claude plugin uninstall" in said
+    assert all(f"Would go: {path}\n" in said for path in gone)
+    assert not log.exists()
+    assert answer("--yes") == (gone, [])
+    assert not state.exists()
+
+
+def test_a_dry_run_without_a_purge_leaves_the_state(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The state folder is named as what would stay."""
+    log = fake_client(tools)
+    (config / "resume-hooks").mkdir(mode=0o700)
+    assert run(["uninstall", "--dry-run"]) == 0
+    assert f"Stays: {config / 'resume-hooks'}" in capsys.readouterr().out
+    assert not log.exists()
+
+
 def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path: Path) -> None:
     """A state folder that is a link is somebody's arrangement: refused, nothing removed."""
     fake_client(tools)

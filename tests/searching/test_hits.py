@@ -43,6 +43,23 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     assert [hit.reference for hit in search(config_home, "linter").hits] == [f"{session_id(2)}:1"]
 
 
+@pytest.mark.parametrize("here", ["one", "two"])
+def test_the_copy_of_the_project_that_is_searched(config_home: ConfigHome, tmp_path: Path, here: str) -> None:
+    """An id that stands in two projects is named, read and resumed in the one that is searched, else in the newer."""
+    paths: dict[str, str] = {}
+    for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
+        folder = tmp_path / name
+        folder.mkdir()
+        said = user("tune the linter", uuid=uid("said"), session_id=session_id(1), cwd=str(folder))
+        opened: list[Record] = [{"type": "mode", "mode": "normal"}] * before
+        paths[name] = write_session(config_home.project(str(folder)), session_id(1), [*opened, said])
+        os.utime(paths[name], (LONG_AGO + age, LONG_AGO + age))
+    (hit,) = search(config_home, "linter", folders=(str(tmp_path / here),)).hits
+    assert (hit.file, hit.session_file, hit.folder) == (paths[here], paths[here], str(tmp_path / here))
+    assert hit.reference == f"{session_id(1)}:{1 if here == 'one' else 3}"
+    assert [hit.file for hit in search(config_home, "linter").hits] == [paths["two"]]
+
+
 def test_short_references_are_unique(config_home: ConfigHome) -> None:
     """As much of an id as is needed: eight characters, or all of it."""
     alike = "00000001-0000-4000-8000-000000000099"

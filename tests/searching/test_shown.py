@@ -85,6 +85,12 @@ def test_nothing_found() -> None:
     ]
 
 
+def test_nothing_found_without_words() -> None:
+    """Who gave no words is not told to change them."""
+    text = text_of(found(query=""))
+    assert text.endswith("\nOther options may help; --all looks in every project.")
+
+
 def test_the_limit_that_is_offered_can_be_asked_for() -> None:
     """No thousands separator, and no more than the option takes."""
     assert "49,999 more turns: --limit 1000 " in text_of(found(HIT, total=50_000))

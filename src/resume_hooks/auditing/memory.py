@@ -67,7 +67,8 @@ class Memory:
                 stream.write(orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files}))
             os.replace(temporary, self._path)
         except (OSError, TypeError) as error:
-            return f"What was seen could not be written down, so the next audit looks at all of it again: {error}"
+            why = getattr(error, "strerror", "") or error
+            return f"What was seen could not be written down, so the next audit looks at all of it again: {why}"
         return ""
 
     def _read(self) -> dict[str, Any]:

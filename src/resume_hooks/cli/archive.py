@@ -14,6 +14,7 @@ from resume_hooks.cli.output import complete_locator, current_folder, dry_run_op
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.vaulted import kept_row, kept_text
 from resume_hooks.errors import UsageError
+from resume_hooks.fitting import counted
 from resume_hooks.lineage_block import size_text
 from resume_hooks.sessions import SessionFile, belongs
 from resume_hooks.vault import archiving, first_use, policy
@@ -162,7 +163,7 @@ def _counted(outcomes: Sequence[Outcome]) -> str:
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
     said = ", ".join(f"{count:,} {result}" for result, count in counts.items() if count) or "nothing to keep"
-    return f"{len(outcomes):,} sessions, {size}: {said}" + (f", {failed:,} failed" if failed else "")
+    return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
 def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
@@ -173,7 +174,7 @@ def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
 
     def text() -> str:
         rows = [kept_text(each, os.environ) for each in kept]
-        size = f"{len(kept):,} sessions, {size_text(sum(each.size for each in kept))}"
+        size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = f"{size_text(sum(policy.taken(each) for each in kept))} beside the client's own files"
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
@@ -208,7 +209,7 @@ def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
         also = f"; {links:,} files are links still, whose sizes and ends were compared" if links else ""
         return "\n".join(
-            [*said, f"{len(kept):,} sessions, {size_text(done)} read: {len(findings) or 'no'} findings{also}."]
+            [*said, f"{counted(len(kept), 'session')}, {size_text(done)} read: {len(findings) or 'no'} findings{also}."]
         )
 
     emit("archive", data, text, as_json=as_json)

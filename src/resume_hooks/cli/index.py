@@ -10,6 +10,7 @@ import click
 from resume_hooks.cli.output import emit, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
+from resume_hooks.fitting import counted
 from resume_hooks.index.opening import opened_index
 from resume_hooks.index.status import Status, status_of
 from resume_hooks.lineage_block import size_text
@@ -50,11 +51,12 @@ def _data(status: Status, read: int) -> dict[str, Any]:
 
 def _text(status: Status, read: int) -> str:
     share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
+    copies = f"{status.copies:,} {'copy' if status.copies == 1 else 'copies'}"
     rows: list[tuple[str, object]] = [
         ("index", status.file),
-        ("state", status.state if not status.behind else f"{status.state}, {status.behind:,} files behind"),
-        ("transcripts", f"{status.transcripts:,} files, {size_text(status.transcripts_size)}"),
-        ("holds", f"{status.sessions:,} sessions, {status.records:,} records, {status.copies:,} copies"),
+        ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
+        ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
+        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}, {copies}"),
         *([("vault", f"{status.vaulted:,} of the sessions are kept copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]

@@ -38,7 +38,7 @@ def command(dry_run: bool, as_json: bool) -> None:
         assemble(folder)
     ran = not dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
-    data = {"plugin": folder, "commands": lines, "ran": ran, "stays": []}
+    data = {"plugin": folder, "commands": lines, "ran": ran, "goes": [], "stays": []}
     done = "Installed. Start Claude Code and type >help."
     head = "These would run:" if dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])

@@ -13,6 +13,7 @@ from resume_hooks import clock
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
+from resume_hooks.fitting import counted
 from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import canonical
 from resume_hooks.plain import plain_line
@@ -89,9 +90,9 @@ def _belongs(project: Project | None) -> Callable[[Counted], bool]:
 def _heading(data: dict[str, Any]) -> str:
     where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
-    agents = f"; {data['agents']:,} sub-agents" if data["agents"] else ""
+    agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
     since = f" since {data['since']}" if data["since"] else ""
-    return f"{data['sessions']:,} sessions of {where}{since}{gone}{agents}"
+    return f"{counted(data['sessions'], 'session')} of {where}{since}{gone}{agents}"
 
 
 def _text(found: Figures, state: Sequence[Part], heading: str) -> str:

@@ -22,6 +22,7 @@ FILES = (
     "links.jsonl",
     "settings.json",
     "stats.json",
+    "audit.json",
     "vault-told",
     "log/errors.log",
     "log/errors.log.1",
@@ -54,60 +55,97 @@ NOTES = (
 @click.command("uninstall")
 @click.option("--purge", is_flag=True, help="Remove our state as well: links, settings, index, logs.")
 @click.option("--yes", is_flag=True, help="Do not ask before purging.")
+@click.option("--dry-run", is_flag=True, help="Show what would go and what stays, change nothing.")
 @json_option
-def command(purge: bool, yes: bool, as_json: bool) -> int:
+def command(purge: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Remove the plugin from Claude Code and say what stays. Your sessions always stay.
 
     \b
     Examples:
       resume-hooks uninstall
+      resume-hooks uninstall --purge --dry-run
       resume-hooks uninstall --purge --yes
     """
     state = state_home()
-    if purge and not yes:
+    goes = _purged(state) if purge else []
+    if purge and not yes and not dry_run:
         click.confirm(
             f"Remove {state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if client.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(["claude", "plugin", "marketplace", "remove", MARKETPLACE])
-    warning = ""
-    try:
-        ran = run_all(commands)
-    except ResumeHooksError as error:  # not installed as a plugin: the state can still go
-        ran, warning = False, error.message
-    if purge:
-        _purge(state)
-    stays = [path for path in (state,) if os.path.isdir(path)]
+    ran, warning = (False, "") if dry_run else _run(commands)
+    if purge and not dry_run:
+        _remove(state, goes)
+    is_emptied = dry_run and purge and _is_emptied(state, goes)
+    stays = [state] if os.path.isdir(state) and not is_emptied else []
     lines = [shlex.join(words) for words in commands]
-    data = {"plugin": NAME, "commands": lines, "ran": ran, "stays": stays}
+    data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes, "stays": stays}
 
     def text() -> str:
-        first = "The plugin is removed." if ran else "To remove the plugin run:\n  " + "\n  ".join(lines)
+        head = "These would run:" if dry_run else "To remove the plugin run:"
+        first = "The plugin is removed." if ran else "\n  ".join([head, *lines])
+        gone = "".join(f"\nWould go: {path}" for path in goes if dry_run)
         why = "the trash, the vault and backups are yours to remove" if purge else "resume-hooks uninstall --purge"
         kept = "".join(f"\nStays: {path} ({why})" for path in stays)
-        return f"{first}{kept}\nYour sessions stay, also those made by handoff."
+        return f"{first}{gone}{kept}\nYour sessions stay, also those made by handoff."
 
     emit("uninstall", data, text, as_json=as_json, warnings=[warning] if warning else [])
     return int(bool(warning))
 
 
-def _purge(state: str) -> None:
+def _run(commands: list[list[str]]) -> tuple[bool, str]:
+    """Whether the client ran them, and what it said against it: not installed as a plugin, the state can still go."""
+    try:
+        return run_all(commands), ""
+    except ResumeHooksError as error:
+        return False, error.message
+
+
+def _purged(state: str) -> list[str]:
+    """The paths that a purge removes: files, and folders with all that is in them. WriteFailed for links on the way."""
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
+    linked = [path for path in _folders(state) if os.path.islink(path)]
+    if linked:
+        raise WriteFailed(f"{linked[0]} is a symbolic link and was left alone", "Remove it.")
+    pending = os.path.join(glob.escape(state), "pending")
+    notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
+    files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
+    cache, plugin = unpacked(os.environ), plugin_folder()
+    folders = [cache] if os.path.isdir(cache) and not os.path.islink(cache) else []
+    return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
+
+
+def _folders(state: str) -> list[str]:
+    """The folders that hold nothing but notes of ours; they go once they are empty."""
+    return [os.path.join(state, name) for name in ("pending", "log")]
+
+
+def _is_emptied(state: str, goes: list[str]) -> bool:
+    """Whether nothing stays in the state folder once these paths are gone; none that can't be listed is emptied."""
+
+    def left(folder: str) -> set[str]:
+        return {os.path.join(folder, name) for name in os.listdir(folder)} - set(goes)
+
     try:
-        linked = [name for name in ("pending", "log") if os.path.islink(os.path.join(state, name))]
-        if linked:
-            raise WriteFailed(f"{os.path.join(state, linked[0])} is a symbolic link and was left alone", "Remove it.")
-        pending = os.path.join(glob.escape(state), "pending")
-        notes = [path for prefix in NOTES for path in glob.glob(os.path.join(pending, f"{prefix}*"))]
-        for path in [*(os.path.join(state, name) for name in FILES), *notes]:
-            if os.path.lexists(path):
+        return all(path in _folders(state) and os.path.isdir(path) and not left(path) for path in left(state))
+    except OSError:
+        return False
+
+
+def _remove(state: str, goes: list[str]) -> None:
+    """Remove these paths, and what is empty then. WriteFailed."""
+    try:
+        for path in goes:
+            if path == unpacked(os.environ):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
                 os.unlink(path)
-        shutil.rmtree(unpacked(os.environ), ignore_errors=True)
-        if is_assembled(plugin_folder()):
-            shutil.rmtree(plugin_folder())
-        for folder in (os.path.join(state, "pending"), os.path.join(state, "log"), state):
+        for folder in (*_folders(state), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 os.rmdir(folder)
     except OSError as error:

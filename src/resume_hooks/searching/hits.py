@@ -42,6 +42,12 @@ MOST_BYTES = 128 * 1024 * 1024
 NEARNESS = 0.5
 """What standing close together adds to a turn's score, at most."""
 
+_NEAREST = "SELECT path FROM files WHERE session=? AND agent='' ORDER BY id IN temp.scope DESC, mtime DESC LIMIT 1"
+_NEAREST_HOLDER = """SELECT p.line, f.path FROM files f JOIN
+(SELECT file, line FROM records WHERE id=?1 UNION ALL SELECT file, line FROM copies WHERE record=?1 AND NOT stub) p
+ON f.id=p.file WHERE f.session=?2 AND f.agent=?3 ORDER BY f.id IN temp.scope DESC, f.mtime DESC LIMIT 1"""
+"""Of several copies of a session, or of its copies that hold a record, the one that is searched, else the newest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -168,11 +174,12 @@ class Hits:
 
     def _hit(self, text: _Text) -> Hit:
         record = text.candidate.record
-        line, tool, session_id, agent, path = self._db.execute(
-            "SELECT r.line, n.name, f.session, f.agent, f.path FROM records r JOIN files f ON f.id=r.file"
-            " JOIN names n ON n.id=r.tool WHERE r.id=?",
+        tool, session_id, agent = self._db.execute(
+            "SELECT n.name, f.session, f.agent FROM records r JOIN files f ON f.id=r.file JOIN names n ON n.id=r.tool"
+            " WHERE r.id=?",
             (record,),
         ).fetchone()
+        line, path = self._db.execute(_NEAREST_HOLDER, (record, session_id, agent)).fetchone()
         path = self._opening.path_of(path, session_id)
         session = self._session(session_id, path)
         holders = self._db.execute(
@@ -206,7 +213,7 @@ class Hits:
 
     def _session(self, session_id: str, path: str) -> _Session:
         if session_id not in self._sessions:
-            row = self._db.execute("SELECT path FROM files WHERE session=? AND agent=''", (session_id,)).fetchone()
+            row = self._db.execute(_NEAREST, (session_id,)).fetchone()
             start = session_id[:SHORT]
             (alike,) = self._db.execute(
                 "SELECT count(DISTINCT session) FROM files WHERE substr(session, 1, ?)=?", (SHORT, start)

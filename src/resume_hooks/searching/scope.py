@@ -13,7 +13,7 @@ from resume_hooks.glance import Glance
 from resume_hooks.home import home_folder
 from resume_hooks.index.writing import ROLES
 from resume_hooks.lineage import Family
-from resume_hooks.paths import project_key
+from resume_hooks.paths import project_key, projects_home
 from resume_hooks.plain import encodable
 from resume_hooks.subagents import locate
 from resume_hooks.worktrees import Project
@@ -163,6 +163,15 @@ def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None
     if scope.folders is None:
         return None
     return [*Project(scope.folders, scope.within).folder_names(environ), *scope.projects]
+
+
+def unseen(scope: Scope, environ: Mapping[str, str]) -> list[str]:
+    """The project folders that a scope may lead to and that can't be listed; none for sessions that were found."""
+    hidden = [] if scope.sessions is not None else store.unlistable(environ)
+    needed = needed_folders(scope, environ) if hidden else None
+    if needed is None or hidden == [projects_home(environ)]:
+        return hidden
+    return [folder for folder in hidden if os.path.basename(folder) in needed]
 
 
 def _named(db: sqlite3.Connection, name: str) -> list[int] | None:

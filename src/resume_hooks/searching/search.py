@@ -13,8 +13,9 @@ from resume_hooks.index.updating import Progress
 from resume_hooks.searching.hits import Best, Hit, Hits
 from resume_hooks.searching.query import Query, parse
 from resume_hooks.searching.ranking import FAIR, GOOD, NOISE, PERHAPS, SURE, Ranking, TurnHit
-from resume_hooks.searching.scope import Scope, enter, needed_folders, unknown
+from resume_hooks.searching.scope import Scope, enter, needed_folders, unknown, unseen
 from resume_hooks.searching.terms import Lookup, Terms
+from resume_hooks.sessions import where_hidden
 
 FEW = 3
 """Words up to which a query is a handful of them and no question."""
@@ -77,10 +78,17 @@ def _search(index: Opened, query: Query, scope: Scope, most: int, environ: Mappi
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
     best = Hits(index.db, query, lookups, related, environ).best(turns, most)
     missing = [] if best.hits else unknown(index.db, scope)
-    notes = [*index.notes, *missing, *([] if files else ["No session is there to be searched"])]
+    notes = [*index.notes, *missing, *_unsearched(files, unseen(scope, environ))]
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
     return Found(query, best.hits, best.total, more, how, notes, helpers)
+
+
+def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
+    """What to say where there was nothing to search, or where folders can't be listed."""
+    if hidden:
+        return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
+    return [] if files else ["No session is there to be searched"]
 
 
 def _looked_up(terms: Terms, query: Query) -> list[Lookup]:

@@ -136,7 +136,7 @@ def _empty(found: Found) -> list[str]:
     return [
         f"Nothing found{f' ({one_line(plain_line(found.how), 400)})' if found.how else ''}.",
         *_helpers(found),
-        "Other words may help; --all looks in every project.",
+        f"Other {'words' if found.query.terms else 'options'} may help; --all looks in every project.",
     ]
 
 
