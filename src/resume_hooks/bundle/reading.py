@@ -33,8 +33,10 @@ from resume_hooks.bundle.form import (
     Sums,
 )
 from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.glance import TITLE_LENGTH, one_line
 from resume_hooks.lines import BOM
 from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.plain import plain_line
 from resume_hooks.rewrite import MODE, sweep, temporary_in
 from resume_hooks.subagents import FOLDER
 
@@ -45,6 +47,7 @@ AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT)})")
+_KIND = re.compile(r"[a-z][a-z-]{0,39}")
 _HEAD, _SUMS = TypeAdapter(Head), TypeAdapter(Sums)
 
 
@@ -188,7 +191,8 @@ def _head(line: bytes) -> Head:
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
         raise _damaged("sessions")
-    return head
+    kind = head.kind if _KIND.fullmatch(head.kind) else ""
+    return head._replace(title=one_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
 
 
 def _sums(line: bytes) -> Sums:
