@@ -165,7 +165,7 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
         with trash.only_one(config_home.environ):
-            folders.append(trash.new_folder(SESSION, config_home.environ))
+            folders.append(trash.new_folder(SESSION, clock.now(), config_home.environ))
         with backups.only_one(SESSION, config_home.environ), open(path, "rb") as stream:
             kept = backups.keep(SESSION, stream.fileno(), config_home.environ)
         assert Path(kept).read_bytes() == Path(path).read_bytes()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import backups, links, settings, trash
+from resume_hooks import backups, clock, links, settings, trash
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.events import notes, pending
 from resume_hooks.events.pending import Question
@@ -79,7 +79,7 @@ def _index(home: ConfigHome) -> None:
 
 def _trash(home: ConfigHome) -> None:
     with trash.only_one(home.environ):
-        trash.new_folder(SESSION, home.environ)
+        trash.new_folder(SESSION, clock.now(), home.environ)
 
 
 def _back_up(home: ConfigHome) -> None:

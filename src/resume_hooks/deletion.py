@@ -84,11 +84,12 @@ def write(decided: Deletion, environ: Mapping[str, str], *, force: bool = False)
     if not force:
         require_quiet(decided.session, environ)
     with trash.only_one(environ):
+        at = clock.now()
         try:
-            folder = trash.new_folder(decided.session.session_id, environ)
+            folder = trash.new_folder(decided.session.session_id, at, environ)
         except OSError as error:
             raise _refused(decided.session.path, error) from error
-        return _moved(decided.entry._replace(folder=folder, deleted_at=clock.now()), environ)
+        return _moved(decided.entry._replace(folder=folder, deleted_at=at), environ)
 
 
 def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable[Stray] = ()) -> list[Entry]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks import backups, clock, project_files
+from resume_hooks import backups, project_files
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.moving import is_stub, remove, weigh
 from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
@@ -137,13 +137,13 @@ def only_one(environ: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-def new_folder(session_id: str, environ: Mapping[str, str]) -> str:
-    """A private folder for a session that is deleted now. OSError where it can't be made."""
+def new_folder(session_id: str, at: str, environ: Mapping[str, str]) -> str:
+    """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made."""
     folder = os.path.join(_home(environ), session_id)
     private_folder(folder)
     if os.path.islink(folder):
         raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
-    made = os.path.join(folder, clock.now().replace(":", "-"))
+    made = os.path.join(folder, at.replace(":", "-"))
     os.mkdir(made, 0o700)  # of two deletes within a millisecond one fails
     return made
 
