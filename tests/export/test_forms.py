@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from resume_hooks.export.as_markdown import escaped, fenced, tamed
+from resume_hooks.export.as_markdown import _quoted, escaped, fenced, tamed
 from resume_hooks.export.document import MARKDOWN, TEXT
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.export.conftest import GITHUB, Exported
@@ -94,10 +97,11 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("a `<b>` c", "a `<b>` c"),
+        ("a `b[0]` c", "a `b[0]` c"),
+        ("a `<b>` c", "a <code>&lt;b&gt;</code> c"),
         ("</details> <script>", "&lt;/details> &lt;script>"),
         (r"\`<b>\`", r"\`&lt;b>\`"),
-        ("``a`<b>`` <i>", "``a`<b>`` &lt;i>"),
+        ("``a`<b>`` <i>", r"<code>a\`&lt;b&gt;</code> &lt;i>"),
         ("![x](http://t/x.png)", "!\\[x](http://t/x.png)"),
         ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
         ("[x](https://a.b/c)", "[x](https://a.b/c)"),
@@ -109,11 +113,81 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
         ("```a`b\n<b>", "```a`b\n&lt;b>"),
         ("    ```\n<b>", "    ```\n&lt;b>"),
         ("```\ncode\n```\n<b>", "```\ncode\n```\n&lt;b>"),
+        ("- a\n\n  ```\n  <b>\n  ```\n\n```\n<b>\n```", "- a\n\n  ```\n  &lt;b>\n  ```\n\n```\n<b>\n```"),
+        ("  ```\n<b>\n```\n<b>", "  ```\n&lt;b>\n```\n&lt;b>"),
+        ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
     ],
 )
 def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
     """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
     assert tamed(text) == shown
+
+
+NESTINGS = [
+    "%s", "- a\n  ```\n  x\n%s", "1. Run this:\n\n   ```sh\n   ls\n\n%s", "a ` b\nc ` %s `", "|a|b|\n|-|-|\n|`|%s|`|",
+    "> ```\n> x\n%s", "> ~~~\n%s\n~~~\n%s", "* ~~~\n%s", "- - ```\n%s", "> - ```\n>   x\n> %s", "- > ```\n  %s",
+    "-     ```\n%s", "-\t```\n  ```\n%s", "\t```\n%s\n```\n%s", " \t```\n%s\n```\n%s", "```\n\t```\n%s\n```",
+    "```\nx\n    ```\n%s", "```\n```\u00a0\n%s\n```", "```\n``` x\n%s\n```\n%s", "- ```\n%s\n```\n%s",
+    "  ```\n%s\n```\n%s", "   ~~~\n%s\n```\n%s", "a\n    ```\n%s\n    ```\n%s", "```a`b\n%s\n```\n%s",
+    "~~~a`b\nx\n~~~\n%s", "````\n```\n````\n%s", "<!--\n```\n-->\n%s\n```", "<!-- ` -->%s `",
+    "<pre>\n```\n</pre>\n%s\n```", "<script>\n```\n%s", "<div>\n```\n</div>\n\n%s", "a `\n===\n` %s `",
+    "a `\n---\n` %s `", "# a `\n%s `", "a `\n\n` %s `", "[^1]: ```\n%s", "[^1]: a\n\n    ```\n%s\n```\n%s",
+    "a ` b\n` ![r] `\n\n`\n[r]: https://e.example/1.png\n` %s", "[`](a) %s `", "\\` %s `", "\\\\` %s `",
+    "`` a\nb ` %s `` x `", "- a\r\n  ```\r\n%s", "```\r\n```\r\n%s", "- ```\f%s", "```\f```\f%s",
+    "```\u2028```\u2028%s", "a ` b\u0085c ` %s `", "- [ ] ```\n%s", "1) a\n   1. ```\n      x\n   %s", "\\%s", "!%s",
+    "> " * 30 + "```\n%s\n```\n%s", "- " * 30 + "```\n%s", "```\n%s", "- a\n\n  ```\n  %s", "$$\n```\n$$\n%s",
+    "**`** %s `", "&lt;` %s `", "|a|\n|-|\n```\n```\n%s", "***\n```\n```\n%s",
+    "%s\n```\nx\n    ```", "%s\n```\nx\n    ```\n", "%s\n```\n~~~", "```|a\n|-|-|\n%s\n```\n%s",
+    "````\n%s\n```", "```", "  ~~~\n%s\n\n",
+]  # fmt: skip
+HOSTILE = [
+    "![b](https://e.example/1.png)",
+    "<img src=https://e.example/1.png>",
+    "</details>",
+    "![r]\n\n[r]: https://e.example",
+]
+PRESETS = [
+    MarkdownIt(preset, {"html": True, "linkify": False, "maxNesting": 99}) for preset in ("commonmark", "gfm-like")
+]
+PIECES = [
+    "```", "~~~", "````", "`", "``", "\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "1. ", "> ", "|", "a",
+    "|a|\n|-|\n", "---\n", "\\", "\u00a0", "\r", "<!--", "-->", "<pre>", "!", "[a]", "]:", "](", *HOSTILE,
+]  # fmt: skip
+
+
+def assert_nothing_lives(text: str) -> None:
+    """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
+    for shown in (tamed(text), _quoted(text)):
+        for preset in PRESETS:
+            tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
+            live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
+            assert live <= {"<code>", "</code>"}, (text, shown)
+            after = preset.parse(f"{shown}\n\nend")[-2:][0]
+            assert (after.type, after.content) == ("inline", "end"), (text, shown)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("nesting", NESTINGS)
+def test_nothing_lives_in_any_nesting(nesting: str, hostile: str) -> None:
+    """Fences that lists, quotes and tabs end or begin, spans that lines and cells end."""
+    assert_nothing_lives(nesting.replace("%s", hostile))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_nothing_lives_in_any_text(text: str) -> None:
+    """However its parts come together."""
+    assert_nothing_lives(text)
+
+
+@pytest.mark.parametrize(
+    "fence", ["```html\n\t<b>![x](y)\n\n  ~~~\n```", "~~~\n<b> `a` ```\n~~~~", "````md\n```\n<b>\n```\n````"]
+)
+@pytest.mark.parametrize(
+    "around", ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"]
+)
+def test_plain_fences_stay(fence: str, around: str) -> None:
+    """Code outside of lists and quotes is what it was."""
+    assert tamed(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
 def test_one_line_that_says_nothing_to_markdown() -> None:

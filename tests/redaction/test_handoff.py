@@ -15,7 +15,7 @@ from resume_hooks.handoff_files import write_for
 from resume_hooks.opening import next_step_of
 from resume_hooks.quick_rollover import Contents
 from resume_hooks.store import session_file
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, user, write_session
+from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 from tests.redaction.planted import some
 
 RNG = random.Random(8)
@@ -83,3 +83,21 @@ def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None
     path = write_session(config_home.project(), SESSION, conversation(2))
     decided = quick_rollover.plan(session_file(str(path)), config_home.environ)
     assert quick_rollover.receipt(decided).warnings == ()
+
+
+def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> None:
+    """No line of a private key becomes an entry of its own, wherever it was said; nor does half a token."""
+    body = [some(RNG, 64) for _ in range(8)]
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+    records = [
+        user(f"Always deploy with this key:\n{key}", uuid="a", parent=None, ts=1),
+        assistant(f"I decided to keep it:\n{key}\nDone.", uuid="b", parent="a", ts=2, tokens=9),
+        user("go on", uuid="c", parent="b", ts=3),
+        assistant(
+            f"Next I would write it:\n{key}\n{'It is fixed ' * 25}{GITHUB}", uuid="d", parent="c", ts=4, tokens=9
+        ),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    told = full(digest_of(session_file(str(path)), config_home.environ))
+    assert not any(text in told for text in ("BEGIN RSA", *(line[:12] for line in body), GITHUB[:12]))
+    assert "[secret removed: private-key]" in told

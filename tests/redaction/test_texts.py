@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import find, left_out, redact
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
 
 RNG = random.Random(3)
 GITHUB = "ghp_" + some(RNG, 36)
+FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -67,6 +69,115 @@ def test_what_only_looks_like_one(text: str) -> None:
     assert redact(text) == (text, [])
 
 
+COLOURED = ["anthropic", "openai", "stripe", "npm", "google", "sendgrid", "databricks", "jwt", "github", "aws-id"]
+GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        GREP,
+        ("\x1b[32m", "\x1b[0m"),
+        ("\x1b[38;5;9m", "\x1b(B\x1b[m"),
+        ("\x1b]8;;https://a.b/c\x1b\\", "\x1b]8;;\x1b\\"),
+    ],
+    ids=["grep", "sgr", "tput", "link"],
+)
+@pytest.mark.parametrize("name", COLOURED)
+def test_colours_hide_nothing(name: str, codes: tuple[str, str]) -> None:
+    """A terminal's codes around a secret, or inside it, as text and as a line of a transcript."""
+    secret = FORMS_BY_NAME[name].make(random.Random(7))
+    for cut in (len(secret), 5, len(secret) // 2):
+        text = f"a.txt:{codes[0]}{secret[:cut]}{codes[1]}{secret[cut:]}\nnext"
+        clean, found = redact(text)
+        assert len(found) == 1
+        assert not any(part in clean for part in (secret[:cut], secret[cut:]) if len(part) > 5)
+        assert redact(clean) == (clean, [])
+        for raw in (json.dumps({"message": {"content": text}}).encode(), text.encode()):
+            line, in_line = redact_line(raw)
+            assert len(in_line) == 1
+            assert not any(part.encode() in line for part in (secret[:cut], secret[cut:]) if len(part) > 5)
+        assert json.loads(redact_line(json.dumps({"message": {"content": text}}).encode())[0])
+        assert len(redact_bytes(text.encode())[1]) == 1
+
+
+def test_what_a_link_leads_to_is_looked_at() -> None:
+    """A terminal does not show it, the text holds it."""
+    clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB}\x07here\x1b]8;;\x07")
+    assert (GITHUB in clean, len(found)) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x1b[1mpassword\x1b[0m: \x1b[32mstring\x1b[0m", "\x1b[33mcommit 5f3c9c1d2e4b6a7980c1d2e3f4a5b6c7d8e9f0a1\x1b[m"],
+)
+def test_colours_are_no_secrets(text: str) -> None:
+    """What is none without colours is none with them."""
+    assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "token", ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"]
+)
+def test_a_token_goes_with_its_tail(token: str) -> None:
+    """A newer form that is longer than its rule leaves nothing behind; the end of a sentence stays."""
+    clean, found = redact(f"It is {token}. Then")
+    assert len(found) == 1
+    assert clean == f"It is [secret removed: {found[0].kind}]. Then"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'os.environ["API_TOKEN"] = "{}"',
+        "process.env['DB_PASSWORD'] = '{}'",
+        "FROM x\nENV API_KEY {}\nRUN y",
+        "//registry.internal/:_authToken={}",
+        "AWS_SECRET_ACCESS_KEY={}",
+        "curl -s -u deploy:{} https://api.internal/v1",
+        "curl --user 'deploy:{}' https://api.internal/v1",
+    ],
+)
+def test_more_ways_to_set_one(words: str) -> None:
+    """Settings of programs, images and tools, as text and inside a line of a transcript."""
+    secret = some(random.Random(7), 32)
+    text = words.format(secret)
+    assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
+    for content in (text, {"command": text}, json.dumps({"a": text})):
+        assert secret.encode() not in redact_line(json.dumps({"message": {"content": content}}).encode())[0]
+
+
+def test_a_key_may_begin_with_a_slash() -> None:
+    """It is no path then."""
+    assert len(find("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
+    assert find("SECRET_KEY=/home/deploy/keys/production2/server") == []
+
+
+def test_the_credentials_of_docker() -> None:
+    """Its settings hold a name and a password in base64."""
+    secret = FORMS_BY_NAME["basic"].make(random.Random(7))
+    for text in (json.dumps({"auths": {"r.io": {"auth": secret}}}), f"//registry.internal/:_auth={secret}"):
+        assert secret not in redact(text)[0]
+        assert secret.encode() not in redact_line(json.dumps({"message": {"content": text}}).encode())[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker run -u www-data:www-data -p 80:80 image",
+        "curl -u user:password https://api.internal",
+        'curl -u "$USER:$PASSWORD_1" https://api.internal',
+        "date -u +%Y-%m-%dT%H:%M:%SZ",
+        '"auth": "oauth2-with-pkce-2024"',
+        "ENV API_KEY ${API_KEY_1234567890}",
+        'os.environ["API_TOKEN"] == tokens["first_token_2"]',
+    ],
+)
+def test_more_that_only_looks_like_one(text: str) -> None:
+    """Users and groups, references and dates stay."""
+    assert redact(text) == (text, [])
+
+
 def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
     """A result that was cut in the middle of a key holds no line of it."""
     key = private_key(RNG)[:600]
@@ -114,7 +225,8 @@ def test_any_text_comes_back(text: str) -> None:
     "unit",
     [
         "AKIA", "ghp_", "sk-ant-", "password=", "://a:b@", "-----BEGIN PRIVATE KEY-----\n", "\\u0041", "\\\\", '\\"',
-        "eyJaaaaaaaaaaaaaaaaaaa.", "token=a1b2c3d4e5f6g7h8i9j0.", "A1b2/", ".a1b2c3d4e5f6g7h8", "secret_", "xoxb-1",
+        "eyJaaaaaaaaaaaaaaaaaaa.", "\x1b[", "\x1b]8;;", "\x1b[1ma",
+        "token=a1b2c3d4e5f6g7h8i9j0.", "A1b2/", ".a1b2c3d4e5f6g7h8", "secret_", "xoxb-1",
     ],
 )  # fmt: skip
 def test_hostile_text_takes_bounded_time(unit: str) -> None:

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
 from resume_hooks.scrubbing.cleaning import Cleaner
-from resume_hooks.scrubbing.literals import LONGEST_NAMED, NAMED, Literals, forms_of, is_telling, named
+from resume_hooks.scrubbing.literals import (
+    LONGEST_NAMED,
+    NAMED,
+    Literals,
+    forms_of,
+    is_telling,
+    is_token,
+    lines_of,
+    named,
+)
 from tests.builders import assistant, line, user
 from tests.scrubbing.planting import SECRETS, THOUGHT, secret
 
@@ -167,3 +176,27 @@ def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.line(b"#" + body + b" " + value.encode() + b"\n")
     assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
+
+
+def test_short_secrets_count_as_whole_tokens() -> None:
+    """A password goes where nothing goes on around it, behind an escape, too; words and our own marks stay."""
+    assert [is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")] == [
+        *(True, True),
+        *(False, False, False, False),
+    ]
+    cleaner = Cleaner(literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False)
+    cleaned = cleaner.line(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
+    told = b"[secret removed: password]"
+    assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
+    assert not cleaned.stuck
+    assert cleaner.line(cleaned.raw).raw == cleaned.raw
+    assert cleaner.text(b"hunter2").raw == told
+
+
+def test_each_line_of_a_key_tells() -> None:
+    """What stands alone of a secret of several lines is known; what frames it is not."""
+    body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
+    for between in ("\n", "\\n", "\\\\n"):
+        key = between.join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+        assert list(lines_of(key)) == body
+    assert list(lines_of(body[0])) == []

@@ -228,3 +228,32 @@ def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     scrub(planted.home, planted.path)
     (entry,) = trash.held(planted.home.environ)
     assert all(part.sha256 for part in entry.parts)
+
+
+def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
+    """Both go, though no other place of the session tells the secret."""
+    name, key = SECRETS[0], SECRETS[1]
+    call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
+    records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
+    rows = scrub(config_home, path)
+    assert not places_with(config_home)
+    assert not [row for row in rows if row.state == LEFT]
+    assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
+    assert not findings.look_everywhere(session_file(str(path)), config_home.environ).held
+
+
+def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
+    """A line of a key, and a password without the words before it, go from children and from prompts."""
+    body = [f"MIIEowIBAAKCAQEA{SECRETS[n][8:36]}{n}" for n in range(3)]
+    pem = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+    told = [
+        user(f"DB_PASSWORD=q7!Zk2pWx and\n{pem}", uuid="a", parent=None),
+        assistant("I use q7!Zk2pWx.", uuid="b", parent="a"),
+        user(f"decided: {body[1]}", uuid="c", parent="b"),
+    ]
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
+    found = findings.look_everywhere(session_file(str(path)), config_home.environ)
+    assert not found.short
+    assert not [row for row in purge(found, config_home.environ) if row.state == LEFT]
+    assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))

@@ -33,6 +33,10 @@ _HEADINGS = {
     OUTSIDE: "Also here, and not touched:",
 }
 _REMAIN = "The originals still hold them: nothing but the child was written. Take them out: {command}"
+_SHORT = (
+    "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
+    "Look for them by hand, or give them to --secret-stdin."
+)
 
 
 class ScrubHow(How):
@@ -133,6 +137,8 @@ def _answer(
     *,
     done: bool = False,
 ) -> None:
+    if found.short:
+        warnings.append(_SHORT.format(count=len(found.short)))
     written = done or (made is not None and made.written)
     data: dict[str, Any] = {
         "session_id": found.session.session_id,

@@ -26,6 +26,7 @@ from resume_hooks.home import home_folder
 from resume_hooks.lineage import MISSING, Family
 from resume_hooks.lines import BOM
 from resume_hooks.records import parse
+from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.rewrite import BUFFER
 from resume_hooks.store import SessionFile
 
@@ -37,6 +38,9 @@ REACH = 200_000_000
 
 OPENING = 2_000_000
 """Bytes of that beginning."""
+
+_KEY = b"PRIVATE KEY"
+"""What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
 class Source(NamedTuple):
@@ -137,6 +141,8 @@ def _take_in(lines: Iterator[bytes], first: int, source: Source, story: Story) -
         skimmed = skim(raw)
         if skimmed is not None and story.take_skimmed(skimmed, source.session_id, number):
             continue
+        if _KEY in raw:
+            raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
         record = parse(raw if number else raw.removeprefix(BOM))
         if record is not None:
             story.take(record, source.session_id, number)

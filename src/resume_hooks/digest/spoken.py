@@ -11,6 +11,7 @@ from resume_hooks.digest.entries import Entry, entry
 from resume_hooks.digest.facts import Place, Said
 from resume_hooks.digest.prose import cut
 from resume_hooks.digest.story import Story
+from resume_hooks.redaction.texts import redact
 
 PROMPT = 1_500
 """Characters of a prompt that a digest quotes: of what people type by hand nearly all."""
@@ -69,7 +70,7 @@ def goal(story: Story) -> Iterator[Entry]:
 def constraints(story: Story) -> Iterator[Entry]:
     """What the user said of how the work is to be done, the latest first, questions last; corrections whole."""
     asked = []
-    for said in _latest([said._replace(text=_ends(said.text)) for said in story.prompts.said]):
+    for said in _latest(story.prompts.said, _ends):
         for sentence in prose.sentences(said.text):
             if said.correcting or prose.is_constraint(sentence):
                 found = entry(sentence, said.place)
@@ -81,14 +82,17 @@ def constraints(story: Story) -> Iterator[Entry]:
 
 
 def _ends(text: str) -> str:
-    return text if len(text) <= TYPED else f"{text[: TYPED // 2]}\n{text[-TYPED // 2 :]}"
+    if len(text) <= TYPED:
+        return redact(text)[0]
+    return f"{redact(text[:TYPED])[0][: TYPED // 2]}\n{redact(text[-TYPED:])[0][-TYPED // 2 :]}"
 
 
 def plan(story: Story) -> Iterator[Entry]:
     """The latest plan that was approved: its title and its steps."""
     for said in story.plans[-1:]:
-        yield entry(next(prose.sentences(said.text[:PLAN]), ""), said.place, "approved")
-        rows = (row.strip() for row in said.text[:PLAN].split("\n"))
+        text = redact(said.text[:PLAN])[0]
+        yield entry(next(prose.sentences(text), ""), said.place, "approved")
+        rows = (row.strip() for row in text.split("\n"))
         yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
@@ -151,7 +155,7 @@ def questions(story: Story) -> Iterator[Entry]:
     """What the assistant asked and nobody answered."""
     yield from (entry(said.text, said.place) for said in story.questions)
     if said := story.unanswered:
-        asked = filter(prose.is_question, prose.sentences(said.text))
+        asked = filter(prose.is_question, prose.sentences(redact(said.text[-PROSE:])[0]))
         yield from (entry(sentence, said.place) for sentence in asked)
 
 
@@ -162,11 +166,16 @@ def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], lea
     yield from (entry(one.text, one.said) for _, one in rows[:MOST])
 
 
-def _latest(said: list[Said]) -> Iterator[Said]:
-    """What was said, the latest first, as much of it as is looked at."""
+def _whole(text: str) -> str:
+    return redact(text[-2 * PROSE :])[0]
+
+
+def _latest(said: list[Said], shown: Callable[[str], str] = _whole) -> Iterator[Said]:
+    """What was said, the latest first, as much of it as is looked at; secrets go before anything is cut."""
     room = PROSE
     for one in reversed(said):
         if room <= 0:
             return
-        yield one._replace(text=one.text[-room:])
-        room -= len(one.text)
+        text = shown(one.text)
+        yield one._replace(text=text[-room:])
+        room -= len(text)

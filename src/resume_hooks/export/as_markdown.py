@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
 from resume_hooks.export.layout import (
@@ -38,8 +40,12 @@ from resume_hooks.glance import one_line
 from resume_hooks.plain import plain, plain_line
 from resume_hooks.rendering import fields_text
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_FENCE = re.compile(r" {0,3}(?:`{3,}[^`]*|~{3,}.*)")
+_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
 _SPAN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
 _RUNS = re.compile(r"`+")
@@ -91,8 +97,12 @@ def _said(said: Said) -> str:
         return f"{head}\n\n{tamed(said.text)}"
     if said.who == SUMMARY:
         return _folded(SPEAKERS[said.who], tamed(said.text))
-    quoted = "\n".join(f"> {line}".rstrip() for line in tamed(said.text).split("\n"))
-    return f"{head}\n\n{quoted}"
+    return f"{head}\n\n{_quoted(said.text)}"
+
+
+def _quoted(text: str) -> str:
+    """A text in a quote; spaces for its tabs, which are narrower behind the sign and could make a fence there."""
+    return "\n".join(f"> {line}" if line else ">" for line in tamed(plain(text).expandtabs(4)).split("\n"))
 
 
 def _called(called: Called) -> Iterator[str]:
@@ -153,29 +163,56 @@ def _html(text: str) -> str:
 
 
 def tamed(text: str) -> str:
-    """Markdown that stays in its place: no HTML, no images, links of the web alone, every fence closed."""
-    lines, fence = [], ""
-    for line in plain(text).split("\n"):
-        mark = _FENCE.fullmatch(line)
-        if fence:
-            closing = mark is not None and not mark[2].strip() and mark[1][0] == fence[0] and len(mark[1]) >= len(fence)
-            lines.append(line)
-            fence = "" if closing else fence
-        elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
-            lines.append(line)
-        else:
-            lines.append(_tamed_line(line))
-    return "\n".join([*lines, fence] if fence else lines)
+    """Markdown that stays in its place: no HTML, no images, links of the web alone, every fence closed.
+
+    Only what stands in a fence at the first column, outside of lists and quotes, stays as it is: a list or a quote may
+    end before its fence does. What is parsed is the tamed text, in which no HTML can move a fence.
+    """
+    given = plain(text).split("\n")
+    lines = [_tamed_line(line) for line in given]
+    if not any(_FENCE.fullmatch(line) for line in lines):
+        return "\n".join(lines)
+    last = ""
+    for token in _blocks().parse("\n".join(lines)):
+        if token.type != "fence" or token.level or token.map is None:
+            continue
+        start, end = token.map
+        closing = _CLOSING.fullmatch(lines[end - 1])
+        if end - start < 2 or closing is None or not closing[1].startswith(token.markup):
+            end, last = len(lines), token.markup
+        if given[start].startswith(token.markup):
+            lines[start + 1 : end] = given[start + 1 : end]
+    return "\n".join([*lines, last] if last else lines)
+
+
+@cache
+def _blocks() -> MarkdownIt:
+    # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(["inline", "reference", "html_block"])
 
 
 def _tamed_line(line: str) -> str:
-    """A line outside of a fence; what stands in its code spans stays."""
+    """A line outside of a fence; a code span that would need escapes becomes an element, which takes them.
+
+    Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line is live.
+    """
+    if _FENCE.fullmatch(line):  # to some parsers one with a bar is the head of a table
+        return _harmless(line).replace("|", "&#124;")
+    if "```" in line:  # without the marks of a span behind it that could be a fence
+        return _harmless(line)
     parts, place = [], 0
     for span in _SPAN.finditer(line):
-        parts += [_harmless(line[place : span.start()]), span.group()]
+        mark, said = span.groups()
+        kept = _harmless(span.group()) == span.group()
+        parts += [_harmless(line[place : span.start()]), f"{mark}{said}{mark}" if kept else _code(said)]
         place = span.end()
     return "".join([*parts, _harmless(line[place:])])
+
+
+def _code(said: str) -> str:
+    return f"<code>{escaped(said)}</code>"
 
 
 def _harmless(text: str) -> str:

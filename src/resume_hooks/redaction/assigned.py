@@ -17,9 +17,12 @@ _REACH = 64
 LONGEST = 400
 """Bytes of a value that is told by its name alone."""
 
-_BETWEEN = b"\"'`\\ \t=:>,?|"
+_BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey")
 """Last words before the credentials in an ``Authorization`` header."""
+
+_ENV = re.compile(rb"env +[\w.-]+\Z")
+"""A line of a Dockerfile, where a space parts a name from its value."""
 
 _SIGNS = re.compile(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
@@ -40,9 +43,11 @@ _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
 _PASSWORD = re.compile(
     rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
     rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
-    rb"(?:[\"'`\\]{0,4}[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+|(?P<flag>[ \t]+))"
+    rb"(?:[\"'`\\]{0,4}\]?[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+|(?P<flag>[ \t]+))"
     rb"(?:(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)|(?P<bare>[^\s\"'`,;<>(){}|\\]{6,200}+)(?![(]))"
 )
+
+_LOGIN = re.compile(rb" (?:-u|--user)[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:([^\s\"'\\]{6,200})")
 
 
 def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
@@ -50,15 +55,17 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     name, between = _before(lower, start)
     if not between:
         return []
-    if not _SIGNS.search(between):
+    if not _parted(name, between):
         return _headers(raw, start, name)
     numbers, generic = _kinds(name)
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
         if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
             return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
-    value = _VALUE.match(raw, start) if generic else None
-    if not value or raw[value.end() : value.end() + 1] == b"(" or not is_key(value[0]):
+    value = _VALUE.match(raw, start)
+    if value and _is_auth(name) and _says_password(value[0]):
+        return [Span("basic-credentials", start, value.end(), GENERIC)]
+    if not generic or not value or raw[value.end() : value.end() + 1] == b"(" or not is_key(value[0]):
         return []
     return [Span(generic, start, value.end(), GENERIC)]
 
@@ -99,8 +106,8 @@ def is_named(lower: bytes, start: int) -> bool:
     name, between = _before(lower, start)
     if not between:
         return False
-    numbers, generic = _kinds(name) if _SIGNS.search(between) else ((), "")
-    return bool(numbers or generic) or name.endswith(_SCHEMES)
+    numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
+    return bool(numbers or generic) or _is_auth(name) or name.endswith(_SCHEMES)
 
 
 def field(key: bytes, value: bytes) -> list[Span]:
@@ -113,6 +120,24 @@ def field(key: bytes, value: bytes) -> list[Span]:
     if not found and _PASSWORD.search(opening + b'zzzzzz"') and is_password(value) and b" " not in value:
         found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
     return [Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank) for span in found]
+
+
+def logins(raw: bytes, place: int) -> list[Span]:
+    """The password of ``curl -u user:password``, whose option begins at ``place``; at most one."""
+    found = _LOGIN.match(raw, place)
+    if not found or b"curl" not in raw[max(0, place - 300) : place].rpartition(b"\n")[2]:
+        return []
+    return [Span("password", found.start(1), found.end(1), GENERIC)] if is_password(found[1]) else []
+
+
+def _parted(name: bytes, between: bytes) -> bool:
+    """Whether what stands between a name and a value sets one to the other."""
+    return bool(_SIGNS.search(between) or _ENV.search(name))
+
+
+def _is_auth(name: bytes) -> bool:
+    """Whether a name is that of credentials in Docker's and npm's settings."""
+    return name in {b"auth", b"_auth", b"identitytoken"}
 
 
 def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:

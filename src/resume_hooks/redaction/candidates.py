@@ -19,7 +19,7 @@ _CLASSES = bytes(97 if sign in _WORD else 32 for sign in range(256))
 _NEEDLE = b"a" * SHORTEST
 _NO_DIGITS = bytes(range(256)).translate(None, b"0123456789")
 
-WORDS = (b"passw", b"pwd", b"secret", b"://", b"-----begin", b"\\u00")
+WORDS = (b"passw", b"pwd", b"secret", b"://", b"-----begin", b"\\u00", b" -u", b" --user")
 """What may stand before a secret of any length, lower-case."""
 
 _IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.redaction.assigned import passwords, run_values
+from resume_hooks.redaction.assigned import logins, passwords, run_values
 from resume_hooks.redaction.candidates import begin, promising, words
 from resume_hooks.redaction.shapes import private_keys, tokens, userinfo
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.views import Views
+from resume_hooks.redaction.views import Views, blanked, shown
 
-_RULES = {b"://": userinfo, b"-----begin": private_keys}
+_RULES = {b"://": userinfo, b"-----begin": private_keys, b" -u": logins, b" --user": logins}
 
 
 def seen(raw: bytes) -> list[Span]:
@@ -18,8 +18,16 @@ def seen(raw: bytes) -> list[Span]:
     views = Views(raw)
     found: list[Span] = []
     for depth, text in views:
-        found += (Span(span.kind, *views.traced(depth, span.start, span.end), span.rank) for span in each(text))
+        found += (Span(span.kind, *views.traced(depth, span.start, span.end), span.rank) for span in _coloured(text))
     return merged(found)
+
+
+def _coloured(raw: bytes) -> Iterator[Span]:
+    """Every secret in ``raw``, whatever a terminal's control sequences stand before, behind or inside it."""
+    yield from each(blanked(raw))
+    view = shown(raw)
+    if view:
+        yield from (Span(span.kind, *view.origin(span.start, span.end), span.rank) for span in each(view.text))
 
 
 def each(raw: bytes) -> Iterator[Span]:

@@ -18,6 +18,9 @@ _REFERENCE = re.compile(
 )
 """Text of a program or a shell that names where a secret comes from."""
 
+_NO_PATH = re.compile(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])[A-Za-z0-9/+]{39}")
+"""A key of AWS that begins with a slash, as one in 64 does."""
+
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PIECE = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+")
 _VOWEL = re.compile(rb"[aeiouyAEIOUY]")
@@ -62,7 +65,7 @@ def is_wordy(value: bytes) -> bool:
 
 def is_key(value: bytes) -> bool:
     """Whether the value that a key or token is set to is a secret: long, mixed, made by chance."""
-    if is_id(value) or stands_for(value) or _REFERENCE.search(value):
+    if is_id(value) or stands_for(value) or (_REFERENCE.search(value) and not _NO_PATH.fullmatch(value)):
         return False
     mixed = _DIGIT.search(value) and _LETTER.search(value)
     return bool(mixed) and entropy(value) >= 3.2 and not is_wordy(value)

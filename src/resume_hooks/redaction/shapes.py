@@ -21,6 +21,9 @@ _TORN = re.compile(rb"[A-Za-z0-9+/=\s\\:,.-]{0,16000}")
 _BODY = re.compile(rb"[A-Za-z0-9+/]{24}")
 _USERINFO = re.compile(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
 
+_TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
+"""What goes on directly after a token: a newer form of it is longer than the rule knows."""
+
 
 def is_called(raw: bytes, lower: bytes, start: int, end: int) -> bool:
     """Whether a keyword of a token stands in a long run, or close before it."""
@@ -40,7 +43,9 @@ def tokens(raw: bytes, lower: bytes, start: int, end: int) -> list[Span]:
                 break
             group = 1 if match.lastindex else 0
             if match.end() > first and _counts(rule, match[group]):
-                found.append(Span(rule.kind, match.start(group), match.end(group), SHAPE))
+                tail = _TAIL.match(raw, match.end(group))
+                end_ = tail.end() if tail else match.end(group)
+                found.append(Span(rule.kind, match.start(group), end_, SHAPE))
     return found
 
 

@@ -13,17 +13,21 @@ from resume_hooks.redaction.assigned import is_named
 from resume_hooks.redaction.candidates import begin, promising, words
 from resume_hooks.redaction.shapes import is_called
 
-_ASSIGNED = re.compile(rb"[a-z]{3,12}[\w-]{0,24}(?:[\\\"'`]{0,20}[ \t]{0,4}[=:]|[ \t]+is[: \t])")
+_ASSIGNED = re.compile(rb"[a-z]{3,12}[\w-]{0,24}(?:[\\\"'`]{0,20}\]?[ \t]{0,4}[=:]|[ \t]+is[: \t])")
 _ADDRESS = re.compile(rb"://[^\s/@\"]{0,300}@")
 _BEGIN = re.compile(rb"-----begin [a-z0-9 ]{0,60}private key")
-_ESCAPE = re.compile(rb"\\u00[2-7]")
+_ESCAPE = re.compile(rb"\\u00(?:[2-7]|1b)")
+_LOGIN = re.compile(rb" -(?:u|-user)[ =]?[^\s:]{1,80}:")
 
-_SHAPES = {b"://": _ADDRESS, b"-----begin": _BEGIN, b"\\u00": _ESCAPE}
+_SHAPES = {b"://": _ADDRESS, b"-----begin": _BEGIN, b"\\u00": _ESCAPE, b" -u": _LOGIN, b" --user": _LOGIN}
 
 
 def suspects(raw: bytes) -> Iterator[int]:
     """The places in ``raw`` at or shortly after which a secret may stand, in no order."""
     lower = raw.lower()
+    coloured = raw.find(b"\x1b")
+    if coloured >= 0:
+        yield coloured
     for place, word in words(lower):
         if _SHAPES.get(word, _ASSIGNED).match(lower, place) or lower[max(0, place - 2) : place] == b"--":
             yield place

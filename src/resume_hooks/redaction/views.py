@@ -16,18 +16,25 @@ DEEPEST = 4
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|([ntrbf\"/\\]))")
 
+_CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
+_CODES = re.compile(_CODE + rb"|\x1b\][0-9]{0,4};?")
+"""A terminal's control sequences, such as colours; of a link or title only what is around it, since it is text."""
+
+_UNSEEN = re.compile(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE)
+"""What a terminal does not show, links and titles as a whole."""
+
 
 class View:
     """``text`` with one layer of escapes resolved; ``original`` places are those of the bytes it was made from."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
         self._starts = [0]
         self._origins = [0]
         self._ends = [0]
         parts: list[bytes] = []
         size = place = 0
-        for found in _ESCAPE.finditer(raw):
-            resolved = _resolved(found)
+        for found in escapes.finditer(raw):
+            resolved = _resolved(found) if escapes is _ESCAPE else b""
             parts += [raw[place : found.start()], resolved]
             size += found.start() - place
             self._add(size, found.start(), found.end())
@@ -80,6 +87,16 @@ class Views:
                 self._layers[layer] = View(self._texts[layer])
             start, end = self._layers[layer].origin(start, end)
         return start, end
+
+
+def blanked(raw: bytes) -> bytes:
+    """``raw`` with spaces where a terminal's control sequences stand, whose last letter would join a word."""
+    return _CODES.sub(lambda found: b" " * len(found[0]), raw) if b"\x1b" in raw else raw
+
+
+def shown(raw: bytes) -> View | None:
+    """``raw`` as a terminal shows it, where colours may begin inside a word; None where it has no such sequence."""
+    return View(raw, _UNSEEN) if b"\x1b" in raw and _UNSEEN.search(raw) else None
 
 
 def unescaped(raw: bytes) -> bytes | None:

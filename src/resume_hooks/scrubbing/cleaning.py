@@ -16,6 +16,7 @@ from resume_hooks.fields import encode
 from resume_hooks.records import Record, parse, string
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, without
 from resume_hooks.redaction.leaves import is_kept, leaves
+from resume_hooks.redaction.suspects import suspects
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.scrubbing.literals import Literals
 
@@ -23,6 +24,11 @@ ROUNDS = 4
 """How often a text is looked at again: what was taken out may have hidden something else."""
 
 _STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_KEY = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(?=\s*:)', re.DOTALL)
+_MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
+_TOOL_NAME = (b"message", b"content", b"name")
+_NAME_MARK = b"secret_removed"
+"""The mark in a tool's name, which the API refuses with any other sign."""
 _THINKING = b'"thinking"'
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
 
@@ -95,15 +101,32 @@ class Cleaner:
         body = self._without_thoughts(body, found) if _THINKING in body else body
         secrets = find_in_line(body) if self._scanning else []
         body = self._without(body, secrets, found)
+        body = self._names(body, found) if self._scanning else body
         return self._strings(body, found) if self._may_hold(body) else body
+
+    def _names(self, body: bytes, found: list[Found]) -> bytes:
+        """A line of JSON without the secrets in its keys and in the names of tools."""
+        if next(suspects(body), None) is None:
+            return body
+        places = [(token.start(1), token.end(1)) for token in _KEY.finditer(body)]
+        names = _names_of(body)
+        parts, place = [], 0
+        for start, end in sorted([*places, *names.items()]):
+            cleaned = self._scanned(body[start:end], found)
+            parts += [body[place:start], _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned]
+            place = end
+        return b"".join([*parts, body[place:]])
 
     def _strings(self, body: bytes, found: list[Found]) -> bytes:
         """A line of JSON without what is known, keys included: what was asked stands in some."""
-        kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)}
+        names = _names_of(body)
+        kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
         parts, place = [], 0
         for token in _STRING.finditer(body):
             if token.start(1) not in kept and self._may_hold(token[0]):
-                parts += [body[place : token.start()], self._string(token[0], found)]
+                cleaned = self._string(token[0], found)
+                name = token.start(1) in names
+                parts += [body[place : token.start()], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
                 place = token.end()
         return b"".join([*parts, body[place:]])
 
@@ -149,6 +172,11 @@ class Cleaner:
         if record is None or len(kept) == len(content):
             return body
         return encode({**record, "message": {**records.message(record), "content": kept}})
+
+
+def _names_of(body: bytes) -> dict[int, int]:
+    """Where the names of tools that were called begin and end: a client calls none by a name that it reads there."""
+    return {leaf.start: leaf.end for leaf in leaves(body) if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)}
 
 
 def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:

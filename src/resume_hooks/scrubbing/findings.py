@@ -19,7 +19,7 @@ from resume_hooks.liveness import Clients
 from resume_hooks.scrubbing.cleaning import Cleaner, Found
 from resume_hooks.scrubbing.documents import documents_of
 from resume_hooks.scrubbing.family import CHILD, OTHER, OWN, PARENT, family
-from resume_hooks.scrubbing.literals import Literals, is_telling
+from resume_hooks.scrubbing.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.scrubbing.looking import Held, Memory, look
 from resume_hooks.scrubbing.places import (
     CLIENT,
@@ -72,7 +72,8 @@ class Findings:
     """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
 
     ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
-    ``title`` is the session's, without what is known.
+    ``title`` is the session's, without what is known. ``short`` are secrets that could be any word: nowhere but where
+    the scanner finds them are they known.
     """
 
     session: SessionFile
@@ -86,6 +87,7 @@ class Findings:
     known: Cleaner
     live: str
     title: str
+    short: frozenset[str] = frozenset()
 
     @property
     def held(self) -> list[Row]:
@@ -133,16 +135,20 @@ def _look(before: Findings, environ: Mapping[str, str]) -> Findings:
     places = inventory(relations, environ)
     if not is_kept(session.path, environ) and all(place.path != session.path for place in places):
         places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
-    values = dict(before.values)
+    values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            values |= {} if before.memory.knows(place) else _told(_looked(place, before.scanner, environ).found)
-    literals = Literals(values)
+            held = () if before.memory.knows(place) else _looked(place, before.scanner, environ).found
+            values |= _told(held)
+            short |= {each.values[-1] for each in held if each.values and not _told([each])}
+    texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
+    literals = Literals(texts, {value: kind for value, kind in values.items() if value not in texts})
     found = replace(
         before,
         relations=relations,
         values=values,
         memory=before.memory if values == before.values else Memory(),
+        short=frozenset(short),
         scanner=Cleaner(before.kinds, literals),
         known=Cleaner(literals=literals, scanning=False),
     )
@@ -168,7 +174,12 @@ def _elsewhere(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Pla
 
 def _told(found: Iterable[Found]) -> dict[str, str]:
     """The secrets that can be looked for as text, with their kinds."""
-    return {value: each.kind for each in found for value in each.values if is_telling(value)}
+    told: dict[str, str] = {}
+    for each in found:
+        for value in each.values:
+            looked_for = [value] if is_telling(value) or is_token(value) else []
+            told |= dict.fromkeys([*looked_for, *lines_of(value)], each.kind)
+    return told
 
 
 def _looked(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:

@@ -25,6 +25,9 @@ SHORTEST_NAMED = 6
 SHORTEST = 12
 """Characters of a found secret that is looked for as text."""
 
+SHORTEST_TOKEN = 6
+"""Characters of a found secret that is looked for as a whole token."""
+
 ANY_CHARACTERS = 20
 """Characters from which on one without digits is, too."""
 
@@ -52,6 +55,14 @@ _WORD = re.compile(r"[A-Za-z0-9_-]*")
 """How a secret goes on."""
 
 _MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
+
+_LINE_ENDS = re.compile(r"(?:\\+[nr]|[\r\n])+")
+_ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_DULL_SIGNS = frozenset("-_./: ")
+"""Signs that names of things have, too."""
+
+_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
+"""Where a token begins, also behind an escape."""
 
 
 def mark(kind: str) -> str:
@@ -92,6 +103,21 @@ def is_telling(value: str) -> bool:
     return mixed or (len(value) >= ANY_CHARACTERS and not any(sign.isspace() for sign in value))
 
 
+def is_token(value: str) -> bool:
+    """Whether a short found secret is no plain word, and looked for as a whole token."""
+    if not SHORTEST_TOKEN <= len(value) < SHORTEST or _MARK.search(value) or any(sign.isspace() for sign in value):
+        return False
+    lettered = any(sign.isalpha() for sign in value)
+    return lettered and any(not sign.isalpha() and sign not in _DULL_SIGNS for sign in value)
+
+
+def lines_of(value: str) -> Iterator[str]:
+    """The lines of a secret of several that are nothing but its encoded body: each tells a part of it."""
+    lines = _LINE_ENDS.split(value)
+    if len(lines) > 1:
+        yield from (line for line in map(str.strip, lines) if _ENCODED_LINE.fullmatch(line) and is_telling(line))
+
+
 def forms_of(value: str) -> Iterator[str]:
     """The texts that a secret may be written as; the longest come to stand first where they are replaced."""
     yield value
@@ -110,9 +136,15 @@ def forms_of(value: str) -> Iterator[str]:
 
 
 class Literals:
-    """Secrets as texts, each with its kind."""
+    """Secrets as texts, each with its kind; ``tokens`` are short ones, which count where no word goes on."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
+        self._tokens = {form: kind for value, kind in (tokens or {}).items() for form in _token_forms(value)}
+        told = "|".join(map(re.escape, sorted(self._tokens, key=len, reverse=True)))
+        pattern = rf"{_MARK.pattern}|{_BEFORE}({told})(?![A-Za-z0-9])"
+        self._token = re.compile(pattern)
+        self._raw_token = re.compile(pattern.encode("utf-8", "surrogateescape"))
+        self._raw_tokens = [form.encode("utf-8", "surrogateescape") for form in self._tokens]
         self._kinds: dict[str, str] = {}
         for value, kind in values.items():
             for form in forms_of(value):
@@ -127,10 +159,15 @@ class Literals:
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
-        return bool(self._kinds)
+        return bool(self._kinds or self._tokens)
 
     def stand_in(self, raw: bytes) -> bool:
         """Whether any form stands in these bytes as it is."""
+        return self._texts_stand_in(raw) or (
+            any(form in raw for form in self._raw_tokens) and any(found[1] for found in self._raw_token.finditer(raw))
+        )
+
+    def _texts_stand_in(self, raw: bytes) -> bool:
         if self._gate is not None and self._gate.search(raw) is None:
             return False
         return any(form in raw for form in self._raw)
@@ -145,7 +182,16 @@ class Literals:
 
         present = [form for form in self._ordered if form in text]
         cleaned = re.sub("|".join(map(self._pattern, present)), taken, text) if present else text
-        return self._without_cut(cleaned, kinds), kinds
+        return self._without_tokens(self._without_cut(cleaned, kinds), kinds), kinds
+
+    def _without_tokens(self, text: str, kinds: list[str]) -> str:
+        def taken(found: re.Match[str]) -> str:
+            if not found[1]:
+                return found[0]  # a mark of ours
+            kinds.append(self._tokens[found[1]])
+            return mark(kinds[-1])
+
+        return self._token.sub(taken, text) if any(form in text for form in self._tokens) else text
 
     def _pattern(self, form: str) -> str:
         """What finds a form; a secret that was found goes with its whole word, of which a rule may see only a part."""
@@ -187,6 +233,11 @@ def _escaped(text: str) -> Iterator[str]:
         written = json.dumps(text, ensure_ascii=plain)[1:-1]
         yield written
         yield written.replace("/", "\\/")
+
+
+def _token_forms(value: str) -> set[str]:
+    forms = {value, *_escaped(value), quote(value.encode("utf-8", "replace"), safe="")}
+    return {form for form in forms if _is_encodable(form)}
 
 
 def _cores(raw: bytes) -> Iterator[str]:
