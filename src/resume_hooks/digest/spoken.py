@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.digest import prose
@@ -166,7 +167,9 @@ def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], lea
     yield from (entry(one.text, one.said) for _, one in rows[:MOST])
 
 
+@lru_cache(maxsize=512)
 def _whole(text: str) -> str:
+    """A text without its secrets, as much of it as is looked at; several sections ask for the same."""
     return redact(text[-2 * PROSE :])[0]
 
 
