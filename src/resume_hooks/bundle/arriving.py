@@ -15,7 +15,7 @@ from resume_hooks.bundle import whole
 from resume_hooks.bundle.form import Head
 from resume_hooks.bundle.reading import Packed
 from resume_hooks.errors import NotATranscript, ResumeHooksError
-from resume_hooks.importing import ImportPlan, Source
+from resume_hooks.importing import Source
 from resume_hooks.links import Link, record_link
 from resume_hooks.receipt import Receipt
 
@@ -23,14 +23,13 @@ AS_IMPORTED = "import"
 
 
 class Arrived(NamedTuple):
-    """A session of a bundle here. ``plan`` is None where it came whole; ``existing`` where the same was here before.
+    """A session of a bundle here; ``existing`` where the same was here before.
 
     ``files`` beside it came along.
     """
 
     head: Head
     receipt: Receipt
-    plan: ImportPlan | None
     existing: bool
     files: int
 
@@ -75,16 +74,16 @@ def _conversation(packed: Packed, name: str, wish: Wish, environ: Mapping[str, s
     source = Source(packed.path, name, packed.sums.sha256, packed.size)
     decided = importing.plan(source, wish.home, environ)
     if decided.existing is not None and not wish.force:
-        return Arrived(packed.head, importing.known(decided, decided.existing), decided, existing=True, files=0)
+        return Arrived(packed.head, importing.known(decided, decided.existing), existing=True, files=0)
     receipt = importing.receipt(decided) if wish.dry_run else importing.write(decided)
-    return Arrived(packed.head, receipt, decided, existing=False, files=0)
+    return Arrived(packed.head, receipt, existing=False, files=0)
 
 
 def _whole(packed: Packed, wish: Wish, called: Mapping[str, str], environ: Mapping[str, str]) -> Arrived:
     decided = whole.plan(packed, wish.home, called, environ, force=wish.force)
     idle = decided.existing or wish.dry_run
     receipt = whole.receipt(decided) if idle else whole.write(decided)
-    return Arrived(packed.head, receipt, None, existing=decided.existing, files=len(packed.files))
+    return Arrived(packed.head, receipt, existing=decided.existing, files=len(packed.files))
 
 
 @contextlib.contextmanager
