@@ -35,11 +35,6 @@ class Plan(NamedTuple):
     replaced: tuple[Part, ...]
     complete: bool
 
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing of it is kept yet."""
-        return not self.staying and not self.replaced
-
 
 def keep(
     session: SessionFile,
