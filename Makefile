@@ -19,13 +19,14 @@ test-all: setup
 lint: setup
 	@.venv/bin/ruff format --check --quiet . || { echo "Run: .venv/bin/ruff format" >&2; exit 1; }
 	@.venv/bin/ruff check --quiet .
+	@.venv/bin/lint-imports --no-logo >/dev/null || .venv/bin/lint-imports --no-logo
 	@.venv/bin/mypy
 
 bench: setup
-	$(PY) -m tests.bench
+	$(PY) -m benchmarks
 
 docs: setup
 	$(PY) tools/make_docs.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -33,7 +33,7 @@ def leave_client(data: Path) -> None:
     if sys.platform != "win32":
         os.setsid()
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
-    from resume_hooks.log import opened  # noqa: PLC0415 - only a run that is due keeps a log
+    from resume_hooks.system.bug_log import opened  # noqa: PLC0415 - only a run that is due keeps a log
 
     log = opened(str(data / "install.log"))
     os.dup2(log, 1)

@@ -16,6 +16,6 @@ if __name__ == "__main__":
         with contextlib.suppress(OSError):
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.events.later import main
+    from resume_hooks.hooks.background import main
 
     main()

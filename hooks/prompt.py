@@ -10,10 +10,10 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib costs 3 m
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     try:
-        from resume_hooks.events.prompt import main
+        from resume_hooks.hooks.prompt import main
     except ImportError:  # a venv from before an update may lack a new dependency
-        from resume_hooks.events.damage import mark
-        from resume_hooks.events.fallback import main
+        from resume_hooks.hooks.broken_venv import mark
+        from resume_hooks.hooks.fallback import main
 
         mark()
     main()

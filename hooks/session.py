@@ -9,6 +9,6 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.events.session import main
+    from resume_hooks.hooks.session import main
 
     main()

@@ -20,7 +20,7 @@ from resume_hooks import (
     trim,
 )
 from resume_hooks.errors import NothingToHandOff, SessionNotFound, UsageError
-from resume_hooks.links import Link, record_link
+from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -33,7 +33,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.index.probe import uid
+from tests.search.index.probe import uid
 
 
 @pytest.fixture

@@ -12,17 +12,25 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import backups, clock, listing, trash
-from resume_hooks.events import handed_off, marks, notes, pending, prompt, session
-from resume_hooks.events.pending import Question
-from resume_hooks.file_history import keeping, writing
-from resume_hooks.index.opening import opened_index
-from resume_hooks.links import read_links
-from resume_hooks.liveness import why_live
-from resume_hooks.store import session_file
+from resume_hooks import clock
+from resume_hooks.archive.file_history import backup as keeping
+from resume_hooks.archive.file_history import writing
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks import prompt, session
+from resume_hooks.hooks.confirmations import Question
+from resume_hooks.search import listing
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.storage import backups
+from tests.archive.file_history.project import SESSION as OWN
+from tests.archive.file_history.project import Project
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
-from tests.file_history.project import SESSION as OWN
-from tests.file_history.project import Project
 from tests.fuzz.targets.hooks import answered
 
 YEAR = 365 * 86_400

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from resume_hooks import paths
-from resume_hooks.rewrite import create_session
+from resume_hooks.storage.atomic import create_session
 from tests.builders import ConfigHome
 
 REAL = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")

@@ -12,10 +12,10 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
 LANES = {
-    "prompt": "from resume_hooks.events.prompt import main; main()",
-    "session": "from resume_hooks.events.session import main; main()",
-    "notice": "from resume_hooks.events.notice import main; main()",
-    "fallback": "from resume_hooks.events.fallback import main; main()",
+    "prompt": "from resume_hooks.hooks.prompt import main; main()",
+    "session": "from resume_hooks.hooks.session import main; main()",
+    "notice": "from resume_hooks.hooks.context_notice import main; main()",
+    "fallback": "from resume_hooks.hooks.fallback import main; main()",
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
 }
 
@@ -64,8 +64,8 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
     assert ours <= {
         f"resume_hooks{name}"
         for name in (
-            "", ".paths", ".errors", ".settings", ".plain", ".clipboard", ".events", ".events.prompt",
-            ".events.reply", ".events.triggers", ".events.plain_cards",
+            "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".hooks",
+            ".hooks.prompt", ".hooks.reply", ".hooks.triggers", ".hooks.plain_cards",
         )
     }  # fmt: skip
 
@@ -77,8 +77,8 @@ def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) 
     """Of all dependencies orjson alone, and nothing of a trim where nobody asks what one would leave."""
     found = prompted(config_home, prompt)
     assert "orjson" in found
-    trims = {name for name in found if name.startswith(("resume_hooks.trimming", "resume_hooks.events.trim"))}
-    assert bool(trims - {"resume_hooks.events.triggers"}) is prompt.startswith((">trim", ">resume"))
+    trims = {name for name in found if name.startswith(("resume_hooks.derive.trim", "resume_hooks.hooks.trim"))}
+    assert bool(trims - {"resume_hooks.hooks.triggers"}) is prompt.startswith((">trim", ">resume"))
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 
@@ -94,7 +94,9 @@ def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     found = roots(loaded(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"}))
     assert "orjson" in found
-    assert found.isdisjoint(HEAVY | {"click", "resume_hooks.ways", "resume_hooks.trimming", "resume_hooks.digest"})
+    assert found.isdisjoint(
+        HEAVY | {"click", "resume_hooks.derive.compare", "resume_hooks.derive.trim", "resume_hooks.reading.digest"}
+    )
 
 
 @pytest.mark.parametrize("lane", ["session", "fallback"])
@@ -104,7 +106,9 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
     found = loaded(config_home, lane, event)
     foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     assert foreign == set()
-    assert roots(found).isdisjoint({"resume_hooks.settings", "resume_hooks.store", "resume_hooks.records"})
+    assert roots(found).isdisjoint(
+        {"resume_hooks.settings", "resume_hooks.sessions.locate", "resume_hooks.transcripts.records"}
+    )
 
 
 @pytest.mark.parametrize("verb", ["lineage", "resolve", "find-original", "find-derived"])
@@ -114,14 +118,18 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "sqlite3", "pyperclip"})
-    assert found.isdisjoint({"resume_hooks.diagnosis", "resume_hooks.clipboard", "resume_hooks.quick_rollover"})
+    assert found.isdisjoint(
+        {"resume_hooks.maintenance.doctor", "resume_hooks.system.clipboard", "resume_hooks.derive.rollover"}
+    )
 
 
 def test_a_listing_as_text(config_home: ConfigHome) -> None:
     """The index is opened only for a session that is longer than its ends."""
     write_session(config_home.project(), SESSION, conversation(2))
     found = roots(loaded(config_home, "cli", None, "sessions", "--all"))
-    assert found.isdisjoint(HEAVY | {"pyperclip", "prompt_toolkit", "resume_hooks.index", "resume_hooks.searching"})
+    assert found.isdisjoint(
+        HEAVY | {"pyperclip", "prompt_toolkit", "resume_hooks.search.index", "resume_hooks.search.engine"}
+    )
 
 
 def test_a_search_as_text(config_home: ConfigHome) -> None:
@@ -139,14 +147,14 @@ def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
     here = {"cwd": str(config_home.root)}
     write_session(config_home.project(str(config_home.root)), SESSION, [{**row, **here} for row in conversation(2)])
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
-    assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.choosing"})
+    assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """Listing verbs does not load them."""
     found = loaded(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
-        "resume_hooks.cli.colour",
+        "resume_hooks.cli.color",
         "resume_hooks.cli.main",
         "resume_hooks.cli.output",
     }

@@ -13,19 +13,26 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import fields, links, quick_rollover, records, settings, titles, tokens
+from resume_hooks import settings
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
-from resume_hooks.events import notes, pending, prompt, reply, triggers
-from resume_hooks.fsck.examination import examine
-from resume_hooks.glance import Glance
-from resume_hooks.index.opening import opened_index
-from resume_hooks.outline import outline
-from resume_hooks.plain import plain
-from resume_hooks.reading import Reading
-from resume_hooks.searching import query
-from resume_hooks.store import session_file
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import prompt, reply, triggers
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.selections import Reading
+from resume_hooks.search import query
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions import titles
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.system.text import plain
+from resume_hooks.transcripts import raw_edit as fields
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -153,7 +160,7 @@ def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(co
     program = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)
-from resume_hooks.events import prompt
+from resume_hooks.hooks import prompt
 from tests.fuzz.targets.hooks import answered
 from tests.fuzz.targets.target import told
 for text in (">resume", ">handoff go on", ">lineage"):

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from resume_hooks.cli.main import run
-from resume_hooks.events.prompt import card
-from resume_hooks.events.triggers import recognise
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.triggers import recognise
 from tests.builders import ConfigHome
 from tests.needs import REPO
 from tools import pictured

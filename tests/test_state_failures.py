@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.events import notice, prompt, session
-from resume_hooks.links import read_links
+from resume_hooks.hooks import context_notice as notice
+from resume_hooks.hooks import prompt, session
 from resume_hooks.paths import session_id_of
+from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.targets.hooks import answered
 

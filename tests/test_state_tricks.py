@@ -11,16 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import backups, clock, links, settings, trash
+from resume_hooks import clock, settings
+from resume_hooks.archive.trash import contents as trash
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.events import notes, pending
-from resume_hooks.events.pending import Question
-from resume_hooks.index.database import FILE_NAME
-from resume_hooks.index.opening import opened_index
-from resume_hooks.index.status import status_of
-from resume_hooks.links import Link
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks.confirmations import Question
+from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import is_private, private_folder, state_home
-from resume_hooks.privacy import oddities
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import FILE_NAME
+from resume_hooks.search.index.status import status_of
+from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions.link_log import Link
+from resume_hooks.storage import backups
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.target import told
 

@@ -9,16 +9,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from resume_hooks.index.opening import opened_index
-from resume_hooks.index.status import status_of
-from resume_hooks.links import links_file, read_links
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.status import status_of
+from resume_hooks.sessions.link_log import links_file, read_links
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO
 
 CLIENTS, ROUNDS = 10, 3
 CLIENT = """
 import json, os, sys
-from resume_hooks.events import notice, prompt, session
+from resume_hooks.hooks import context_notice as notice, prompt, session
 from tests.fuzz.targets.hooks import answered
 own, path, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 shared = os.path.join(os.path.dirname(path), own + ".jsonl")

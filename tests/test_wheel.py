@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import plugin_files
+from resume_hooks.system import plugin_files
 from tests.needs import REPO
 
 

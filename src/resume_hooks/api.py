@@ -7,18 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resume_hooks import cutting, fork, numbering, quick_rollover, settings, store
-from resume_hooks.digest.gather import digest_of
+from resume_hooks import settings
+from resume_hooks.derive import cut_point as cutting
+from resume_hooks.derive import fork
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rollover import NOTHING, Contents
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import UsageError
-from resume_hooks.lineage import Ancestor, Family, without_trims
-from resume_hooks.quick_rollover import NOTHING, Contents
-from resume_hooks.receipt import Receipt
-from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import Scope, lineage_scope, project_at, session_scope
-from resume_hooks.searching.search import find
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
-from resume_hooks.trimming.words import options_of
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.search.engine import find
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 __all__ = [
     "Options",

@@ -1,1 +1,1 @@
-"""Tests of the command line."""
+"""Tests of ``resume_hooks.cli``."""

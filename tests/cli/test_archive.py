@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.vaulted.notes import held
+from resume_hooks.sessions.archived.manifest import held
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
 

@@ -18,7 +18,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.index.probe import uid
+from tests.search.index.probe import uid
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.schema import DATA
-from resume_hooks.fsck.findings import LISTED
+from resume_hooks.maintenance.fsck.findings import LISTED
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
-from tests.fsck.cases import CASES, SOUND
+from tests.maintenance.fsck.cases import CASES, SOUND
 from tests.needs import REPO
 
 BROKEN = {case.name: case.content for case in CASES}
@@ -106,7 +106,7 @@ def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
 HIDDEN = """
 import os, sys
 from resume_hooks.cli import doctor, fsck, resolve, schema, search
-from resume_hooks import diagnosis
+from resume_hooks.maintenance import doctor as diagnosis
 from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key
 project_key("/")

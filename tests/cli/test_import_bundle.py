@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.cli.schema import DATA
 from tests.builders import ConfigHome, conversation, session_bytes, session_id
-from tests.bundle.test_bundle import bundled, kept
 from tests.cli.conftest import Cli, Document
+from tests.derive.imports.bundle.test_bundle import bundled, kept
 
 ONE, TWO = session_id(1), session_id(2)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.digest import shown
-from resume_hooks.digest.kept import digest_at
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest.record import digest_at
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.digest.talk import Talk
+from tests.reading.digest.talk import Talk
 
 
 def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, document: Document) -> None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from resume_hooks.links import Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from tests.builders import ConfigHome, conversation, custom_title, session_id, tool_use, write_session
 from tests.cli.conftest import Cli, Document
 

@@ -125,7 +125,9 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     broken = config_home.root / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text(
-        "import resume_hooks.store as s\ndef fail(*_): raise ZeroDivisionError('sec' + 'ret')\ns.resolve = fail\n"
+        "import resume_hooks.sessions.locate as s\n"
+        "def fail(*_): raise ZeroDivisionError('sec' + 'ret')\n"
+        "s.resolve = fail\n"
     )
     environ = {"PYTHONPATH": f"{broken}:{REPO / 'src'}"}
     done = cli("lineage", environ=environ)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from resume_hooks.cli import progress
-from resume_hooks.transcript import scan
+from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, conversation, write_session
 
 

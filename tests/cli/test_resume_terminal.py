@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.store import sessions_in
+from resume_hooks.sessions.locate import sessions_in
 from tests.builders import (
     ConfigHome,
     assistant,

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import pytest
 
-from resume_hooks import project_files
 from resume_hooks.cli import rewind_files
 from resume_hooks.cli.main import run
+from resume_hooks.storage import project_files
+from tests.archive.file_history.project import SESSION, Project, backup, prompt_id, snapshot, turns
 from tests.builders import ConfigHome
-from tests.file_history.project import SESSION, Project, backup, prompt_id, snapshot, turns
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
+from tests.maintenance.scrub.planting import LONG_AGO, SECRETS, laid, places_with
 from tests.needs import REPO
-from tests.scrubbing.planting import LONG_AGO, SECRETS, laid, places_with
 
 ONE = SECRETS[0]
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
-from tests.index.probe import uid
 from tests.needs import REPO
-from tests.searching.asking import talk
+from tests.search.asking import talk
+from tests.search.index.probe import uid
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
+from tests.derive.trim.sessions import LONG, Chain, written
 from tests.needs import REPO
-from tests.trimming.sessions import LONG, Chain, written
 
 STAND_IN = r"""#!{python}
 import json, re, sys

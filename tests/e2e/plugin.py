@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.plugin_files import assemble
+from resume_hooks.system.plugin_files import assemble
 from tests.e2e.harness.asked import Request
 from tests.e2e.harness.client import ClientHome
 

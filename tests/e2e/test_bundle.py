@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import fork, store
-from resume_hooks.bundle.arriving import Arrived, Wish, arrive
-from resume_hooks.bundle.reading import unpacked
-from resume_hooks.bundle.writing import export
-from resume_hooks.lineage import Family
+from resume_hooks.derive import fork
+from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.reading import unpacked
+from resume_hooks.reading.export.bundle_writer import export
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import spoken

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import rewind, store
-from resume_hooks.checkpoint import Mark
-from resume_hooks.linear import linear, settled
-from resume_hooks.nodes import Node
-from resume_hooks.transcript import scan
+from resume_hooks.derive import rewind
+from resume_hooks.derive.checkpoint import Mark
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer

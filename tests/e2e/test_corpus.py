@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import quick_rollover, store
+from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcript import scan
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.vaulted.notes import find, kept_ids
+from resume_hooks.sessions.archived.manifest import find, kept_ids
 from tests.builders import (
     assistant,
     conversation,

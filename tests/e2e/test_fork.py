@@ -18,21 +18,22 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import fork, store
-from resume_hooks.cutting import AtRecord, Truncator
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.cut_point import AtRecord, Truncator
 from resume_hooks.errors import NothingToFork
-from resume_hooks.lineage_block import OPENING
-from resume_hooks.linear import linear, settled
-from resume_hooks.nodes import Node
-from resume_hooks.opening import UNANSWERED
 from resume_hooks.paths import is_session_id
-from resume_hooks.receipt import Receipt
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import SESSION, assistant, session_bytes, session_id, tool_result, tool_use, user
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.index.probe import uid
 from tests.needs import corpus, corpus_folder, corpus_sessions
+from tests.search.index.probe import uid
 
 PROMPT = "go on now"
 CUTS = 2

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import fork, records, store
-from resume_hooks.cutting import AtRecord, Truncator
-from resume_hooks.receipt import Receipt
-from resume_hooks.transcript import scan
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.cut_point import AtRecord, Truncator
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken

@@ -7,8 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from resume_hooks import bookkeeping, deletion, restoring, store, trash
-from resume_hooks.glance import Glance
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi

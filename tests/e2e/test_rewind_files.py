@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import store
-from resume_hooks.file_history import history
+from resume_hooks.archive.file_history import history
+from resume_hooks.sessions import locate as store
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_files import ask, rewind_files, trimmed

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.scrubbing import child, findings
-from resume_hooks.scrubbing.findings import LEFT, Findings
-from resume_hooks.scrubbing.purging import purge
-from resume_hooks.sessions import session_file
+from resume_hooks.maintenance.scrub import child, findings
+from resume_hooks.maintenance.scrub.findings import LEFT, Findings
+from resume_hooks.maintenance.scrub.purge import purge
+from resume_hooks.sessions.files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import Sent, environ_of, sent
+from tests.maintenance.scrub.planting import SECRETS, THOUGHT
 from tests.needs import corpus
-from tests.scrubbing.planting import SECRETS, THOUGHT
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",

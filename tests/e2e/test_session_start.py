@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.lineage import Family
-from resume_hooks.lineage_block import CLOSING
-from resume_hooks.links import read_links
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage_block import CLOSING
+from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation
 from tests.e2e.plugin import ENGINE, children, plugin_at, spoken

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from resume_hooks.glance import Glance
 from resume_hooks.paths import DIR_NAME, project_names
+from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import Record, conversation, custom_title, last_prompt, session_bytes, session_id
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import quick_rollover, store
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.sessions import locate as store
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request

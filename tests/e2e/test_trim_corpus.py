@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import store
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import is_session_id
-from resume_hooks.records import message
-from resume_hooks.transcript import scan
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
-from resume_hooks.trimming.pieces import MEDIA, THINKING
-from resume_hooks.trimming.plan import TrimPlan
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts.content import MEDIA, THINKING
+from resume_hooks.transcripts.records import message
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import records, store
-from resume_hooks.transcript import scan
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 

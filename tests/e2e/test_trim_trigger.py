@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import records
-from resume_hooks.transcript import scan
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import quick_rollover, store
-from resume_hooks.digest.gather import digest_of
-from resume_hooks.digest.shown import HEAD
-from resume_hooks.quick_rollover import Contents
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.reading.digest.as_text import HEAD
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate as store
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer

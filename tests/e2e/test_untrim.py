@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import store, untrim
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
+from resume_hooks.derive import untrim
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.sessions import locate as store
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_corpus import sent

@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-from resume_hooks.vault import retrieval
-from resume_hooks.vault.finding import find
-from resume_hooks.vault.keeping import keep
-from resume_hooks.vault.packing import pack
+from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.pack import pack
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_rename import ONE, environ, sent, spoken_in

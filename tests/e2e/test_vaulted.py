@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import fork, quick_rollover, store
-from resume_hooks.receipt import Receipt
-from resume_hooks.vaulted.notes import LINKED, PACKED
+from resume_hooks.derive import fork
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.manifest import LINKED, PACKED
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import PROMPT, environ_of, installed, said
-from tests.vaulted.away import away
+from tests.sessions.archived.away import away
 
 SAMPLE = (
     ("_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl", PACKED),

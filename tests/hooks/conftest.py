@@ -1,26 +1,44 @@
-"""Owns the fixtures of the hooks' tests."""
+"""Owns how a hook's script is run in the tests: as the client does, in a process and an environment of its own."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 
 import pytest
 
-from tests.hooks.plugin_copy import PluginCopy, make_plugin
+from tests.builders import ConfigHome
+from tests.needs import REPO, python39
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark."""
-    config.addinivalue_line("markers", "slow: installs packages; needs the package index")
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> PluginCopy:
-    """A copy of the plugin with a stand-in engine."""
-    return make_plugin(tmp_path)
+def run_hook(config_home: ConfigHome) -> Run:
+    """Run ``hooks/<name>.py`` on an event; the clipboard is switched off unless the environment says otherwise."""
+
+    def run(
+        name: str, event: object, *, environ: dict[str, str] | None = None, python: str = sys.executable
+    ) -> subprocess.CompletedProcess[bytes]:
+        stdin = event if isinstance(event, bytes) else json.dumps(event).encode()
+        env = {
+            "PATH": os.environ.get("PATH", ""),
+            **config_home.environ,
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            **(environ or {}),
+        }
+        command = [python, "-I", str(REPO / "hooks" / f"{name}.py")]
+        return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=60)
+
+    return run
 
 
-@pytest.fixture(scope="module")
-def shared_plugin(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """The same, one for a module's many read-only runs."""
-    return make_plugin(tmp_path_factory.mktemp("shared"))
+@pytest.fixture(params=["this Python", "Python 3.9"])
+def any_python(request: pytest.FixtureRequest) -> str:
+    """The Python of the tests, and the oldest one that the hooks' own scripts must run on."""
+    if request.param == "this Python":
+        return sys.executable
+    return python39()

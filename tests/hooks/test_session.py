@@ -1,154 +1,360 @@
-"""Owns the session hooks' tests: they wait for nothing, and start a Python only where something is due."""
+"""SessionEnd and SessionStart: one link for one /clear, and what is due then, on any Python that a hook may meet."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.hooks.plugin_copy import PluginCopy
+from resume_hooks.hooks.pending_handoff import Handoff, leave
+from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
+from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.hooks.conftest import Run
+from tests.needs import REPO
 
-STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
-
-
-def make_ready(plugin: PluginCopy) -> None:
-    """A venv that fits the lock; its Python writes down that it was started."""
-    python = plugin.data / "venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec "{plugin.env["RESUME_HOOKS_PYTHON"]}" "$@"\n')
-    python.chmod(0o755)
-    shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
+OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
+Send = Callable[..., None]
 
 
-def stand_in_installer(plugin: PluginCopy, seconds: int) -> Path:
-    """Replace the installer by one that only takes its time; returns the file that it writes at its end."""
-    done = plugin.data / "installed"
-    (plugin.root / "hooks" / "install.py").write_text(
-        f"import os, sys, time\nos.setsid()\ntime.sleep({seconds})\n"
-        f"to = {str(done)!r}\nopen(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
+@pytest.fixture
+def send(run_hook: Run, any_python: str) -> Send:
+    """Send an event of the client with this pid to the hook; it must never print or fail."""
+
+    def one(event: object, pid: int | str | None = 4711, **environ: str) -> None:
+        said = {} if pid is None else {"CLAUDE_PID": str(pid)}
+        done = run_hook("session", event, environ={**said, **environ}, python=any_python)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+    return one
+
+
+def end(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
+    """The end of a session."""
+    return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
+
+
+def start(number: str = NEW, source: object = "clear") -> dict[str, Any]:
+    """The start of a session."""
+    return {"hook_event_name": "SessionStart", "session_id": number, "source": source}
+
+
+def pairs(home: ConfigHome) -> list[tuple[str, str]]:
+    """Every link as (parent, child)."""
+    return [(link.parent_id, link.child_id) for link in read_links(home.environ)]
+
+
+def marks(home: ConfigHome) -> list[Path]:
+    """The marks that wait for a successor."""
+    return [path for path in sorted(pending(home).glob("*")) if not path.name.startswith("keep-")]
+
+
+def pending(home: ConfigHome) -> Path:
+    """The folder of notes."""
+    return home.config / "resume-hooks" / "pending"
+
+
+def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
+    """The session that ended is the parent of the one that starts in the same client; the mark is used up."""
+    send(end())
+    assert len(marks(config_home)) == 1
+    send(start())
+    send(start(session_id(3)))
+    (link,) = read_links(config_home.environ)
+    assert link == Link(NEW, OLD, "clear", link.at, 4711)
+    assert abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
+    assert marks(config_home) == []
+
+
+def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
+    """A chain of them, in order."""
+    send(end())
+    send(start())
+    send(end(NEW))
+    send(start(session_id(3)))
+    assert pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
+
+
+def test_an_older_client_is_found_among_the_ancestors(config_home: ConfigHome, any_python: str) -> None:
+    """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
+    script = config_home.root / "client.pl"
+    hook = f"{any_python} -I {REPO / 'hooks' / 'session.py'}"
+    events = [json.dumps(event) for event in (end(), start())]
+    lines = [f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;" for event in events]
+    script.write_text("\n".join(lines))
+    need_perl = subprocess.run(
+        ["perl", str(script)], env={**os.environ, **config_home.environ}, check=False, timeout=60
     )
-    return done
+    assert need_perl.returncode == 0
+    assert pairs(config_home) == [(OLD, NEW)]
 
 
-def wait_for(file: Path, seconds: float = 20) -> bool:
-    """Whether the file appears in time."""
-    end = time.monotonic() + seconds
-    while not file.exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    return file.exists()
+def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
+    """Two clients that clear at once keep their own; one that only starts gets nothing."""
+    send(end(session_id(10)), 10)
+    send(end(session_id(20)), 20)
+    send(start(session_id(21)), 20)
+    send(start(session_id(31)), 30)
+    send(start(session_id(11)), 10)
+    assert pairs(config_home) == [(session_id(20), session_id(21)), (session_id(10), session_id(11))]
 
 
-CHILD = "5e12a303-0000-4000-8000-000000000001"
+@pytest.mark.parametrize("event", [end(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)])
+def test_other_ends_leave_no_mark(config_home: ConfigHome, send: Send, event: dict[str, Any]) -> None:
+    """Only /clear says that a successor follows."""
+    send(event)
+    assert marks(config_home) == []
 
 
-def reaches(plugin: PluginCopy, event: str, fields: dict[str, str]) -> bool:
-    """Whether an event reaches the engine, whole, however its JSON is spaced; the hook itself never complains."""
-    reached = set()
-    for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
-        plugin.forget()
-        done = plugin.hook(event, body)
+@pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
+def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: object) -> None:
+    """A start of another kind is no successor, and leaves the mark for the one that is."""
+    send(end())
+    send(start(session_id(5), source))
+    assert pairs(config_home) == []
+    send(start())
+    assert pairs(config_home) == [(OLD, NEW)]
+
+
+@pytest.mark.parametrize("seconds", [-3_600, 3_600])
+def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds: int) -> None:
+    """A mark of a client that died long ago, or from a clock that was wrong, is thrown away."""
+    send(end())
+    (mark,) = marks(config_home)
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
+    send(start())
+    assert pairs(config_home) == []
+    assert marks(config_home) == []
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000]
+)
+def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
+    """And does not stand in the way of the next clear."""
+    send(end())
+    (mark,) = marks(config_home)
+    mark.write_bytes(damage)
+    send(start())
+    assert pairs(config_home) == []
+    assert marks(config_home) == []
+    send(end(NEW))
+    send(start(session_id(3)))
+    assert pairs(config_home) == [(NEW, session_id(3))]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"\xff",
+        b"{" * 100_000,
+        b" " * 2_000_000,
+        {},
+        {"hook_event_name": ["SessionEnd"], "session_id": OLD, "reason": "clear"},
+        end("../../x"),
+        end(""),
+        end(f"{OLD}\0"),
+        {"hook_event_name": "SessionEnd", "session_id": 7, "reason": "clear"},
+        start("../x"),
+    ],
+)
+def test_odd_events_do_nothing(config_home: ConfigHome, send: Send, event: object) -> None:
+    """No output, no trace, no file."""
+    send(event)
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_a_session_is_never_its_own_parent(config_home: ConfigHome, send: Send) -> None:
+    """A client that starts the id which it ended makes no link."""
+    send(end())
+    send(start(OLD))
+    assert pairs(config_home) == []
+
+
+@pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
+def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid: str) -> None:
+    """Whatever the environment says, nothing is written outside of pending and nothing fails."""
+    send(end(), pid)
+    send(start(), pid)
+    assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
+
+
+def test_our_own_model_calls_leave_nothing(config_home: ConfigHome, send: Send) -> None:
+    """The recursion guard holds here, too."""
+    send(end(), RESUME_HOOKS_CHILD="1")
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Send) -> None:
+    """A link is never worth a client's start."""
+    (config_home.root / "file").touch()
+    send(end(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    send(start(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    assert pairs(config_home) == []
+
+
+def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> None:
+    """Folders 0700, files 0600."""
+    send(end())
+    state = config_home.config / "resume-hooks"
+    modes = {
+        path.relative_to(state).parts[0]: path.stat().st_mode & 0o777
+        for path in [state / "pending", *pending(config_home).glob("*")]
+    }
+    assert modes["pending"] == 0o600
+    assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
+
+
+def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
+    """Each keeps its own parent, and no row of links.jsonl is torn."""
+    numbers = range(100, 110)
+
+    def all_at_once(make: Callable[[int], dict[str, Any]]) -> None:
+        running = []
+        for number in numbers:
+            env = {**config_home.environ, "CLAUDE_PID": str(number)}
+            command = [any_python, "-I", str(REPO / "hooks" / "session.py")]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(make(number)).encode())
+            process.stdin.close()
+            running.append(process)
+        assert [process.wait(timeout=60) for process in running] == [0] * len(running)
+
+    all_at_once(lambda number: end(session_id(number)))
+    all_at_once(lambda number: start(session_id(number + 1_000)))
+    assert sorted(pairs(config_home)) == [(session_id(n), session_id(n + 1_000)) for n in numbers]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
+    """It links nothing, and the client's start does not wait for it."""
+    mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
+    mark.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(mark)
+    else:
+        (config_home.root / "elsewhere").write_text(json.dumps({"session_id": session_id(1)}))
+        mark.symlink_to(config_home.root / "elsewhere")
+    done = run_hook("session", start(session_id(2)), environ={"CLAUDE_PID": "4711"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert pairs(config_home) == []
+
+
+@pytest.fixture
+def child(config_home: ConfigHome) -> Path:
+    """An untouched child, which client 4711 made out of OLD and which waits for its ``/clear``."""
+    path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
+    rows = f"1. old · {OLD}\n2. new · {CHILD} · current\n   {path}"
+    opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
+    leave(Handoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
+    return Path(path)
+
+
+Say = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def say(run_hook: Run, any_python: str) -> Say:
+    """Send an event of the client with this pid to the hook; the one object that it prints, ``{}`` for nothing."""
+
+    def one(event: object, pid: int = 4711, **environ: str) -> dict[str, Any]:
+        done = run_hook("session", event, environ={"CLAUDE_PID": str(pid), **environ}, python=any_python)
         assert (done.returncode, done.stderr) == (0, b"")
-        assert plugin.reached.split(b"\n", 1)[1:] in ([], [body + b"\n"])
-        reached.add(bool(plugin.reached))
-    assert len(reached) == 1
-    return reached.pop()
+        found = json.loads(done.stdout) if done.stdout else {}
+        assert isinstance(found, dict)
+        return found
+
+    return one
 
 
-def let_wait(plugin: PluginCopy, name: str) -> None:
-    """A note of a handoff in the state folder."""
-    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
+def beside(path: Path, number: str, source: str) -> dict[str, Any]:
+    """The start of a session in the folder of ``path``."""
+    return {**start(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
 
 
-def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
-    """A successor follows it and no other, whatever other fields say."""
-    for reason in ("logout", "prompt_input_exit", "other", "resume"):
-        assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), reason
-    assert reaches(plugin, "SessionEnd", {"reason": "clear"})
+def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Path, say: Say) -> None:
+    """As facts, naming the new session in the child's place; linked as a handoff; the child gave way. Once."""
+    raw = child.read_bytes()
+    say(end())
+    said = say(beside(child, NEW, "clear"))
+    context = said["hookSpecificOutput"]["additionalContext"]
+    assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert context.startswith("This session was started by /clear, after a handoff (")
+    assert f"2. new · {NEW} · current\n   {child.parent / NEW}.jsonl" in context
+    assert CHILD not in context
+    assert "\x1b" not in context
+    assert said["systemMessage"] == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
+    (link,) = read_links(config_home.environ)
+    assert link == Link(NEW, OLD, "handoff", link.at, 4711)
+    assert read_superseded(config_home.environ) == {CHILD: NEW}
+    assert marks(config_home) == []
+    assert child.read_bytes() == raw
+    say(end(NEW))
+    assert say(beside(child, session_id(7), "clear")) == {}
+    assert pairs(config_home)[-1] == (NEW, session_id(7))
 
 
-def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> None:
-    """After /clear there is a link to record, after a compaction something to give back; no other costs a Python."""
-    for source in ("startup", "resume", "fork"):
-        assert not reaches(plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}), source
-    assert reaches(plugin, "SessionStart", {"source": "clear"})
-    assert reaches(plugin, "SessionStart", {"source": "compact"})
+@pytest.mark.parametrize("case", ["other client", "other session", "other folder", "opened", "no path"])
+def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
+    config_home: ConfigHome, child: Path, say: Say, case: str
+) -> None:
+    """Nothing is said, and the link is that of a clear."""
+    pid, cleared, place = 4711, OLD, child
+    if case == "other client":
+        pid = 4712
+    elif case == "other session":
+        cleared = session_id(9)
+    elif case == "other folder":
+        place = config_home.project("/elsewhere") / "x"
+    elif case == "opened":
+        child.write_bytes(child.read_bytes() + b"\n")
+    say(end(cleared), pid)
+    assert say(start() if case == "no path" else beside(place, NEW, "clear"), pid) == {}
+    (link,) = read_links(config_home.environ)
+    assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
 
 
-def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: PluginCopy) -> None:
-    """Then no later one looks at it; other notes concern none."""
-    let_wait(plugin, "trim-x.json")
-    let_wait(plugin, f"handoff-4711-{CHILD}.told")
-    assert not reaches(plugin, "SessionStart", {"source": "startup"})
-    let_wait(plugin, f"handoff-4712-{CHILD}.json")
-    assert reaches(plugin, "SessionStart", {"source": "startup"})
-    assert not reaches(plugin, "SessionStart", {"source": "fork"})
+def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say: Say) -> None:
+    """In any client; nothing is said, and a later clear of the parent is a plain one."""
+    assert say(beside(child, session_id(8), "resume")) == {}
+    assert say(beside(child, CHILD, "resume"), 99) == {}
+    say(end())
+    assert say(beside(child, NEW, "clear")) == {}
+    assert [link.kind for link in read_links(config_home.environ)] == ["clear"]
 
 
-@pytest.mark.parametrize("ending", ["json", "told"])
-def test_a_handoff_that_waits_concerns_who_resumes_its_child(plugin: PluginCopy, ending: str) -> None:
-    """Told or not; the resumption of another session costs no Python."""
-    let_wait(plugin, f"handoff-4711-{CHILD}.{ending}")
-    assert not reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")})
-    assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
+def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
+    """One line with the command, nothing for the model; a headless run leaves it for a user."""
+    assert say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+    told = say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="cli")
+    assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
+    assert say(beside(child, session_id(7), "startup"), 6) == {}
 
 
-def test_what_the_engine_says_at_a_start_is_said(plugin: PluginCopy) -> None:
-    """Its reply is the hook's own; at an end nothing is."""
-    assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
-    assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
+@pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
+def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
+    """Nothing is said, and it goes on waiting."""
+    assert say(beside(child, session_id(6), source), 5) == {}
+    assert len(marks(config_home)) == 1
 
 
-def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
-    """The lock equals the venv's copy and its Python is there: nothing to do."""
-    make_ready(plugin)
-    installed = stand_in_installer(plugin, 0)
-    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert not wait_for(installed, 1)
+def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: ConfigHome) -> None:
+    """On an old Python, and of a session that has no file."""
+    assert say(start(session_id(6), "compact")) == {}
 
 
-@pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
-def test_whatever_differs_starts_the_install_and_does_not_wait(plugin: PluginCopy, change: str) -> None:
-    """The hook is back, its output closed, long before an install of four seconds ends."""
-    make_ready(plugin)
-    if change == "no venv":
-        shutil.rmtree(plugin.data / "venv")
-    elif change == "other lock":
-        (plugin.root / "requirements.lock").write_text("# newer\n")
-    else:
-        (plugin.data / "venv" / "bin" / "python").unlink()
-    installed = stand_in_installer(plugin, 4)
-    began = time.monotonic()
-    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert time.monotonic() - began < 3
-    assert not installed.exists()
-    assert wait_for(installed)
-    assert installed.read_text() == str(plugin.data)
-
-
-@pytest.mark.parametrize("own", ["named", "checkout"])
-def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) -> None:
-    """With RESUME_HOOKS_PYTHON, or a .venv beside the plugin, there is nothing to install."""
-    installed = stand_in_installer(plugin, 0)
-    if own == "checkout":
-        python = plugin.root / ".venv" / "bin" / "python"
-        python.parent.mkdir(parents=True)
-        python.symlink_to(plugin.env["RESUME_HOOKS_PYTHON"])
-        plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
-    else:
-        plugin.hook("SessionStart", STARTUP)
-    assert not wait_for(installed, 1)
-
-
-def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Client 2.1.42 sets no CLAUDE_PLUGIN_DATA: the same place by our own name."""
-    installed = stand_in_installer(plugin, 0)
-    plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
-    assert wait_for(installed)
-    assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks")
+def test_a_lost_link_takes_nothing_from_the_opening(child: Path, config_home: ConfigHome, say: Say) -> None:
+    """The state folder's file can't be appended to: the session still opens with the handoff."""
+    say(end())
+    Path(links_file(config_home.environ)).mkdir()
+    assert "go on" in say(beside(child, NEW, "clear"))["hookSpecificOutput"]["additionalContext"]

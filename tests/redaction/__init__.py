@@ -1,1 +1,1 @@
-"""Tests of the scanner for secrets, and the measure of what it finds."""
+"""Tests of ``resume_hooks.redaction``."""

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from resume_hooks.auditing.scanning import BLOCK
+from resume_hooks.maintenance.audit.scan import BLOCK
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.suspects import suspects
+from resume_hooks.redaction.prefilter import suspects
 from tests.needs import corpus_folder
 from tests.redaction.planted import FORMS, WAYS, Form
 

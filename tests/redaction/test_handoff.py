@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import quick_rollover, settings
-from resume_hooks.digest.gather import digest_of
-from resume_hooks.digest.shown import full
-from resume_hooks.handoff_files import write_for
-from resume_hooks.opening import next_step_of
-from resume_hooks.quick_rollover import Contents
-from resume_hooks.store import session_file
+from resume_hooks import settings
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.handoff_files import write_for
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.reading.digest.as_text import full
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.opening_records import next_step_of
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 from tests.redaction.planted import some
 

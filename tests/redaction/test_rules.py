@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from resume_hooks.redaction.own_rules import TOKENS
+from resume_hooks.redaction.extra_rules import TOKENS
 from resume_hooks.redaction.rules import FARTHEST, FILE, Rule, rules
 
 EVERY = list(

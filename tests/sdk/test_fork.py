@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import fork_session
 
-from resume_hooks import fork, store
-from resume_hooks.cutting import AtRecord
+from resume_hooks.derive import fork
+from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.linear import linear
 from resume_hooks.paths import is_session_id
-from resume_hooks.survey import mended, needs_mending
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.sessions import locate as store
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.write_scan import mended, needs_mending
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
-from tests.chain_cases import CASES, Case
-from tests.index.probe import uid
 from tests.needs import corpus, corpus_sessions
+from tests.search.index.probe import uid
+from tests.transcripts.chain_cases import CASES, Case
 
 LEAF = "it drops last-prompt, the client's own note of where the conversation ends"
 KEPT = "it does not name the messages that a compaction kept by their new ids"

@@ -1,7 +1,7 @@
 """Messages against the official SDK: the same conversations, page by page; where not, why, and who is right.
 
-Who is right was asked of the real client: ``tests/test_chain_in_client.py`` resumes every case of ``chain_cases`` with
-it. Where the SDK differs it shows another conversation than a resumed client sends.
+Who is right was asked of the real client: ``tests/transcripts/test_chain_in_client.py`` resumes every case of
+``chain_cases`` with it. Where the SDK differs it shows another conversation than a resumed client sends.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
 
-from resume_hooks import records
-from resume_hooks.lines import BOM
-from resume_hooks.pages import page
-from resume_hooks.passages import says
 from resume_hooks.paths import session_id_of
-from resume_hooks.records import Record
-from resume_hooks.reference import Entries, Names
-from resume_hooks.subagents import subagents_of
-from resume_hooks.transcript import Transcript, scan
+from resume_hooks.reading.excerpts import says
+from resume_hooks.reading.pages import page
+from resume_hooks.sessions.references import Entries, Names
+from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import BOM
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes
-from tests.chain_cases import CASES, Case
 from tests.needs import corpus, corpus_folder, corpus_sessions
+from tests.transcripts.chain_cases import CASES, Case
 
 LEAF = "it does not read last-prompt, the client's own note of where the conversation ends"
 KEPT = "it leaves out the messages that a compaction kept"

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 from claude_agent_sdk import delete_session, get_session_info, list_sessions, rename_session, tag_session
 
-from resume_hooks import bookkeeping, deletion, restoring, store, trash
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash import restore as restoring
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.glance import Glance
-from resume_hooks.sessions import SessionFile
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.needs import corpus, corpus_sessions
 

@@ -12,17 +12,23 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import links, restoring, settings, trash, untrim
+from resume_hooks import settings
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.derive import untrim
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.events import marks, notes, prompt
-from resume_hooks.events.triggers import Trigger
-from resume_hooks.index.database import VERSION
-from resume_hooks.index.opening import opened_index
-from resume_hooks.index.status import status_of
-from resume_hooks.lineage import Family
-from resume_hooks.searching.scope import Scope
-from resume_hooks.searching.search import find
-from resume_hooks.store import resolve
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.search.engine import find
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import VERSION
+from resume_hooks.search.index.status import status_of
+from resume_hooks.search.scope import Scope
+from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import resolve
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.state.make import BULKY, CLEARED, DELETED, HERE, HOME, sessions
 

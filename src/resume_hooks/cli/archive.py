@@ -9,24 +9,27 @@ from typing import Any
 
 import click
 
-from resume_hooks import clock, store
+from resume_hooks import clock
+from resume_hooks.archive.retention import archive_now as archiving
+from resume_hooks.archive.retention.archive_now import Archive, Outcome
+from resume_hooks.archive.vault import first_use_notice as first_use
+from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault.forget import forget
+from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.policy_state import Gone, went
+from resume_hooks.archive.vault.tamper_seal import harms
+from resume_hooks.archive.vault.verify import Finding, unreadable, verify
+from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
 from resume_hooks.cli.progress import at_work
-from resume_hooks.cli.vaulted import kept_row, kept_text
 from resume_hooks.errors import UsageError
-from resume_hooks.fitting import counted
-from resume_hooks.lineage_block import size_text
-from resume_hooks.sessions import SessionFile, belongs
-from resume_hooks.vault import archiving, first_use, policy
-from resume_hooks.vault.archiving import Archive, Outcome
-from resume_hooks.vault.finding import find
-from resume_hooks.vault.forgetting import forget
-from resume_hooks.vault.leaving import Gone, went
-from resume_hooks.vault.sealing import harms
-from resume_hooks.vault.verifying import Finding, unreadable, verify
-from resume_hooks.vaulted.notes import Kept, held
-from resume_hooks.vaulted.places import real
-from resume_hooks.vaulted.sessions import is_kept
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import Kept, held
+from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.files import SessionFile, belongs
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.text import counted
 
 NOTHING: dict[str, Any] = {
     "archived": [],

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from resume_hooks import clock, store
-from resume_hooks.auditing.report import Audit, Leak, audit
+from resume_hooks import clock
 from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
+from resume_hooks.maintenance.audit.report import Audit, Leak, audit
+from resume_hooks.sessions import locate as store
 
 SHOWN = 200
 """Secrets that are listed to people; ``--json`` lists all."""

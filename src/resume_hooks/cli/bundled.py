@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from resume_hooks.bundle.arriving import Arrived, Wish, arrive
-from resume_hooks.bundle.reading import Packed, unpacked
 from resume_hooks.cli.child import How, answer
 from resume_hooks.cli.output import table
-from resume_hooks.importing import Source
-from resume_hooks.plain import plain_line
+from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.reading import Packed, unpacked
+from resume_hooks.derive.imports.plan import Source
+from resume_hooks.system.text import plain_line
 
 CHECKPOINTS_STAY = "File checkpoints are in no bundle: rewinding files starts anew."
 

@@ -7,15 +7,15 @@ from typing import Any, TypedDict, Unpack
 
 import click
 
-from resume_hooks import checkpoint
-from resume_hooks.checkpoint import Mark
 from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, table
+from resume_hooks.derive import checkpoint
+from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.events import marks
-from resume_hooks.glance import one_line
-from resume_hooks.store import SessionFile
-from resume_hooks.subagents import locate
-from resume_hooks.vaulted.sessions import require_own
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import locate
+from resume_hooks.system.text import one_line
 
 
 class How(TypedDict):

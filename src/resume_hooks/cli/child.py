@@ -8,12 +8,12 @@ from typing import Any, TypedDict
 
 import click
 
-from resume_hooks.birth import OUTSIDE, Birth
 from resume_hooks.cli.output import dry_run_option, emit, json_option, say, table
-from resume_hooks.cli.starting import start, start_of
-from resume_hooks.client import executable
+from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.derive.child.create import OUTSIDE, Birth
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.receipt import Receipt
+from resume_hooks.system.claude_cli import executable
 
 
 class How(TypedDict):

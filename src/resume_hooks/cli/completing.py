@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
-from resume_hooks import listing
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.glance import Glance
 from resume_hooks.paths import canonical
-from resume_hooks.plain import plain_line
-from resume_hooks.reference import SHORT
-from resume_hooks.sessions import SessionFile
-from resume_hooks.worktrees import project_at
+from resume_hooks.search import listing
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.references import SHORT
+from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.head_tail import Glance
 
 MOST = 40
 """Sessions that are offered, the newest; more are no choice."""

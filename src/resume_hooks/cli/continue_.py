@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli import moved
+from resume_hooks.cli import relocate as moved
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.going_on import finish, forked, settled
+from resume_hooks.cli.continue_as import finish, forked, settled
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, say
-from resume_hooks.cli.starting import Start, start_of
-from resume_hooks.glance import Glance
-from resume_hooks.home import home_folder
-from resume_hooks.liveness import why_live
-from resume_hooks.receipt import Receipt
-from resume_hooks.store import SessionFile
-from resume_hooks.vaulted.sessions import is_kept
+from resume_hooks.cli.start_client import Start, start_of
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.transcripts.head_tail import Glance
 
 
 @click.command("continue")

@@ -9,14 +9,16 @@ from typing import Any
 
 import click
 
-from resume_hooks import clock, deletion, trash
+from resume_hooks import clock
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash.contents import Entry, Stray
+from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
-from resume_hooks.deletion import Deletion
 from resume_hooks.errors import UsageError
-from resume_hooks.lineage_block import size_text
-from resume_hooks.trash import Entry, Stray
-from resume_hooks.vaulted.notes import find
+from resume_hooks.sessions.archived.manifest import find
+from resume_hooks.sessions.lineage_block import size_text
 
 DAY_MS = 24 * 60 * 60 * 1000
 STAYS = "The vault keeps a copy of {title}; to remove that, too: resume-hooks archive --forget {session_id}"

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import orjson
 
-from resume_hooks import project_files
 from resume_hooks.cli.output import current_folder, emit, json_option
-from resume_hooks.diagnosis import Finding, diagnose
 from resume_hooks.errors import UsageError
+from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.storage import project_files
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
@@ -51,7 +51,7 @@ def command(bundle: bool, output: str | None, as_json: bool) -> int:
 
 def _report(findings: list[Finding]) -> dict[str, Any]:
     # What it counts takes modules that a quick look at the installation does without.
-    from resume_hooks.bug_report import report  # noqa: PLC0415
+    from resume_hooks.maintenance.bug_report import report  # noqa: PLC0415
 
     return report(findings, current_folder(), os.environ)
 

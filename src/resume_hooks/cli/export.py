@@ -11,12 +11,12 @@ import click
 from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.export.conversation import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.export.document import FORMS, HTML, JSON, Choice, Document, lineage_of
-from resume_hooks.export.hiding import LIMIT
-from resume_hooks.export.writing import Sink, Written, require_place, write
-from resume_hooks.lineage_block import size_text
-from resume_hooks.subagents import locate, name_of
+from resume_hooks.reading.export.document import FORMS, HTML, JSON, Choice, Document, lineage_of
+from resume_hooks.reading.export.redact import LIMIT
+from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.reading.export.writing import Sink, Written, require_place, write
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.subagents import locate, name_of
 
 STDOUT = "-"
 

@@ -9,7 +9,7 @@ import click
 
 from resume_hooks.cli.lineage import line, row_data
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
-from resume_hooks.lineage import Descendant, Family
+from resume_hooks.sessions.lineage import Descendant, Family
 
 WIDEST_LABEL = 160
 """Columns of a title of wide letters and its kind."""

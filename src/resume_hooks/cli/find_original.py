@@ -8,7 +8,7 @@ import click
 
 from resume_hooks.cli.lineage import line, row_data
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
-from resume_hooks.lineage import Family
+from resume_hooks.sessions.lineage import Family
 
 
 @click.command("find-original")

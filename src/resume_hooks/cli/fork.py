@@ -7,16 +7,17 @@ from typing import Any, Unpack
 
 import click
 
-from resume_hooks import clock, cutting
-from resume_hooks import fork as forking
+from resume_hooks import clock
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import current_folder, located, locator_argument
-from resume_hooks.cutting import AtMessage, AtRecord, AtTurn, Before, Truncator
+from resume_hooks.derive import cut_point as cutting
+from resume_hooks.derive import fork as forking
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
+from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.fork import ForkPlan
-from resume_hooks.receipt import Receipt
-from resume_hooks.reference import Reference
-from resume_hooks.store import SessionFile
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.references import Reference
 
 
 class ForkHow(How):

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from resume_hooks import store
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.output import dry_run_option, emit, json_option, located, locator_argument
 from resume_hooks.errors import UsageError
-from resume_hooks.fsck import repair
-from resume_hooks.fsck.examination import examine
-from resume_hooks.fsck.findings import SEVERITIES, Group, Report
-from resume_hooks.store import SessionFile
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.findings import SEVERITIES, Group, Report
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.locate import SessionFile
 
 SHOWN = 3
 """Findings of one kind that are shown to people; ``--json`` lists more."""

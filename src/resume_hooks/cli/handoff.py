@@ -7,21 +7,22 @@ from typing import Any, NamedTuple, Unpack
 
 import click
 
-from resume_hooks import digest_edit, quick_rollover
-from resume_hooks.birth import Birth, expect
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
-from resume_hooks.cli.editing import edited, require_terminal
+from resume_hooks.cli.editor import edited, require_terminal
 from resume_hooks.cli.output import emit, located, locator_argument
-from resume_hooks.digest import shown
-from resume_hooks.digest.entries import Digest
-from resume_hooks.digest.gather import digest_of
+from resume_hooks.derive import digest_edit
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.create import Birth, expect
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
+from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.glance import Glance
-from resume_hooks.handoff_files import Files, out_path, wanted_for, write_for
-from resume_hooks.opening import next_step_of, opening_text
-from resume_hooks.quick_rollover import Contents, RolloverPlan, digest_reference, opening_tier
-from resume_hooks.receipt import Receipt
-from resume_hooks.store import SessionFile
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.opening_records import next_step_of, opening_text
+from resume_hooks.transcripts.head_tail import Glance
 
 
 class HandoffHow(How):

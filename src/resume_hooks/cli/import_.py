@@ -9,20 +9,20 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import click
 
-from resume_hooks import importing
-from resume_hooks.addresses import is_address, parsed
-from resume_hooks.bundle.arriving import Wish
-from resume_hooks.bundle.reading import is_bundle
 from resume_hooks.cli import bundled
 from resume_hooks.cli.child import How, answer, client_to_start, require_folder
 from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
 from resume_hooks.cli.progress import at_work
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports.bundle.bring_in import Wish
+from resume_hooks.derive.imports.bundle.reading import is_bundle
+from resume_hooks.derive.imports.plan import ImportPlan, Source
 from resume_hooks.errors import UsageError
-from resume_hooks.importing import ImportPlan, Source
-from resume_hooks.intake import MAX_BYTES, file_chunks, taken_in
 from resume_hooks.paths import canonical, projects_home
-from resume_hooks.plain import plain_line
-from resume_hooks.receipt import Receipt
+from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
+from resume_hooks.system.text import plain_line
+from resume_hooks.system.urls import is_address, parsed
 
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
 
@@ -132,7 +132,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
             yield Source(taken.path, path, taken.sha256, taken.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
-    from resume_hooks.fetching import Way, fetched  # noqa: PLC0415
+    from resume_hooks.system.download import Way, fetched  # noqa: PLC0415
 
     address = parsed(source)
     with (

@@ -10,10 +10,10 @@ import click
 from resume_hooks.cli.output import emit, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.fitting import counted
-from resume_hooks.index.opening import opened_index
-from resume_hooks.index.status import Status, status_of
-from resume_hooks.lineage_block import size_text
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.status import Status, status_of
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.text import counted
 
 
 @click.command("index")

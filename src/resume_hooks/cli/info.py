@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from resume_hooks import settings, tokens
+from resume_hooks import settings
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
 from resume_hooks.cli.progress import watched
-from resume_hooks.glance import Glance
-from resume_hooks.lineage_block import size_text
-from resume_hooks.transcript import Transcript, scan
-from resume_hooks.vaulted.sessions import kept_facts
+from resume_hooks.sessions.archived.sessions import kept_facts
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.transcript import Transcript, scan
 
 
 @click.command("info")

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.output import dry_run_option, emit, json_option
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
 
 LIMIT = 120
 """Seconds that one command of the client may take."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from resume_hooks.archive.retention.ancestors import keep_ancestors
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.clock import minute
-from resume_hooks.expiry.ancestors import keep_ancestors
-from resume_hooks.lineage import KEPT, MISSING, Ancestor, Family, without_trims
-from resume_hooks.lineage_block import size_text
+from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family, without_trims
+from resume_hooks.sessions.lineage_block import size_text
 
 
 @click.command("lineage")

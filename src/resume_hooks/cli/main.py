@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks import __version__, log
-from resume_hooks.cli.colour import wanted
+from resume_hooks import __version__
+from resume_hooks.cli.color import wanted
 from resume_hooks.cli.output import COMPLETING, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
+from resume_hooks.system import bug_log as log
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -159,7 +160,7 @@ def _called(arguments: list[str], colour: bool | None) -> object:
     try:
         return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
     except AmbiguousLocator as error:
-        from resume_hooks.cli.choice import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
+        from resume_hooks.cli.disambiguate import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
 
         again = meant(arguments, error)
         if again is None:

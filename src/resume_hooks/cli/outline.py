@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from resume_hooks import turns as words
 from resume_hooks.cli.output import current_folder, emit, json_option, locator_argument
 from resume_hooks.cli.progress import watched
-from resume_hooks.outline import Outline, Turn, outline
-from resume_hooks.outline_text import outline_text
-from resume_hooks.reference import Names, names_of
-from resume_hooks.store import SessionFile
-from resume_hooks.subagents import locate
+from resume_hooks.reading.outline import Outline, Turn, outline
+from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.references import Names, names_of
+from resume_hooks.sessions.subagents import locate
+from resume_hooks.transcripts import turns as words
 
 MAX_CHARACTERS = 8_000
 """Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from resume_hooks import store
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.plain import encodable_all, plain
+from resume_hooks.sessions import locate as store
+from resume_hooks.system.text import encodable_all, plain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.clock import minute
-from resume_hooks.fitting import Gap, Piece, counted, fit, fit_ends, shares
-from resume_hooks.glance import one_line
-from resume_hooks.outline_text import marker, span_text
-from resume_hooks.passages import Passage, whole_command
-from resume_hooks.plain import plain_line
-from resume_hooks.reading import Command, Reading
-from resume_hooks.reference import Names
-from resume_hooks.store import SessionFile
-from resume_hooks.subagents import title_of
+from resume_hooks.reading.char_budget import Gap, Piece, fit, fit_ends, shares
+from resume_hooks.reading.excerpts import Passage, whole_command
+from resume_hooks.reading.outline_text import marker, span_text
+from resume_hooks.reading.selections import Command, Reading
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.references import Names
+from resume_hooks.sessions.subagents import title_of
+from resume_hooks.system.text import counted, one_line, plain_line
 
 COMMAND_WIDTHS = (400, 200, 100, 60)
 """Characters of a command; the first width at which all of them fit is taken."""

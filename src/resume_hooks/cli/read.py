@@ -12,20 +12,28 @@ from resume_hooks.cli import passages as several
 from resume_hooks.cli.output import complete_locator, current_folder, emit, json_option
 from resume_hooks.cli.progress import watched
 from resume_hooks.cli.record import print_raw, print_record, record_in
+from resume_hooks.derive.originals import Found, look_up
 from resume_hooks.errors import UsageError
-from resume_hooks.fitting import counted
-from resume_hooks.glance import one_line
-from resume_hooks.originals import Found, look_up
-from resume_hooks.pages import around, page
-from resume_hooks.passages import WHOLE, passage
-from resume_hooks.plain import plain_line
-from resume_hooks.reading import Reading
-from resume_hooks.reference import EXAMPLE, Entries, Entry, Names, named_by, names_of, parse, place_of, shortened
-from resume_hooks.rendering import render
-from resume_hooks.store import SessionFile
-from resume_hooks.subagents import locate, name_of, names_subagent, title_of
-from resume_hooks.turns import Turns
-from resume_hooks.turns import parse as parse_turns
+from resume_hooks.reading.excerpts import WHOLE, passage
+from resume_hooks.reading.pages import around, page
+from resume_hooks.reading.render import render
+from resume_hooks.reading.selections import Reading
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.references import (
+    EXAMPLE,
+    Entries,
+    Entry,
+    Names,
+    named_by,
+    names_of,
+    parse,
+    place_of,
+    shortened,
+)
+from resume_hooks.sessions.subagents import locate, name_of, names_subagent, title_of
+from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.transcripts.turns import Turns
+from resume_hooks.transcripts.turns import parse as parse_turns
 
 PAGE = 100
 """Records of a page where nothing else is asked for."""

@@ -7,16 +7,15 @@ from typing import Any
 
 from resume_hooks.cli.output import emit
 from resume_hooks.clock import minute
+from resume_hooks.derive.originals import Found, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
-from resume_hooks.fitting import counted
-from resume_hooks.glance import TITLE_LENGTH, one_line
-from resume_hooks.originals import Found, is_marked
-from resume_hooks.outline_text import marker
-from resume_hooks.plain import plain_line
-from resume_hooks.records import Record, string
-from resume_hooks.reference import Entry, shortened
-from resume_hooks.rendering import Rendering, render
-from resume_hooks.subagents import title_of
+from resume_hooks.reading.outline_text import marker
+from resume_hooks.reading.render import Rendering, render
+from resume_hooks.sessions.references import Entry, shortened
+from resume_hooks.sessions.subagents import title_of
+from resume_hooks.system.text import counted, one_line, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.records import Record, string
 
 PARTLY = "part of this record was trimmed before, and that original is gone"
 

@@ -6,9 +6,9 @@ import os
 
 import click
 
-from resume_hooks import bookkeeping
-from resume_hooks.bookkeeping import Change
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
+from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions.rename import Change
 
 
 @click.command("rename")

@@ -8,8 +8,8 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
-from resume_hooks.glance import Glance
-from resume_hooks.vaulted.sessions import kept_facts
+from resume_hooks.sessions.archived.sessions import kept_facts
+from resume_hooks.transcripts.head_tail import Glance
 
 
 @click.command("resolve")

@@ -8,18 +8,21 @@ from typing import Any
 
 import click
 
-from resume_hooks import clock, restoring, trash
+from resume_hooks import clock
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash.contents import Entry, Stray
+from resume_hooks.archive.trash.restore import Restoration
+from resume_hooks.archive.vault import lookup as finding
+from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault.lookup import states
+from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import dry_run_option, emit, json_option, locator_argument, table
-from resume_hooks.cli.vaulted import kept_row, kept_text
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.lineage_block import size_text
-from resume_hooks.receipt import resume_command
-from resume_hooks.restoring import Restoration
-from resume_hooks.trash import Entry, Stray
-from resume_hooks.vault import finding, retrieval
-from resume_hooks.vault.finding import states
-from resume_hooks.vaulted.notes import Kept, held
-from resume_hooks.vaulted.places import real
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import Kept, held
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import resume_command
 
 NOTHING: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
 INTERRUPTED = "the delete was interrupted: restore joins both halves"

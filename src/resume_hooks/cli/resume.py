@@ -8,17 +8,21 @@ from typing import Any, TypedDict, Unpack
 
 import click
 
-from resume_hooks import clock, cost, settings, store, ways
-from resume_hooks.addresses import is_address, parsed
-from resume_hooks.cli import choice, moved
-from resume_hooks.cli.going_on import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
+from resume_hooks import clock, settings
+from resume_hooks.cli import disambiguate as choice
+from resume_hooks.cli import relocate as moved
+from resume_hooks.cli.continue_as import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
 from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
-from resume_hooks.cli.starting import start_of
+from resume_hooks.cli.start_client import start_of
+from resume_hooks.derive import compare as ways
+from resume_hooks.derive import cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.events import resume_card
-from resume_hooks.resolvers import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
-from resume_hooks.store import SessionFile
-from resume_hooks.vaulted.sessions import is_kept
+from resume_hooks.hooks import resume_card
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
+from resume_hooks.system.urls import is_address, parsed
 
 BARE = "true"
 """What programs around the client pass on where ``--resume`` was given no value."""
@@ -153,7 +157,7 @@ def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
 
 
 def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
-    from resume_hooks.cli.choosing.choose import choose  # noqa: PLC0415 - see above
+    from resume_hooks.cli.picker.choose import choose  # noqa: PLC0415 - see above
 
     return choose("" if locator in {None, BARE} else str(locator), everywhere=how["everywhere"])
 

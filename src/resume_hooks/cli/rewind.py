@@ -8,17 +8,17 @@ from typing import Any, Unpack
 
 import click
 
-from resume_hooks import rewind
-from resume_hooks.checkpoint import refuse_subagent
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import current_folder, locator_argument
+from resume_hooks.derive import rewind
+from resume_hooks.derive.checkpoint import refuse_subagent
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
-from resume_hooks.events import marks
-from resume_hooks.events.checkpoint_cards import not_rewound
-from resume_hooks.glance import one_line
-from resume_hooks.receipt import Receipt
-from resume_hooks.rewind import RewindPlan
-from resume_hooks.subagents import locate
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.sessions.subagents import locate
+from resume_hooks.system.text import one_line
 
 MAX_BYTES = 4 * rewind.MAX_REPORT
 """Bytes of standard input that are read: a report has no more."""

@@ -9,15 +9,17 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import click
 
+from resume_hooks.archive.file_history import backup as keeping
+from resume_hooks.archive.file_history import history, target, writing
+from resume_hooks.archive.file_history import plan_rewind as rewinding
+from resume_hooks.archive.file_history.plan import Change, FilesPlan
+from resume_hooks.archive.file_history.target import FORMS, Aim, told
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.errors import CantRestore, UsageError
-from resume_hooks.file_history import history, keeping, rewinding, target, writing
-from resume_hooks.file_history.plan import Change, FilesPlan
-from resume_hooks.file_history.target import FORMS, Aim, told
-from resume_hooks.liveness import why_live
-from resume_hooks.plain import plain, plain_line
-from resume_hooks.store import SessionFile
-from resume_hooks.vaulted.sessions import require_own
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import plain, plain_line
 
 MOST_LINES = 400
 """Lines of differences that are shown in all."""

@@ -7,13 +7,13 @@ from typing import Unpack
 
 import click
 
-from resume_hooks import quick_rollover
-from resume_hooks.cli.asked import SummaryHow
 from resume_hooks.cli.child import answer, child_options, client_to_start, require_start
+from resume_hooks.cli.model_options import SummaryHow
 from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import UsageError
-from resume_hooks.receipt import Receipt
-from resume_hooks.store import SessionFile
+from resume_hooks.sessions.locate import SessionFile
 
 
 class RolloverHow(SummaryHow):
@@ -47,7 +47,7 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
     """
     if not how["quick"]:
         # What asks a model takes 100 ms to load, which a handoff need not wait for.
-        from resume_hooks.cli.summarised import carry_out  # noqa: PLC0415
+        from resume_hooks.cli.rollover_summary import carry_out  # noqa: PLC0415
 
         return carry_out(located(locator), how)
     if how["with_summary"] or how["prompt"] or how["model"] or how["timeout"]:

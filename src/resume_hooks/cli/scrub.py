@@ -13,15 +13,15 @@ import click
 
 from resume_hooks.cli.child import How, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import emit, located, locator_argument, say, table
-from resume_hooks.cli.starting import start, start_of
+from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionLive, UsageError
-from resume_hooks.receipt import Receipt
-from resume_hooks.scrubbing import child, findings, literals
-from resume_hooks.scrubbing.child import ScrubPlan
-from resume_hooks.scrubbing.family import OWN
-from resume_hooks.scrubbing.findings import HELD, LEFT, OUTSIDE, REMOVED, Findings, Row, Wanted
-from resume_hooks.scrubbing.places import INDEXED
-from resume_hooks.scrubbing.purging import clear_left, purge
+from resume_hooks.maintenance.scrub import child, findings, literals
+from resume_hooks.maintenance.scrub.child import ScrubPlan
+from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Findings, Row, Wanted
+from resume_hooks.maintenance.scrub.locations import INDEXED
+from resume_hooks.maintenance.scrub.purge import clear_left, purge
+from resume_hooks.maintenance.scrub.related_sessions import OWN
 
 SHOWN = 40
 """Places of one state that are named one by one."""

@@ -17,11 +17,11 @@ from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical, find_session
-from resume_hooks.receipt import resume_command
-from resume_hooks.searching.hits import Hit
-from resume_hooks.searching.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
-from resume_hooks.searching.search import Found, find
-from resume_hooks.searching.shown import MOST_LIMIT, text_of
+from resume_hooks.search.as_text import MOST_LIMIT, text_of
+from resume_hooks.search.engine import Found, find
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
+from resume_hooks.system.invocation import resume_command
 
 MAX_CHARACTERS = 8_000
 """Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""

@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from resume_hooks import listing
-from resume_hooks.cli.columns import fitted, width
 from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.text_width import fitted, width
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.lineage_block import size_text
-from resume_hooks.listing import ORIGINAL, Look, Page, Row
 from resume_hooks.paths import canonical
-from resume_hooks.plain import plain_line
-from resume_hooks.receipt import resume_command
-from resume_hooks.worktrees import project_at
+from resume_hooks.search import listing
+from resume_hooks.search.listing import ORIGINAL, Look, Page, Row
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.invocation import resume_command
+from resume_hooks.system.text import plain_line
 
 LIMIT = 20
 MOST = 100_000
@@ -76,7 +76,7 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
     asked, scope = (None, "all") if everywhere else (project_at(folder, os.environ), folder)
     if archived:
         # The vault is looked into for those that ask alone.
-        from resume_hooks.cli.archived import answer  # noqa: PLC0415
+        from resume_hooks.cli.sessions_archived import answer  # noqa: PLC0415
 
         answer(asked, scope, limit=limit, offset=offset, as_json=as_json)
         return

@@ -9,9 +9,9 @@ import sys
 
 import click
 
-from resume_hooks.events.prompt import MAX_INPUT, card
-from resume_hooks.events.triggers import recognise
-from resume_hooks.plain import plain
+from resume_hooks.hooks.prompt import MAX_INPUT, card
+from resume_hooks.hooks.triggers import recognise
+from resume_hooks.system.text import plain
 
 
 @click.command("slash", hidden=True)

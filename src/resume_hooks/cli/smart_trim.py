@@ -9,26 +9,28 @@ from typing import NamedTuple, Unpack
 import click
 from pydantic import ValidationError
 
-from resume_hooks import birth, numbering, settings
-from resume_hooks.cli.asked import SummaryHow, model_name, progress, time_for
+from resume_hooks import settings
 from resume_hooks.cli.child import answer, child_options, client_to_start, receipt_text, require_folder
+from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.output import located, locator_argument, say
 from resume_hooks.cli.schema.smart import SmartTrimReceipt, StoredPlan
+from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.model.claude_headless import ClaudeHeadless
+from resume_hooks.derive.model.port import Spent
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.preview import savings_data, verdict
+from resume_hooks.derive.trim.smart import plan as smart
+from resume_hooks.derive.trim.smart import shown
+from resume_hooks.derive.trim.smart.asking import Asked, ask
+from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, options_of
+from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan
+from resume_hooks.derive.trim.smart.verdicts import Verdict, described, of_rules
 from resume_hooks.errors import UsageError
-from resume_hooks.headless import ClaudeHeadless
-from resume_hooks.home import home_folder
-from resume_hooks.model_port import Spent
 from resume_hooks.paths import read_regular
-from resume_hooks.receipt import Receipt
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.plan import Reading
-from resume_hooks.trimming.preview import savings_data, verdict
-from resume_hooks.trimming.smart import plan as smart
-from resume_hooks.trimming.smart import shown
-from resume_hooks.trimming.smart.asking import Asked, ask
-from resume_hooks.trimming.smart.offer import CERTAIN, UNJUDGED, offer, options_of
-from resume_hooks.trimming.smart.plan import KIND, SmartPlan
-from resume_hooks.trimming.smart.verdicts import Verdict, described, of_rules
+from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions.project_folder import home_folder
 
 LARGEST_PLAN = 16 * 1024 * 1024
 """Bytes of a plan that is given back."""

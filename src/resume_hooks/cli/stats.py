@@ -13,15 +13,14 @@ from resume_hooks import clock
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.fitting import counted
-from resume_hooks.lineage_block import size_text
 from resume_hooks.paths import canonical
-from resume_hooks.plain import plain_line
-from resume_hooks.stats import folders
-from resume_hooks.stats.figures import HIGH, Figures, Hook, Month, Saving, figures, hook_data
-from resume_hooks.stats.folders import Part
-from resume_hooks.stats.gathering import Counted, gather
-from resume_hooks.worktrees import Project, project_at
+from resume_hooks.reading.stats import state_sizes as folders
+from resume_hooks.reading.stats.cache import Counted, gather
+from resume_hooks.reading.stats.state_sizes import Part
+from resume_hooks.reading.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.system.text import counted, plain_line
 
 SHOWN_PARTS = 6
 """Entries of our folder that are named, the largest ones."""

@@ -6,10 +6,10 @@ import os
 
 import click
 
-from resume_hooks import bookkeeping
 from resume_hooks.cli.output import complete_locator, dry_run_option, json_option, located
 from resume_hooks.cli.rename import answer
 from resume_hooks.errors import UsageError
+from resume_hooks.sessions import rename as bookkeeping
 
 
 @click.command("tag")

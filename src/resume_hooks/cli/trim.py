@@ -18,17 +18,17 @@ from resume_hooks.cli.child import (
     require_start,
 )
 from resume_hooks.cli.output import located, locator_argument, table
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.in_place import Outcome
+from resume_hooks.derive.trim.options import MIN_SAVINGS, Options
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.preview import preview, savings_data, verdict
+from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import UsageError
-from resume_hooks.glance import Glance
-from resume_hooks.home import home_folder
-from resume_hooks.receipt import Receipt
-from resume_hooks.trimming import in_place
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.in_place import Outcome
-from resume_hooks.trimming.options import MIN_SAVINGS, Options
-from resume_hooks.trimming.plan import TrimPlan
-from resume_hooks.trimming.preview import preview, savings_data, verdict
-from resume_hooks.trimming.words import options_of
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.transcripts.head_tail import Glance
 
 
 class TrimHow(How):

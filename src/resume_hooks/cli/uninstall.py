@@ -9,13 +9,13 @@ import shutil
 
 import click
 
-from resume_hooks import client
 from resume_hooks.cli.install import run_all
 from resume_hooks.cli.output import emit, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import state_home
-from resume_hooks.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
-from resume_hooks.vaulted.places import unpacked
+from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.system import claude_cli as client
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 
 INDEX = "index.db"
 FILES = (

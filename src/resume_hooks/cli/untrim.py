@@ -8,12 +8,12 @@ from typing import Any, Unpack
 import click
 
 from resume_hooks import settings
-from resume_hooks import untrim as untrimming
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.derive import untrim as untrimming
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.untrim import Reading, UntrimPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.receipt import Receipt
-from resume_hooks.untrim import Reading, UntrimPlan
 
 
 class UntrimHow(How):

@@ -1,1 +1,4 @@
-"""Secrets in texts and transcripts: found by rules that are data, and taken out without touching anything else."""
+"""Secrets in texts and transcript lines: found by rules that are data, and taken out without touching anything else.
+
+Imports nothing of ours. Must not know what a session is.
+"""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 
-from resume_hooks.redaction.assigned import field
-from resume_hooks.redaction.finding import seen
-from resume_hooks.redaction.leaves import Leaf, is_kept, leaves
+from resume_hooks.redaction.assignments import field
+from resume_hooks.redaction.json_strings import Leaf, is_kept, leaves
+from resume_hooks.redaction.prefilter import suspects
+from resume_hooks.redaction.scanner import seen
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.suspects import suspects
 from resume_hooks.redaction.texts import TRIES, Secret, placeholder
 
 _ESCAPE = 6

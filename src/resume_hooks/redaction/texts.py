@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from resume_hooks.redaction.finding import seen
+from resume_hooks.redaction.scanner import seen
 
 _PLACEHOLDER = re.compile(r"\[secret removed: [\w-]{1,60}\]")
 TRIES = 4

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.export.conversation import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.export.document import HTML, MARKDOWN, TEXT, Choice, Document
-from resume_hooks.store import SessionFile
+from resume_hooks.reading.export.document import HTML, MARKDOWN, TEXT, Choice, Document
+from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
-from tests.export.vectors import ELEMENTS, PageParts
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import put, transcript
 from tests.fuzz.targets.target import Target, Try
+from tests.reading.export.vectors import ELEMENTS, PageParts
 
 
 def documents(home: ConfigHome) -> Try:

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.events import fallback, notice, prompt, reply, session
-from resume_hooks.events.triggers import recognise
-from resume_hooks.links import links_file
+from resume_hooks.hooks import context_notice as notice
+from resume_hooks.hooks import fallback, prompt, reply, session
+from resume_hooks.hooks.triggers import recognise
+from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, put, transcript

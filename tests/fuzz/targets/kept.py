@@ -8,19 +8,19 @@ from pathlib import Path
 
 import orjson
 
-from resume_hooks.bundle.reading import unpacked
-from resume_hooks.bundle.writing import export
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.pack import pack
+from resume_hooks.archive.vault.verify import verify
+from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.records import parse
+from resume_hooks.reading.export.bundle_writer import export
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find as secrets_in
 from resume_hooks.redaction.texts import redact
-from resume_hooks.store import session_file
-from resume_hooks.vault.keeping import keep
-from resume_hooks.vault.packing import pack
-from resume_hooks.vault.verifying import verify
-from resume_hooks.vaulted.notes import find, held
-from resume_hooks.vaulted.opening import opened
+from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import line

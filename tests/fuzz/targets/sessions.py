@@ -8,27 +8,30 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from resume_hooks import fork, lineage_block, quick_rollover, tokens
-from resume_hooks.checks import check_session
-from resume_hooks.digest.gather import digest_of
+from resume_hooks.derive import fork
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
-from resume_hooks.fsck.examination import examine
-from resume_hooks.glance import Glance
-from resume_hooks.lineage import MAX_DEPTH, Family
-from resume_hooks.linear import linear
-from resume_hooks.listing import listed
-from resume_hooks.metadata import read_parent
-from resume_hooks.outline import outline
+from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import is_session_id
-from resume_hooks.quick_rollover import Contents
-from resume_hooks.reading import Reading
-from resume_hooks.receipt import Receipt
-from resume_hooks.reference import names_of
-from resume_hooks.store import SessionFile, resolve, session_file
-from resume_hooks.tails import scan_live
-from resume_hooks.transcript import scan
-from resume_hooks.trimming import plan as trimming
-from resume_hooks.trimming.options import Options
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.selections import Reading
+from resume_hooks.search.listing import listed
+from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions.lineage import MAX_DEPTH, Family
+from resume_hooks.sessions.locate import SessionFile, resolve, session_file
+from resume_hooks.sessions.references import names_of
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import check_session
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, metadata, put, transcript

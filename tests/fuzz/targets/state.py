@@ -7,16 +7,22 @@ import os
 from pathlib import Path
 from typing import Any
 
-from resume_hooks import links, restoring, settings, trash
-from resume_hooks.client_settings import MAX_KEPT_DAYS, kept_days
+from resume_hooks import settings
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import restore as restoring
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.events import handed_off, marks, notes, pending
-from resume_hooks.index.database import IndexDamaged, index_file
-from resume_hooks.index.opening import opened_index
-from resume_hooks.index.status import status_of
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import pending_handoff as handed_off
 from resume_hooks.paths import is_session_id, read_object
-from resume_hooks.searching.scope import Scope
-from resume_hooks.searching.search import find
+from resume_hooks.search.engine import find
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import IndexDamaged, index_file
+from resume_hooks.search.index.status import status_of
+from resume_hooks.search.scope import Scope
+from resume_hooks.sessions import link_log as links
+from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS

@@ -7,13 +7,17 @@ import json
 import math
 from typing import Any
 
-from resume_hooks import clock, cutting, fields, records, reference, turns
+from resume_hooks import clock
+from resume_hooks.derive import cut_point as cutting
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.events.triggers import recognise
-from resume_hooks.lines import BOM, read_lines, read_tail
-from resume_hooks.plain import plain, plain_line
-from resume_hooks.searching import query
-from resume_hooks.seeking import Numbers, lines_before
+from resume_hooks.hooks.triggers import recognise
+from resume_hooks.search import query
+from resume_hooks.sessions import references as reference
+from resume_hooks.system.text import plain, plain_line
+from resume_hooks.transcripts import raw_edit as fields
+from resume_hooks.transcripts import records, turns
+from resume_hooks.transcripts.line_index import Numbers, lines_before
+from resume_hooks.transcripts.lines import BOM, read_lines, read_tail
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import line

@@ -1,0 +1,98 @@
+"""The throw-away home that is measured, and the commands that are timed in it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.generate import generate_home, generate_session
+from resume_hooks.paths import project_key
+from resume_hooks.system.plugin_files import assemble
+
+BIG = 50_000_000
+FILES = 2_000
+FULL = 1_500_000
+"""Bytes after which a session is compacted: about 170,000 tokens of the corpus."""
+
+SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
+LONG = "0d5e5520-0000-4000-8000-0000000000b2"
+COMPACTED = "0d5e5530-0000-4000-8000-0000000000b3"
+Run = tuple[list[str], bytes, Path]
+
+
+def elsewhere(make: Callable[..., object], *arguments: object, **named: object) -> None:
+    """Make something in another process: a measured one begins with the peak memory of the one it came from."""
+    process = multiprocessing.get_context("spawn").Process(target=make, args=arguments, kwargs=named)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise RuntimeError(f"{make} failed")
+
+
+class Bench:
+    """A throw-away home with one 50 MB session and 2,000 others, and the commands that are timed in it."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.work = scratch / "work"
+        self.work.mkdir()
+        self.plugin = scratch / "plugin"
+        assemble(str(self.plugin))
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(scratch),
+            "CLAUDE_CONFIG_DIR": str(scratch / ".claude"),
+            "CLAUDE_PLUGIN_ROOT": str(self.plugin),
+            "CLAUDE_PLUGIN_DATA": str(scratch / "data"),
+            "RESUME_HOOKS_PYTHON": sys.executable,
+            "RESUME_HOOKS_CLIPBOARD": os.environ.get("RESUME_HOOKS_CLIPBOARD", "auto"),
+            **({"DISPLAY": os.environ["DISPLAY"]} if "DISPLAY" in os.environ else {}),
+        }
+        folder = scratch / ".claude" / "projects" / project_key(str(self.work))
+        self.session = folder / f"{SESSION}.jsonl"
+        self.compacted = folder / f"{COMPACTED}.jsonl"
+        elsewhere(generate_home, str(scratch / ".claude"), FILES, FILES * 100_000)
+        elsewhere(generate_session, str(self.session), BIG, cwd=str(self.work))
+        elsewhere(generate_session, str(self.compacted), BIG, cwd=str(self.work), compacted_bytes=FULL, days=1)
+        os.utime(self.compacted, (1_700_000_000, 1_700_000_000))
+        self.long = folder / f"{LONG}.jsonl"
+        self.known = {path.name for path in (*folder.iterdir(), self.long)}
+
+    def prompt(self, text: str) -> Run:
+        """A prompt through hooks.json, as the client's shell runs it."""
+        return self.hook("UserPromptSubmit", prompt=text)
+
+    def hook(self, name: str, **fields: str) -> Run:
+        """An event of the large session through hooks.json."""
+        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
+        command = hooks["hooks"][name][0]["hooks"][0]["command"]
+        event = {"session_id": SESSION, "transcript_path": str(self.session), "hook_event_name": name, **fields}
+        return ["/bin/sh", "-c", command], json.dumps(event, separators=(",", ":")).encode(), self.work
+
+    def shell(self, *arguments: str) -> Run:
+        """A verb from the shell, as the installed command runs it."""
+        code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.cli.main import main; main()"
+        return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
+
+    def median_ms(self, run: Run, rounds: int, clean: Callable[[], None] = lambda: None) -> float:
+        """The median wall time of a whole process in milliseconds, after two that do not count."""
+        command, stdin, cwd = run
+        times = []
+        for _ in range(rounds + 2):
+            begun = time.perf_counter()
+            subprocess.run(command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=True)
+            times.append((time.perf_counter() - begun) * 1000)
+            clean()
+        return statistics.median(times[2:])
+
+    def forget_children(self) -> None:
+        """Remove what a verb made, so that every round finds the same home."""
+        for path in self.session.parent.glob("*.jsonl"):
+            if path.name not in self.known:
+                path.unlink()

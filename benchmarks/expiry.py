@@ -1,0 +1,117 @@
+"""A session's start among 3,000 sessions, of which none, one or 500 go soon; ``python -m benchmarks.expiry`` alone."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from resume_hooks.paths import project_key
+from resume_hooks.system.plugin_files import assemble
+from tests.builders import conversation, session_id, write_session
+
+FILES = 3_000
+DUE = 500
+ROUNDS = 11
+DAY = 86_400
+
+
+class Spent(NamedTuple):
+    """A whole process: wall time, processor time with its children's, in milliseconds."""
+
+    ms: float
+    cpu_ms: float
+
+
+class Starts:
+    """A throw-away home of 3,000 small sessions of one project."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.work = scratch / "work"
+        self.work.mkdir(parents=True)
+        self.plugin = scratch / "plugin"
+        assemble(str(self.plugin))
+        config = scratch / ".claude"
+        self.folder = config / "projects" / project_key(str(self.work))
+        self.state = config / "resume-hooks"
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(scratch),
+            "CLAUDE_CONFIG_DIR": str(config),
+            "CLAUDE_PLUGIN_ROOT": str(self.plugin),
+            "CLAUDE_PLUGIN_DATA": str(scratch / "data"),
+            "RESUME_HOOKS_PYTHON": sys.executable,
+        }
+        for number in range(FILES):
+            own_id = session_id(number)
+            write_session(self.folder, own_id, conversation(2, session_id=own_id))
+        self.age(0)
+
+    def age(self, due: int) -> None:
+        """Forget what was kept; that many sessions go soon, the others in two weeks."""
+        shutil.rmtree(self.state / "vault", ignore_errors=True)
+        (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
+        for number in range(FILES):
+            then = time.time() - (25 if number < due else 10) * DAY
+            os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
+
+    def start(self) -> Spent:
+        """The hook that a start waits for."""
+        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+        path = str(self.folder / f"{session_id(0)}.jsonl")
+        event = {"session_id": session_id(0), "transcript_path": path, "hook_event_name": "SessionStart"}
+        body = json.dumps({**event, "source": "startup", "cwd": str(self.work)}, separators=(",", ":"))
+        return self.run(hooks["SessionStart"][0]["hooks"][0]["command"], body.encode())
+
+    def run(self, command: str, stdin: bytes = b"") -> Spent:
+        """A shell command in this home."""
+        before, begun = os.times(), time.perf_counter()
+        subprocess.run(
+            ["/bin/sh", "-c", command], input=stdin, capture_output=True, env=self.env, cwd=self.work, check=True
+        )
+        ms, after = (time.perf_counter() - begun) * 1000, os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        return Spent(ms, cpu * 1000)
+
+    def kept(self) -> int:
+        """How many sessions the vault has."""
+        vault = self.state / "vault"
+        return len(list(vault.iterdir())) if vault.exists() else 0
+
+
+def starts(scratch: Path) -> None:
+    """Print the rows."""
+    home = Starts(scratch)
+    print(f"\n{f'the start of a session, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
+    row("sh -c true", lambda: home.run("true"), rounds=41)
+    home.start()
+    row("SessionStart, nothing due", home.start, rounds=41)
+    for due in (0, 1, DUE):
+        row(f"SessionStart, a look, {due} due", home.start, before=functools.partial(home.age, due))
+        print(f"  kept {home.kept()}", flush=True)
+
+
+def row(
+    what: str, run: Callable[[], Spent], *, rounds: int = ROUNDS, before: Callable[[], object] = lambda: None
+) -> None:
+    """One line: the medians of some rounds, after one that does not count."""
+    spent = []
+    for _ in range(rounds + 1):
+        before()
+        spent.append(run())
+    ms, cpu = (statistics.median(column) for column in zip(*spent[1:], strict=True))
+    print(f"{what:52} {ms:8.1f} {cpu:8.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="resume-hooks-starts-") as folder:
+        starts(Path(folder))

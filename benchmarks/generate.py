@@ -1,0 +1,204 @@
+"""Big sessions and full homes for benchmarks, made of turns of real sessions: one valid chain, every id unique.
+
+The same seed gives the same bytes. Real turns keep the mix that matters for speed: a few huge tool results, many
+small records, attachments, empty thinking with long signatures.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks.paths import project_key
+from resume_hooks.transcripts.transcript import scan
+from tests.needs import corpus_sessions
+
+Record = dict[str, Any]
+Piece = list[Record]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+VERSION = "2.1.329"
+MAX_PIECE = 2_000_000
+"""Bytes of a turn; longer ones would make the size of a session a matter of luck."""
+
+
+class Place(NamedTuple):
+    """Where a generated session was born."""
+
+    session_id: str
+    cwd: str
+    branch: str
+
+
+def generate_session(
+    path: str,
+    size_bytes: int,
+    seed: int = 0,
+    *,
+    cwd: str = "/home/user/big",
+    title: str = "",
+    days: float = 0,
+    compacted_bytes: int = 0,
+) -> str:
+    """Write a session of about ``size_bytes`` to ``path`` and return its id (from the name, where it is one).
+
+    ``days`` after START is its first instant. Lines are written as the client does: parentUuid first, compact. With
+    ``compacted_bytes`` it is compacted each time that so many were written; without, all of it stays live.
+    """
+    chance = random.Random(seed)
+    stem = Path(path).stem
+    place = Place(stem if len(stem) == 36 else _new_id(chance), cwd, "main")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with open(path, "wb") as stream:
+        for record in _session(chance, place, START + timedelta(days=days), compacted_bytes):
+            line = orjson.dumps(record) + b"\n"
+            stream.write(line)
+            written += len(line)
+            if written >= size_bytes and record["type"] == "last-prompt":
+                break
+        if title:
+            stream.write(orjson.dumps({"type": "custom-title", "customTitle": title, "sessionId": place[0]}) + b"\n")
+    return place.session_id
+
+
+def generate_home(config: str, sessions: int, total_bytes: int, seed: int = 0, *, projects: int = 12) -> list[str]:
+    """Fill ``config``/projects with sessions of very unequal sizes, about ``total_bytes`` in all.
+
+    Returns their paths, oldest first; modification times are an hour apart and end now. Session ``n`` is titled
+    ``Session n``; its folder is that of ``/home/user/project-<n modulo projects>``.
+    """
+    chance = random.Random(seed)
+    weights = [chance.lognormvariate(0, 1.6) for _ in range(sessions)]
+    now = datetime.now(UTC).timestamp()
+    paths = []
+    for number, weight in enumerate(weights):
+        cwd = f"/home/user/project-{number % projects}"
+        path = os.path.join(config, "projects", project_key(cwd), f"{_new_id(chance)}.jsonl")
+        size = int(total_bytes * weight / sum(weights))
+        generate_session(path, size, seed + number, cwd=cwd, title=f"Session {number}", days=number / 24)
+        moment = now - 3600 * (sessions - number)
+        os.utime(path, (moment, moment))
+        paths.append(path)
+    return paths
+
+
+def _session(chance: random.Random, place: Place, start: datetime, compacted_bytes: int) -> Iterator[Record]:
+    """The endless records of a session: turns of real ones in random order, each with its last-prompt."""
+    since = 0
+    parent: str | None = None
+    moment = start
+    tokens = 20_000
+    while True:
+        piece = chance.choice(_pieces())
+        ids = _Names(chance)
+        for old in piece:
+            record = _reborn(orjson.loads(orjson.dumps(old)), ids, place)
+            moment += timedelta(milliseconds=chance.randint(20, 20_000))
+            record["parentUuid"] = parent
+            record["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            usage = record.get("message", {}).get("usage")
+            if isinstance(usage, dict):
+                tokens = 20_000 + (tokens + chance.randint(50, 900)) % 170_000
+                usage.update(input_tokens=3, cache_creation_input_tokens=97, cache_read_input_tokens=tokens)
+            parent = record["uuid"]
+            yield record
+        yield {"type": "last-prompt", "lastPrompt": "go on", "leafUuid": parent, "sessionId": place.session_id}
+        since += sum(map(len, map(orjson.dumps, piece)))
+        if compacted_bytes and since > compacted_bytes:
+            since, tokens = 0, 20_000
+            boundary, told = _compaction(chance, place, parent, moment)
+            parent = told["uuid"]
+            yield from (boundary, told)
+
+
+def _compaction(chance: random.Random, place: Place, parent: str | None, moment: datetime) -> tuple[Record, Record]:
+    """A compaction as the client writes it: the boundary, which hangs on nothing, and the summary."""
+    at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    rest = {"sessionId": place.session_id, "cwd": place.cwd, "gitBranch": place.branch, "version": VERSION}
+    common = {"isSidechain": False, "timestamp": at, **rest}
+    boundary = {
+        "parentUuid": None,
+        "logicalParentUuid": parent,
+        "type": "system",
+        "subtype": "compact_boundary",
+        "content": "Conversation compacted",
+        "compactMetadata": {"trigger": "auto", "preTokens": 170_000},
+        "uuid": _new_id(chance),
+        **common,
+    }
+    told = {
+        "parentUuid": boundary["uuid"],
+        "type": "user",
+        "message": {"role": "user", "content": "What was done. " * 200},
+        "isCompactSummary": True,
+        "isVisibleInTranscriptOnly": True,
+        "uuid": _new_id(chance),
+        **common,
+    }
+    return boundary, told
+
+
+class _Names:
+    """New ids for the old ones of one piece: the same old id gets the same new one."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._known: dict[str, str] = {}
+
+    def uuid(self) -> str:
+        return _new_id(self._chance)
+
+    def api(self, old: object, prefix: str) -> str:
+        return self._known.setdefault(str(old), f"{prefix}_{self._chance.getrandbits(96):024x}")
+
+
+def _reborn(record: Record, ids: _Names, place: Place) -> Record:
+    """A record with ids of its own, in the place of the new session, parentUuid first."""
+    record = {"parentUuid": None, **record}
+    record.update(
+        uuid=ids.uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
+        isSidechain=False,
+    )  # fmt: skip
+    record.pop("sourceToolAssistantUUID", None)
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return record
+    if "id" in message:
+        message["id"] = ids.api(message["id"], "msg")
+    for block in message["content"] if isinstance(message.get("content"), list) else []:
+        for key in ("id", "tool_use_id"):
+            if key in block:
+                block[key] = ids.api(block[key], "toolu")
+    return record
+
+
+@functools.cache
+def _pieces() -> tuple[Piece, ...]:
+    """Whole turns of the corpus in which every call has its result."""
+    found = []
+    for path in corpus_sessions():
+        transcript = scan(str(path))
+        for turn in transcript.turns:
+            calls = [call for node in turn.nodes for call in node.calls]
+            results = [call for node in turn.nodes for call in node.results]
+            size = sum(node.length for node in turn.nodes)
+            kinds = {node.kind for node in turn.nodes}
+            cut = any(node.boundary for node in turn.nodes)
+            if sorted(calls) == sorted(results) and "assistant" in kinds and size < MAX_PIECE and not cut:
+                found.append([transcript.read(node) for node in turn.nodes])
+    if not found:
+        raise FileNotFoundError("The benchmarks are made of real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)")
+    return tuple(found)
+
+
+def _new_id(chance: random.Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))

@@ -1,0 +1,44 @@
+"""One session of 1 GB that was never compacted, in whatever reads sessions: time, memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from benchmarks.bench import Bench, Run, elsewhere
+from benchmarks.generate import generate_session
+from benchmarks.trim import measure
+
+LARGE = "0d5e5540-0000-4000-8000-0000000000b4"
+SIZE = 1_000_000_000
+MIDDLE = 150_000
+"""A line about the middle of it."""
+
+
+def large(bench: Bench) -> None:
+    """Print the rows."""
+    print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
+    path = bench.session.with_name(f"{LARGE}.jsonl")
+    elsewhere(generate_session, str(path), SIZE, cwd=str(bench.work))
+    place = _first_id(bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE), "--json"))
+    uuid = place.rpartition(":")[2].partition("@")[0]
+    page = ["read", LARGE, "--page", "--json"]
+    for what, run, rounds in (
+        ("read --page --json, its end", bench.shell(*page), 5),
+        ("read --page --json, from its middle", bench.shell(*page, "--before", place), 5),
+        ("read --page --json, from a uuid in its middle", bench.shell(*page, "--before", uuid), 5),
+        ("read of one record by its uuid, in its middle", bench.shell("read", f"{LARGE}:{uuid}"), 5),
+        ("read of one record by its line, in its middle", bench.shell("read", f"{LARGE}:{MIDDLE}"), 5),
+        ("sessions --json, itself among them", bench.shell("sessions", "--json"), 5),
+        ("resume --json, off a terminal", bench.shell("resume", LARGE, "--json"), 2),
+        ("info --json, a whole scan", bench.shell("info", LARGE, "--json"), 2),
+    ):
+        spent = measure(bench, run, rounds=rounds)
+        print(f"{what:52} {spent.ms:8.0f} {spent.megabytes:8.0f}", flush=True)
+    path.unlink()
+
+
+def _first_id(bench: Bench, run: Run) -> str:
+    command, _, cwd = run
+    done = subprocess.run(command, capture_output=True, env=bench.env, cwd=cwd, check=True)
+    return str(json.loads(done.stdout)["data"]["firstId"])

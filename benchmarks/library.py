@@ -1,0 +1,145 @@
+"""A full home of 3,000 sessions, and how commands are measured in it: time, processor time, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.bench import BIG, SESSION, Bench, Run, elsewhere
+from benchmarks.generate import generate_home, generate_session
+from resume_hooks.paths import project_key
+
+FILES = 3_000
+ASKED = 254_000_000
+"""What is asked of ``generate_home``: it comes out at about 600 MB, since each file holds one whole turn at least."""
+
+
+ROUNDS = 3
+SAMPLED = 0.05
+"""Seconds between two looks at the memory of running processes."""
+
+
+class Spent(NamedTuple):
+    """A whole process: wall time, processor time with its children's, and what it printed."""
+
+    ms: float
+    cpu_ms: float
+    printed: bytes
+
+
+class Library:
+    """A home of 3,000 sessions, one of 50 MB to come, and the environment in which commands find it."""
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self.bench = bench
+        self.config = folder / ".claude"
+        self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
+        self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
+        elsewhere(generate_home, str(self.config), FILES, ASKED)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all transcripts."""
+        return folder_size(self.config / "projects")
+
+    def add_big(self) -> None:
+        """Add the session of 50 MB."""
+        elsewhere(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
+
+    def keep(self, number: int) -> None:
+        """Remove all sessions but some."""
+        for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
+            path.unlink()
+
+    def run(self, run: Run, *, may_fail: bool = False) -> Spent:
+        """Run a command in this home."""
+        command, stdin, cwd = run
+        before, begun = os.times(), time.perf_counter()
+        done = subprocess.run(command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=not may_fail)
+        ms, after = (time.perf_counter() - begun) * 1000, os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        return Spent(ms, cpu * 1000, done.stdout)
+
+    def median(
+        self,
+        run: Run,
+        rounds: int = ROUNDS,
+        before: Callable[[], object] = lambda: None,
+        *,
+        may_fail: bool = False,
+    ) -> Spent:
+        """Medians of a few rounds; ``before`` prepares each."""
+        spent = []
+        for _ in range(rounds):
+            before()
+            spent.append(self.run(run, may_fail=may_fail))
+        ms, cpu_ms = (
+            statistics.median(column) for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
+        )
+        return Spent(ms, cpu_ms, spent[-1].printed)
+
+    def peak_megabytes(self, run: Run) -> float:
+        """The most memory that a process and its children held together, what they share counted once."""
+        command, stdin, cwd = run
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env, cwd=cwd
+        ) as process:
+            seen = [0]
+            watcher = threading.Thread(target=_watch, args=(process, seen))
+            watcher.start()
+            process.communicate(stdin)
+            watcher.join()
+        return max(seen) / 1000
+
+
+def load() -> str:
+    """How busy the machine was in the last minute, this benchmark included."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def row(what: str, spent: Spent, target: str) -> None:
+    """One line of the table."""
+    cpu = f"{spent.cpu_ms:8.0f}" if spent.cpu_ms else f"{'':8}"
+    print(f"{what:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
+
+
+def note(text: str) -> None:
+    """What belongs to the line before it."""
+    print(f"  {text}", flush=True)
+
+
+def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
+    """Gather the memory of a process and its children, in kilobytes, until it ends."""
+    while process.poll() is None:
+        seen.append(sum(map(_kilobytes, _tree(process.pid))))
+        time.sleep(SAMPLED)
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
+            found += _tree(int(child))
+    return found
+
+
+def _kilobytes(pid: int) -> int:
+    """The memory of a process; of what it shares its part."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0

@@ -1,0 +1,50 @@
+"""Sessions listed and named in a full home, ours beside the peer's: time, processor time, memory."""
+
+from __future__ import annotations
+
+from benchmarks.library import FILES, Library, load, note, row
+from resume_hooks.sessions.locate import all_sessions
+
+PROJECT = "/home/user/project-3"
+"""One of the twelve folders that the sessions of the home are divided among."""
+
+TITLED = 1_503
+"""The number of the session that is named: ``generate_home`` puts it into PROJECT, in the middle of its times."""
+
+ROUNDS = 5
+
+
+def listings(library: Library, peer: str | None) -> None:
+    """Print the rows."""
+    print(f"\n{f'listing and locators, {FILES:,} files':52} {'ms':>8} {'cpu ms':>8}   {load()}")
+    session_id = _id_of(library)
+    for what, arguments in (
+        ("sessions of a project", ["sessions", "--project", PROJECT]),
+        ("sessions of a project, --json --limit 0", ["sessions", "--project", PROJECT, "--limit", "0", "--json"]),
+        ("sessions --all", ["sessions", "--all"]),
+        ("sessions --all --offset 2900 --json", ["sessions", "--all", "--offset", "2900", "--json"]),
+        ("resolve by id", ["resolve", session_id]),
+        ("resolve by prefix", ["resolve", session_id[:8]]),
+        ("resolve by title", ["resolve", f"Session {TITLED}"]),
+        ("resolve by a part of a title", ["resolve", f"ession {TITLED}"]),
+        ("resolve of what is nowhere", ["resolve", "Session zqxjkv"]),
+    ):
+        run = library.bench.shell(*arguments)
+        row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
+    note(f"memory of sessions --all {library.peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB")
+    if peer is None:
+        return
+    for what, words in (
+        ("by id", session_id),
+        ("by prefix", session_id[:8]),
+        ("by title", f"Session {TITLED}"),
+        ("by a part of a title", f"ession {TITLED}"),
+    ):
+        run = ([peer, "resolve", words, "--home", str(library.config), "--json"], b"", library.bench.work)
+        row(f"peer: aichat resolve {what}", library.median(run, 1, may_fail=True), "one round")
+
+
+def _id_of(library: Library) -> str:
+    """The id of the session that is titled with that number: files are an hour apart, the newest first."""
+    made = all_sessions(library.env)
+    return made[FILES - 1 - TITLED].session_id

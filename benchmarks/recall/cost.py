@@ -1,0 +1,87 @@
+"""What an agent reads to answer a question with our verbs, beside the file that it would otherwise read whole.
+
+The agent is a plain one: it searches, reads the hits from the best to the first right one, then that one's turn where
+the answer stands in another record of it, and takes the session's outline for the place of it all.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from click.testing import CliRunner
+
+from benchmarks.recall.questions import Home, Place, Question, right_places
+from resume_hooks.cli.main import cli
+from resume_hooks.cli.search import MAX_CHARACTERS
+from resume_hooks.search.as_text import text_of
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import Scope
+from tests.needs import corpus_folder
+
+HITS = 10
+"""What ``search`` shows where nothing else is asked for."""
+
+GIVEN_UP = 5
+"""Hits after which the agent stops reading."""
+
+
+class Cost(NamedTuple):
+    """Characters that the calls of one answer return, and the bytes of the file that the answer stands in."""
+
+    search: int
+    reads: int
+    outline: int
+    file: int
+
+    @property
+    def total(self) -> int:
+        """All that the agent reads."""
+        return self.search + self.reads + self.outline
+
+
+def print_costs(home: Home, asked: Sequence[Question]) -> None:
+    """Median and 90th percentile of each part, over the questions whose answer is found."""
+    costs = [found for question in asked if (found := cost(home, question)) is not None]
+    print(f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}")
+    if len(costs) < 2:
+        return
+    parts: dict[str, list[float]] = {
+        "search": [cost.search for cost in costs],
+        "read: hits up to the right one, its turn": [cost.reads for cost in costs],
+        "outline of its session": [cost.outline for cost in costs],
+        "search and read": [cost.search + cost.reads for cost in costs],
+        "search, read and outline": [cost.total for cost in costs],
+        "the file, read whole (bytes)": [cost.file for cost in costs],
+        "the file / search, read and outline": [cost.file / cost.total for cost in costs],
+    }
+    for name, values in parts.items():
+        high = statistics.quantiles(values, n=10, method="inclusive")[-1]
+        print(f"{name:60} {statistics.median(values):>10,.0f} {high:>10,.0f}")
+
+
+def cost(home: Home, question: Question) -> Cost | None:
+    """The cost of one answer; None where it is not among the first hits."""
+    found = find([question.text], Scope(helpers=True), home.environ, most=HITS)
+    right = right_places(question)
+    hits = found.hits[:GIVEN_UP]
+    correct = [number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right]
+    if not correct:
+        return None
+    best = hits[correct[0]]
+    reads = sum(_printed(home, "read", hit.reference) for hit in hits[: correct[0] + 1])
+    session, _, line = best.reference.rpartition(":")
+    name = home.name(best.file)
+    if (name, int(line)) not in question.answers:
+        reads += _printed(home, "read", session, "--turns", str(best.turn))
+    size = (corpus_folder() / name).stat().st_size
+    return Cost(len(text_of(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size)
+
+
+def _printed(home: Home, *arguments: str) -> int:
+    """The characters that a verb prints."""
+    done = CliRunner().invoke(cli, list(arguments), env=home.environ)
+    if done.exit_code:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.output}")
+    return len(done.output)

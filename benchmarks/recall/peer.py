@@ -1,0 +1,55 @@
+"""The peer's index (claude-code-tools' SessionIndex on tantivy) as a searcher: it answers with sessions, not turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recall import peer_index
+from benchmarks.recall.questions import Home, Place
+
+UNKNOWN = -1
+"""The turn of a hit of which only the file is known."""
+
+
+class Peer:
+    """The answers of the peer to the questions, all asked at once in its own Python."""
+
+    name = "peer: tantivy SessionIndex"
+    by_turn = False
+
+    def __init__(self, program: str, home: Home, index: Path, texts: Sequence[str]) -> None:
+        said = ask(program, home.config, index, texts)
+        self.note = f"peer: {said['built']}; {_refusals(said['answers'])}"
+        files = ([home.name(file) for file in answer["files"]] for answer in said["answers"])
+        self._known = dict(zip(texts, files, strict=True))
+
+    def search(self, text: str, most: int) -> list[Place]:
+        """The files it answers with."""
+        return [Place(file, UNKNOWN) for file in self._known[text][:most]]
+
+
+def program() -> str | None:
+    """The peer's ``aichat``, where there is one: BENCH_PEER names it, as for ``make bench``."""
+    return os.environ.get("BENCH_PEER") or shutil.which("aichat")
+
+
+def ask(program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1) -> dict[str, Any]:
+    """What ``peer_index`` answers, run by the Python that the peer is installed in; its index is made where missing."""
+    index.mkdir(parents=True, exist_ok=True)
+    asked = {"home": str(home), "index": str(index), "rounds": rounds, "queries": list(queries)}
+    command = [str(Path(program).parent / "python"), str(peer_index.__file__)]
+    env = {"PATH": os.environ["PATH"], "HOME": str(index)}
+    done = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, check=True, env=env)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _refusals(answers: Sequence[dict[str, Any]]) -> str:
+    kinds = [answer["how"] for answer in answers]
+    return ", ".join(f"{kinds.count(kind)} questions {kind}" for kind in dict.fromkeys(kinds))

@@ -1,0 +1,152 @@
+"""The recall set: questions written from the transcripts before any ranking was tuned, and a home to ask them in.
+
+Each names the records that answer it by file and line of the corpus; nothing of the corpus stands here. The half
+``tune`` was looked at while tuning, ``final`` only for the figure.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks.paths import session_id_of
+from resume_hooks.sessions import subagents
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.turns import opens_turn
+from tests.needs import corpus_folder
+
+FOLDER = Path(__file__).parent
+HALVES = ("tune", "final")
+KINDS = ("plain", "paraphrased", "unanswerable")
+
+
+class Question(NamedTuple):
+    """A question; ``answers`` are (file below the corpus, line), none for what was never talked about."""
+
+    id: str
+    kind: str
+    text: str
+    answers: tuple[tuple[str, int], ...]
+    half: str
+
+
+class Place(NamedTuple):
+    """A turn of a file of the corpus: what a hit shows."""
+
+    file: str
+    turn: int
+
+
+class CorpusFile(NamedTuple):
+    """A file of the corpus by its lines: the ``turns`` they stand in, and the ids of their records ("" for none)."""
+
+    turns: Sequence[int]
+    ids: Sequence[str]
+
+
+def questions(half: str = "all") -> list[Question]:
+    """The questions of a half, or all, in the order of their ids."""
+    rows: list[dict[str, Any]] = []
+    for path in sorted(FOLDER.glob("questions_*.jsonl")):
+        rows += (orjson.loads(line) for line in path.read_bytes().splitlines() if line)
+    return [
+        Question(
+            row["id"],
+            row["kind"],
+            row["question"],
+            tuple((answer["file"], answer["record"]) for answer in row["answers"]),
+            row["half"],
+        )
+        for row in sorted(rows, key=lambda row: str(row["id"]))
+        if half in {"all", row["half"]}
+    ]
+
+
+def right_places(question: Question) -> frozenset[Place]:
+    """The turns that hold an answering record, in any file that a copy of it stands in."""
+    places = set()
+    for name, line in question.answers:
+        file = corpus_file(name)
+        places.add(Place(name, file.turns[line]))
+        places.update(_by_id().get(file.ids[line], ()))
+    return frozenset(places)
+
+
+@functools.cache
+def session_of(name: str) -> str:
+    """The id of the session that a file of the corpus is of; of a sub-agent's file its parent's."""
+    path = corpus_folder() / name
+    return subagents.owner(str(path)) if subagents.name_of(path.name) else path.stem
+
+
+@functools.cache
+def corpus_file(name: str) -> CorpusFile:
+    """What stands on the lines of a file of the corpus."""
+    subagent = subagents.name_of(name) is not None
+    turn, turns, ids = 0, [], []
+    for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
+        record = records.parse(raw)
+        turn += record is not None and opens_turn(record, subagent=subagent)
+        turns.append(turn)
+        ids.append(_id_of(record) if record is not None else "")
+    return CorpusFile(turns, ids)
+
+
+def corpus_names() -> list[str]:
+    """The files of the corpus that hold anything, by their paths below it."""
+    root = corpus_folder()
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*.jsonl") if path.stat().st_size)
+
+
+def _id_of(record: Record) -> str:
+    """What a record and its copies in other sessions have in common; forks give new ids and name the old ones."""
+    fork = record.get("forkedFrom")
+    return (string(fork, "messageUuid") if isinstance(fork, dict) else "") or string(record, "uuid")
+
+
+@functools.cache
+def _by_id() -> dict[str, set[Place]]:
+    found: dict[str, set[Place]] = {}
+    for name in corpus_names():
+        file = corpus_file(name)
+        for turn, record_id in zip(file.turns, file.ids, strict=True):
+            if record_id:
+                found.setdefault(record_id, set()).add(Place(name, turn))
+    return found
+
+
+class Home:
+    """The whole corpus as a config home: one project a group; files of other names get ids of their own."""
+
+    def __init__(self, config: Path) -> None:
+        self.config = config
+        self.environ = {"CLAUDE_CONFIG_DIR": str(config)}
+        self._names = dict(self._filled())
+
+    def name(self, file: str) -> str:
+        """The corpus's own name of a file of this home."""
+        return self._names[file]
+
+    def _filled(self) -> Iterator[tuple[str, str]]:
+        """Copy every file; yields the copies with the names of what was copied."""
+        for name in corpus_names():
+            target = self._target(Path(name))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(corpus_folder() / name, target)
+            yield str(target), name
+
+    def _target(self, name: Path) -> Path:
+        """Where a file belongs; what lies in a session's own folder stays in it."""
+        inside = [part for part in name.parts[:-1] if session_id_of(f"{part}.jsonl")]
+        place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
+        folder = self.config.joinpath("projects", "-".join(name.parts[:place]), *name.parts[place:-1])
+        if inside or session_id_of(name.name) or subagents.name_of(name.name):
+            return folder / name.name
+        return folder / f"{uuid.uuid5(uuid.NAMESPACE_URL, str(name))}.jsonl"

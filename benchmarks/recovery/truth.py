@@ -1,0 +1,75 @@
+"""What readers labelled in real sessions: which record states it, and where in it; no text of a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from resume_hooks.transcripts.records import parse
+from tests.needs import corpus
+
+HERE = Path(__file__).parent
+HALVES = ("tune", "final")
+KINDS = ("decision", "constraint", "command", "failure", "file")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a reader would be angry to lose; ``in_summary``: whether a later compaction summary kept it."""
+
+    session: str
+    kind: str
+    record: int
+    text: str
+    in_summary: bool | None
+
+
+def items(half: str) -> list[Item]:
+    """The items of a half, or of ``all``."""
+    files = sorted(file for one in HALVES if half in {one, "all"} for file in HERE.glob(f"truth_{one}_*.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [_item(row) for row in rows]
+
+
+@cache
+def lines(session: str) -> Sequence[bytes]:
+    """The lines of a session of the corpus."""
+    return (corpus() / f"{session}.jsonl").read_bytes().split(b"\n")
+
+
+def summary(session: str) -> str:
+    """What the client's last compaction summary says, ``""`` where there is none."""
+    for line in reversed(lines(session)):
+        record = parse(line) if b'"isCompactSummary":true' in line else None
+        if record is not None:
+            return _text(record, 0)
+    return ""
+
+
+def _item(row: dict[str, object]) -> Item:
+    session, number = str(row["session"]), int(str(row["record"]))
+    record = parse(lines(session)[number])
+    assert record is not None
+    text = _text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
+    kept = row["in_summary"]
+    return Item(session, str(row["kind"]), number, text, kept if isinstance(kept, bool) else None)
+
+
+def _text(record: dict[str, object], block: int) -> str:
+    """The text of a block as the labels count its characters."""
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else record.get("content")
+    if isinstance(content, str) or not isinstance(content, list):
+        return str(content)
+    found = content[block]
+    if found["type"] == "tool_use":
+        given = found["input"]
+        named = next((given[key] for key in ("command", "file_path", "notebook_path") if given.get(key)), None)
+        return str(named or json.dumps(given, ensure_ascii=False))
+    if found["type"] == "tool_result":
+        inner = found["content"]
+        return inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
+    return str(found.get("text", ""))

@@ -1,0 +1,160 @@
+"""Index, search and outline over a full home, ours beside the peer's: time, memory, size of the index.
+
+"Cold" means without an index; the files themselves are in the system's cache, since they were just written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import orjson
+
+from benchmarks.bench import SESSION, Bench
+from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load, note, row
+from benchmarks.listing import listings
+from benchmarks.recall.peer import ask
+from resume_hooks.search.engine import find
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.scope import Scope
+from tests.builders import user
+
+FEWER = 2_000
+QUERIES = (
+    "git status",
+    "fix failing test",
+    "why did the build fail after the merge",
+    "package lock conflict",
+    "getUserName",
+    "src/index.ts",
+    '"exit code 1"',
+    "pytest fixture scope",
+    "docker compose environment variables",
+    "refactor parser -test",
+    "handl",
+    "figuration",
+    "zqxjkv wmpfhg",
+    "the",
+    "error timeout retry",
+    "SessionStart hook",
+    "npm install",
+    "デフォルト",
+    "what did we decide about the cache yesterday",
+    "sluggish quit when the network is gone",
+)
+"""Plain words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, nonsense."""
+
+
+def searches(bench: Bench, peer: str | None) -> None:
+    """Print the rows on index, search and outline."""
+    folder = bench.work.parent / "library"
+    library = Library(bench, folder)
+    print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
+    build(library)
+    check(library, FILES)
+    listings(library, peer)
+    library.add_big()
+    library.run(bench.shell("index"))
+    print_searches(library)
+    if peer is not None:
+        theirs(library, peer)
+    library.keep(FEWER)
+    library.run(bench.shell("index", "--rebuild"))
+    check(library, FEWER)
+    shutil.rmtree(folder)
+
+
+def build(library: Library) -> None:
+    """The index of the whole home, made from nothing."""
+    bench, size = library.bench, library.size
+    run = bench.shell("index", "--rebuild", "--json")
+    spent = library.median(run)
+    peak = library.peak_megabytes(run)
+    index = os.path.getsize(index_file(library.env))
+    what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
+    row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
+    note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load()}")
+    note(f"memory of all its processes {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
+
+
+def check(library: Library, files: int) -> None:
+    """What a search pays when nothing changed, in process."""
+
+    def once() -> None:
+        with opened_index(library.env):
+            pass
+
+    target = "40" if files == FEWER else ""
+    row(f"warm check, {files:,} files, in process", Spent(statistics.median(timed(once, 21)), 0, b""), target)
+
+
+def print_searches(library: Library) -> None:
+    """Queries in process and from the shell, through the hook, after an append; and an outline."""
+    bench = library.bench
+    inside = [ms for query in QUERIES for ms in timed(partial(find, [query], Scope(), library.env), 5)]
+    spread(f"search in process, {len(QUERIES)} queries", inside, "")
+    outside = [library.run(bench.shell("search", "--all", "--", query)).ms for query in QUERIES for _ in range(ROUNDS)]
+    spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
+    found = library.median(bench.prompt(">search --all git status"), 7)
+    row(">search --all git status, through the hook", found, "")
+    row(">search git status, this project", library.median(bench.prompt(">search git status"), 7), "")
+    numbers = count()
+    appended = bench.shell("search", "--all", "zebrafish")
+    spent = library.median(appended, 7, lambda: append(library.big, next(numbers)))
+    if b"nothing found" in spent.printed:
+        raise RuntimeError("What was appended is not found")
+    row("search after one more line in 50 MB, from the shell", spent, "130")
+    row("outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), "")
+    note(load())
+
+
+def append(session: Path, number: int) -> None:
+    """Add a prompt to a session."""
+    record = user(f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem)
+    with open(session, "ab") as stream:
+        stream.write(orjson.dumps(record) + b"\n")
+
+
+def theirs(library: Library, peer: str) -> None:
+    """The peer's counterparts over the same home, the session of 50 MB included."""
+    bench, size = library.bench, library.size
+    nowhere = library.config.parent / "no-codex"
+    nowhere.mkdir()
+    kept = library.config.parent / ".cctools"
+    build = [peer, "build-index", "--claude-home", str(library.config), "--codex-home", str(nowhere)]
+    run = (build, b"", bench.work)
+    spent = library.median(run, 1)
+    index = folder_size(kept)
+    row(f"peer: build-index, {FILES + 1:,} files, {size / 1e6:,.0f} MB", spent, f"{size / 1e3 / spent.ms:,.0f} MB/s")
+    row("peer: build-index, nothing changed", library.median(run), "")
+    numbers = count(1_000)
+    grown = library.median(run, ROUNDS, lambda: append(library.big, next(numbers)))
+    row("peer: build-index, one more line in 50 MB", grown, "")
+    shutil.rmtree(kept)
+    peak = library.peak_megabytes(run)
+    note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
+    answers = ask(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
+    spread(f"peer: search in process, {len(QUERIES)} queries", [answer["ms"] for answer in answers], "sessions only")
+
+
+def timed(action: Callable[[], object], rounds: int) -> list[float]:
+    """Milliseconds of each round, after one that does not count."""
+    times = []
+    for _ in range(rounds + 1):
+        begun = time.perf_counter()
+        action()
+        times.append((time.perf_counter() - begun) * 1000)
+    return times[1:]
+
+
+def spread(what: str, times: Sequence[float], target: str) -> None:
+    """The median and the 95th percentile as two lines of the table."""
+    for name, ms in (("p50", statistics.median(times)), ("p95", statistics.quantiles(times, n=20)[-1])):
+        row(f"{what}, {name}", Spent(ms, 0, b""), target)

@@ -1,0 +1,141 @@
+"""Trim on big sessions, ours beside the peer's: time, memory, tokens saved. Each round starts from the same file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.bench import Bench, Run, elsewhere
+from tests.builders import assistant, tool_result, tool_use, user, write_session
+
+LONG_LINE = 60_000_000
+ROUNDS = 5
+
+
+class Spent(NamedTuple):
+    """Medians of whole processes: wall time, peak memory; and what the last one printed."""
+
+    ms: float
+    megabytes: float
+    printed: bytes
+
+
+def trims(bench: Bench, peer: str | None) -> None:
+    """Print the rows on trim."""
+    print(f"\n{'trim':52} {'ms':>8} {'MB RSS':>8}   tokens saved")
+    elsewhere(long_line, bench.long)
+    sessions = (
+        ("50 MB, all live", bench.session),
+        ("50 MB, compacted", bench.compacted),
+        ("a line of 60 MB", bench.long),
+    )
+    for name, session in sessions:
+        kept = session.with_suffix(".kept")
+        shutil.copyfile(session, kept)
+        restore(bench, session, kept)
+        clean = partial(restore, bench, session, kept)
+        for what, run in ours(bench, session):
+            spent = measure(bench, run, clean)
+            data = json.loads(spent.printed)["data"]
+            row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
+        for what, run in theirs(bench, session, peer):
+            spent = measure(bench, run, clean)
+            row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
+        kept.unlink()
+
+
+def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
+    """The verbs, the recent turns not spared, since the peer spares none."""
+    options = [session.stem, "--keep-recent", "0", "--json"]
+    return [
+        ("trim --dry-run", bench.shell("trim", *options, "--dry-run")),
+        ("trim, checks included", bench.shell("trim", *options)),
+        ("trim --in-place, backup and checks included", bench.shell("trim", *options, "--in-place")),
+    ]
+
+
+def theirs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
+    """The peer's counterparts."""
+    if peer is None:
+        return []
+    new = [peer, "trim", str(session), "--simple-ui"]
+    place = [peer, "trim-in-place", str(session), "--json"]
+    return [
+        ("aichat trim-in-place --dry-run", ([*place, "--dry-run"], b"", bench.work)),
+        ("aichat trim", (new, b"n\n", bench.work)),
+        ("aichat trim-in-place", (place, b"", bench.work)),
+    ]
+
+
+def saved_by_peer(printed: bytes) -> str:
+    """What the peer says that it saved, where it prints JSON."""
+    try:
+        said = json.loads(printed.strip().split(b"\n")[-1])
+    except ValueError:
+        return ""
+    return ", ".join(f"{key} {value:,}" for key, value in said.items() if "saved" in key and isinstance(value, int))
+
+
+def measure(bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS) -> Spent:
+    """Medians over a few rounds after one that does not count."""
+    times, memory, printed = [], [], b""
+    for _ in range(rounds + 1):
+        command, stdin, cwd = run
+        begun = time.perf_counter()
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=bench.env,
+            cwd=cwd,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(stdin)
+            process.stdin.close()
+            printed = process.stdout.read()
+            _, _, usage = os.wait4(process.pid, 0)
+            process.returncode = 0
+        times.append((time.perf_counter() - begun) * 1000)
+        memory.append(usage.ru_maxrss / 1000)
+        clean()
+    return Spent(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
+
+
+def restore(bench: Bench, session: Path, kept: Path) -> None:
+    """The same file again, not live, and none of what a round made."""
+    shutil.copyfile(kept, session)
+    os.utime(session, (1_700_000_000, 1_700_000_000))
+    bench.forget_children()
+    shutil.rmtree(bench.session.parent.parent.parent / "resume-hooks" / "backups", ignore_errors=True)
+    for backup in session.parent.glob("*.bak"):
+        backup.unlink()
+
+
+def long_line(path: Path) -> None:
+    """Write a session whose one tool output is a line of 60 MB."""
+    output = "a line of a log that nobody will read again\n" * (LONG_LINE // 45)
+    write_session(
+        path.parent,
+        path.stem,
+        [
+            user("run it", uuid="u1", session_id=path.stem),
+            tool_use("c1", uuid="a1", parent="u1", name="Bash", ts=1, session_id=path.stem, tokens=20_000),
+            tool_result("c1", output, uuid="r1", parent="a1", ts=2, session_id=path.stem),
+            assistant("done", uuid="a2", parent="r1", ts=3, session_id=path.stem, tokens=900_000),
+        ],
+    )
+
+
+def row(what: str, spent: Spent, saved: str) -> None:
+    """One line of the table."""
+    print(f"{what:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)

@@ -1,0 +1,198 @@
+"""What a session's records tell of the user's files: their states, prompt by prompt, and the last edits of each.
+
+Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client notes a backup of every file that it tracks, as the
+file is before the turn. A file that is tracked from this turn on is added, as it was before its first edit: in another
+snapshot of the same prompt (old clients) or a delta (2.1.209 and later). No name of a backup: there was no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from resume_hooks.errors import NoFileHistory
+from resume_hooks.reading.outline_scan import Tally, first_words
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.transcript import scan
+
+MAX_PATHS = 10_000
+"""Files that a session may track; more are no client's doing."""
+
+_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
+
+
+class Backup(NamedTuple):
+    """A file as it was: ``name`` of its backup, None where there was no file, ``""`` where the record names none.
+
+    ``folder`` is where the file lay, links resolved, as 2.1.329 notes it; ``""`` for unknown.
+    """
+
+    name: str | None
+    version: int
+    folder: str
+
+
+class Prompt(NamedTuple):
+    """A user's message that files can be rewound to; ``turn`` counts as ``outline`` does, 0 for none of its turns."""
+
+    uuid: str
+    line: int
+    turn: int
+    words: str
+
+
+class State(NamedTuple):
+    """The files that were tracked at the prompt ``message``, by the path that the client has for each."""
+
+    message: str
+    line: int
+    backups: Mapping[str, Backup]
+
+
+class Edit(NamedTuple):
+    """The last time that a tool wrote a file; ``digest`` is of its text then, ``""`` where the record does not say."""
+
+    line: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class History:
+    """A session's file history; ``states`` in the order of their prompts, ``parents`` by the uuid of each record.
+
+    ``edits`` are the last of each path, ``edited`` the lines of all of them.
+    """
+
+    session: SessionFile
+    states: tuple[State, ...]
+    prompts: tuple[Prompt, ...]
+    edits: Mapping[str, Edit]
+    edited: tuple[int, ...]
+    parents: Mapping[str, str | None] = field(repr=False)
+    lines: Mapping[str, int] = field(repr=False)
+
+
+def read(session: SessionFile) -> History:
+    """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
+    tally, gathered = Tally(subagent=False), _Gathered()
+    transcript = scan(session.path, observers=[tally, gathered])
+    numbers = {node.uuid: node.number for node in transcript.nodes}
+    states = tuple(sorted(gathered.states(numbers), key=lambda state: state.line))
+    if not states:
+        raise NoFileHistory(
+            f"{session.session_id} has no file history",
+            "The client keeps none where checkpointing is off, and none for headless runs unless asked to.",
+        )
+    turns = {turn.line: turn for turn in tally.turns if turn.number}
+    known = {state.message for state in states}
+    prompts = tuple(
+        Prompt(node.uuid, node.number, turn.number if turn else 0, turn.first_words if turn else gathered.words(node))
+        for node in transcript.nodes
+        if node.kind == "user" and ((turn := turns.get(node.number)) or node.uuid in known)
+    )
+    parents = {node.uuid: node.parent for node in transcript.nodes}
+    return History(session, states, prompts, gathered.edits, tuple(gathered.edited), parents, numbers)
+
+
+def text_digest(text: bytes) -> str:
+    """What a text is recognised by; tools may write other line ends than their records tell."""
+    return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
+
+
+class _Gathered:
+    """An observer of ``transcript.scan`` that keeps the client's notes on files."""
+
+    def __init__(self) -> None:
+        self.edits: dict[str, Edit] = {}
+        self.edited: list[int] = []
+        self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
+        self._deltas: list[tuple[int, str, str, Backup]] = []
+        self._words: dict[int, str] = {}
+        self._paths: set[str] = set()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        kind = string(record, "type")
+        if kind == "user" and node is not None:
+            self._take_edit(record, line.number)
+            if not node.results and not node.prompt:
+                self._words[line.number] = one_line(plain_line(first_words(record)), 80)
+        elif kind == "file-history-snapshot":
+            self._take_snapshot(record, line.number)
+        elif kind == "file-history-delta":
+            self._take_delta(record, line.number)
+
+    def words(self, node: Node) -> str:
+        """How a user's message that opens no turn begins."""
+        return self._words.get(node.number, "")
+
+    def states(self, numbers: Mapping[str, int]) -> Iterator[State]:
+        """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with them.
+
+        A delta may stand before its snapshot: they are written by different hands.
+        """
+        added: dict[str, dict[str, Backup]] = {}
+        first: dict[str, int] = {}
+        for number, message, path, backup in self._deltas:
+            added.setdefault(message, {})[path] = backup
+            first.setdefault(message, number)
+        messages = {message: number for message, (number, _) in self._snapshots.items()} | first
+        before: dict[str, Backup] = {}
+        for message in sorted(messages, key=lambda one: numbers.get(one, messages[one])):
+            _, backups = self._snapshots.get(message, (0, before))
+            before = {**backups, **added.get(message, {})}
+            yield State(message, numbers.get(message, messages[message]), before)
+
+    def _take_snapshot(self, record: Record, number: int) -> None:
+        inner = record.get("snapshot")
+        tracked = inner.get("trackedFileBackups") if isinstance(inner, dict) else None
+        message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(record, "messageId")
+        if not message or not isinstance(tracked, dict):
+            return
+        found = {path: backup for path, value in tracked.items() if (backup := _backup(value))}
+        self._count(found)
+        self._snapshots[message] = number, found
+
+    def _take_delta(self, record: Record, number: int) -> None:
+        message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
+        backup = _backup(record.get("backup"))
+        if message and path and backup:
+            self._count({path: backup})
+            self._deltas.append((number, message, path, backup))
+
+    def _count(self, found: Mapping[str, Backup]) -> None:
+        self._paths.update(found)
+        if len(self._paths) > MAX_PATHS:
+            raise NoFileHistory(
+                f"The session tracks more than {MAX_PATHS:,} files", "No client writes that: run resume-hooks fsck."
+            )
+
+    def _take_edit(self, record: Record, number: int) -> None:
+        said = record.get("toolUseResult")
+        if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
+            self.edits[path] = Edit(number, _digest_after(said))
+            self.edited.append(number)
+
+
+def _backup(value: Any) -> Backup | None:
+    """A backup as a record has it; None for what says nothing of a file."""
+    if not isinstance(value, dict) or "backupFileName" not in value:
+        return None
+    name, version = value["backupFileName"], value.get("version")
+    sound = name is None or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
+    return Backup(name if sound else "", version if isinstance(version, int) else 0, string(value, "realParentDir"))
+
+
+def _digest_after(said: Mapping[str, Any]) -> str:
+    """The text that a Write or an Edit left, as its result tells it."""
+    content, before, old, new = (said.get(key) for key in ("content", "originalFile", "oldString", "newString"))
+    if not isinstance(content, str) and isinstance(before, str) and isinstance(old, str) and isinstance(new, str):
+        content = before.replace(old, new, -1 if said.get("replaceAll") is True else 1) if old else None
+    return text_digest(content.encode("utf-8", "replace")) if isinstance(content, str) else ""

@@ -1,0 +1,328 @@
+"""What the trash holds: deleted sessions in our state folder, each with a note that says where its parts came from.
+
+``trash/<session id>/<instant>/`` holds the parts under names of their own. The note is there before the first part is
+and is finished after the last: an interrupted delete is told by it, and can be taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
+from resume_hooks.sessions.locate import MIN_PREFIX
+from resume_hooks.sessions.subagents import PREFIX
+from resume_hooks.storage import backups, project_files
+from resume_hooks.storage.atomic import create_session, sync_folder
+from resume_hooks.storage.move import is_stub, remove, weigh
+
+FOLDER = "trash"
+BEGUN = "moving.json"
+"""The note of a delete that is under way, or was interrupted."""
+
+DONE = "manifest.json"
+"""The note of a finished one: it has the digests, too."""
+
+GONE = ".gone"
+"""What the name of a folder ends with that is being removed for good."""
+
+VERSION = 1
+"""Of the notes; one of another is left alone."""
+
+IN_USE = "Another command is at work in the trash"
+
+_LAST = re.compile(r"(.*)@([0-9TZ:.-]+)")
+"""A locator with the instant of one of several deletes behind it."""
+
+PROJECTS, HISTORY = "projects", "file-history"
+"""The folders of the config home that parts come from."""
+
+
+class Part(NamedTuple):
+    """A file or folder of a session. ``place`` is where it belongs, from the config home on; the rest as ``Weight``."""
+
+    place: str
+    files: int
+    size: int
+    sha256: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the trash."""
+        return HISTORY if self.place.startswith(f"{HISTORY}/") else self.place.rpartition("/")[2]
+
+    def path(self, environ: Mapping[str, str]) -> str:
+        """Where it belongs."""
+        return os.path.join(config_home(environ), *self.place.split("/"))
+
+
+class Entry(NamedTuple):
+    """A deleted session. ``folder`` is where it is kept, ``parts`` begin with the transcript; instants as transcripts.
+
+    ``complete`` is false where the delete was interrupted: parts may still lie where they were.
+    """
+
+    session_id: str
+    folder: str
+    title: str
+    cwd: str
+    ended: str
+    deleted_at: str
+    parts: tuple[Part, ...]
+    complete: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def files(self) -> int:
+        """Files of all parts."""
+        return sum(part.files for part in self.parts)
+
+    @property
+    def instant(self) -> str:
+        """What its folder is called: when it was deleted, without colons."""
+        return os.path.basename(self.folder)
+
+    @property
+    def locator(self) -> str:
+        """What names this delete and no other of the session."""
+        return f"{self.session_id}@{self.instant}"
+
+    def kept(self, part: Part) -> str:
+        """Where a part lies in the trash."""
+        return os.path.join(self.folder, part.name)
+
+    def hidden(self, part: Part, environ: Mapping[str, str]) -> str:
+        """What a part is called, beside its place, while it is copied to the trash."""
+        folder, name = os.path.split(part.path(environ))
+        return os.path.join(folder, f".{name}.{self.instant}.moving")
+
+    def lies(self, part: Part, environ: Mapping[str, str]) -> str:
+        """Where a part that is to come back lies; ``""`` where it is neither in the trash nor on the way there."""
+        both = (self.kept(part), self.hidden(part, environ))
+        return next((path for path in both if os.path.lexists(path) and not (part.size and is_stub(path))), "")
+
+    def missing(self, environ: Mapping[str, str]) -> list[str]:
+        """The places of parts that are neither there nor anywhere that we would have put them."""
+        places = ((part, part.path(environ)) for part in self.parts)
+        return [place for part, place in places if not (os.path.lexists(place) or self.lies(part, environ))]
+
+
+class Stray(NamedTuple):
+    """A folder in the trash that is no session: ``gone`` where it was being removed, else its note can't be read."""
+
+    folder: str
+    files: int
+    size: int
+    gone: bool
+
+
+@contextlib.contextmanager
+def only_one(environ: Mapping[str, str]) -> Iterator[None]:
+    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
+    home = _home(environ)
+    if os.path.islink(home):
+        raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
+    with backups.alone(os.path.join(home, backups.LOCK), environ, IN_USE, "The trash can't be used:"):
+        yield
+
+
+def new_folder(session_id: str, at: str, environ: Mapping[str, str]) -> str:
+    """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made."""
+    folder = os.path.join(_home(environ), session_id)
+    private_folder(folder)
+    if os.path.islink(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
+    made = os.path.join(folder, at.replace(":", "-"))
+    os.mkdir(made, 0o700)  # of two deletes within a millisecond one fails
+    return made
+
+
+def note(entry: Entry) -> None:
+    """Write an entry's note, whole and synced. WriteFailed where it can't be."""
+    create_session(_note_of(entry), [_noted(entry)], lambda _: None)
+
+
+def renote(entry: Entry) -> None:
+    """Write an entry's note in place of the one that is there, whole and synced. WriteFailed where it can't be."""
+    path = _note_of(entry)
+    project_files.write(path, _noted(entry), project_files.state_of(path))
+
+
+def weighed(entry: Entry) -> Entry:
+    """A whole entry with its parts as they are now in the trash; another one as it is. OSError."""
+    if not entry.complete:
+        return entry
+    return entry._replace(parts=tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts))
+
+
+def unweighed(entry: Entry) -> Entry:
+    """An entry whose parts are known without their digests, for as long as they change."""
+    return entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts))
+
+
+def retire(folder: str) -> str:
+    """Take an entry's folder away from every reader at once; the path of what is left. OSError where it can't be."""
+    gone = folder if folder.endswith(GONE) else folder + GONE
+    if gone != folder:
+        os.rename(folder, gone)
+        sync_folder(os.path.dirname(folder))
+    return gone
+
+
+def drop(folder: str) -> None:
+    """Remove a folder of the trash and all that is in it for good. OSError where it can't be; it is a stray then."""
+    remove(retire(folder))
+    with contextlib.suppress(OSError):  # it holds another delete of the same session
+        os.rmdir(os.path.dirname(folder))
+
+
+def held(environ: Mapping[str, str]) -> list[Entry]:
+    """Every deleted session that can be told, the last deleted first."""
+    owned = ((path, os.path.basename(path)) for path in _folders_in(_home(environ)))
+    own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
+    found = (_read(folder, session_id) for folder, session_id in own)
+    return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
+
+
+def strays(environ: Mapping[str, str]) -> list[Stray]:
+    """Every folder in the trash that is no session, with what can be counted of it."""
+    found = []
+    for path in _folders_in(_home(environ)):
+        session_id = os.path.basename(path)
+        for folder in _folders_in(path) if is_session_id(session_id) else [path]:
+            gone = folder != path and folder.endswith(GONE)
+            if gone or _read(folder, session_id) is None:
+                sizes = list(_sizes(folder))
+                found += [Stray(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
+    return found
+
+
+def holds(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Whether a session lies in the trash."""
+    if not is_session_id(session_id):
+        return False
+    return any(_read(folder, session_id) for folder in _folders_in(os.path.join(_home(environ), session_id)))
+
+
+def find(locator: str, environ: Mapping[str, str]) -> Entry:
+    """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
+
+    ``@`` and an instant behind any of them name one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
+    """
+    wanted = locator.strip()
+    if not wanted:
+        raise UsageError("An empty locator names no session", "Give an id or a title.")
+    entries = held(environ)
+    found = _named(wanted, entries, environ)
+    if not found and (last := _LAST.fullmatch(wanted)):
+        instant = last[2].replace(":", "-")
+        found = _named(last[1], [entry for entry in entries if entry.instant == instant], environ)
+    if not found:
+        raise SessionNotFound(
+            f"The trash holds no session '{wanted}'", "See what it holds: resume-hooks restore --list"
+        )
+    if len(found) > 1:
+        rows = [_candidate(entry, environ) for entry in found]
+        raise AmbiguousLocator(
+            wanted, rows, remedy="Give one of these, with its instant: resume-hooks restore ID@INSTANT"
+        )
+    return found[0]
+
+
+def _named(wanted: str, entries: list[Entry], environ: Mapping[str, str]) -> list[Entry]:
+    by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
+    found = by_id if len(wanted) >= MIN_PREFIX else []
+    return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+
+
+def _note_of(entry: Entry) -> str:
+    return os.path.join(entry.folder, DONE if entry.complete else BEGUN)
+
+
+def _noted(entry: Entry) -> bytes:
+    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
+    del row["folder"], row["complete"]
+    return orjson.dumps(row, option=orjson.OPT_INDENT_2)
+
+
+def _sizes(folder: str) -> Iterator[int]:
+    """The bytes of each file in a folder, as far as it can be looked through."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                yield os.lstat(os.path.join(root, name)).st_size
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_home(environ), FOLDER)
+
+
+def _folders_in(folder: str) -> list[str]:
+    """The folders in a folder, sorted; links are none."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _read(folder: str, session_id: str) -> Entry | None:
+    """The entry that a folder's note tells; None where there is none that can be acted upon."""
+    complete = os.path.lexists(os.path.join(folder, DONE))
+    row = read_object(os.path.join(folder, DONE if complete else BEGUN))
+    texts = [row.get(name) for name in ("title", "cwd", "ended", "deleted_at")]
+    parts = tuple(part for each in _rows(row) if (part := _part(each, session_id)))
+    if row.get("version") != VERSION or folder.endswith(GONE):
+        return None
+    if not all(isinstance(text, str) for text in texts) or not parts:
+        return None
+    if parts[0].name != f"{session_id}.jsonl" or len(parts) != len(_rows(row)):
+        return None
+    title, cwd, ended, deleted_at = map(str, texts)
+    return Entry(session_id, folder, title, cwd, ended, deleted_at, parts, complete)
+
+
+def _rows(row: Mapping[str, object]) -> list[object]:
+    parts = row.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+def _part(row: object, session_id: str) -> Part | None:
+    """A part as a note has it; None where its place is none that a session's parts have."""
+    if not isinstance(row, dict):
+        return None
+    place, files, size, digest = (row.get(name) for name in Part._fields)
+    if not (isinstance(place, str) and isinstance(files, int) and isinstance(size, int) and isinstance(digest, str)):
+        return None
+    return Part(place, files, size, digest) if _is_place(place.split("/"), session_id) else None
+
+
+def _is_place(steps: list[str], session_id: str) -> bool:
+    if {"", ".", ".."} & set(steps) or any("\0" in step or os.sep in step for step in steps):
+        return False
+    if steps[0] == HISTORY:
+        return steps[1:] == [session_id]
+    own = steps[-1] in {session_id, f"{session_id}.jsonl"} or steps[-1].startswith(PREFIX)
+    return steps[0] == PROJECTS and len(steps) == 3 and own
+
+
+def _candidate(entry: Entry, environ: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "session_id": entry.session_id,
+        "locator": entry.locator,
+        "title": entry.title,
+        "ended": entry.ended,
+        "size": entry.size,
+        "session_file": entry.parts[0].path(environ),
+    }

@@ -1,0 +1,206 @@
+"""Deleting: a session's transcript and all that belongs to it moved to the trash; and the trash emptied for good.
+
+The transcript goes first, so that no client sees half a session; whatever fails puts everything back. Killed at any
+point, what is in the trash and what is still in its place are the whole, and ``restore`` joins them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part, Stray
+from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import all_folders, config_home, is_session_file
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.files import SessionFile, is_known
+from resume_hooks.sessions.lineage import Descendant, Family
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.storage.move import move, take, weigh
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+
+
+class Deletion(NamedTuple):
+    """A delete to be: ``entry`` is what the trash will hold, but for its folder; ``live`` says why it is, or ``""``.
+
+    ``derived`` are the sessions that came from it and stay.
+    """
+
+    session: SessionFile
+    entry: Entry
+    live: str
+    derived: tuple[Descendant, ...]
+
+
+def plan(session: SessionFile, environ: Mapping[str, str]) -> Deletion:
+    """Decide what a delete takes away; nothing is moved. UsageError for what is no session of a client.
+
+    OnlyKept where the kept copy alone is left; WriteFailed where what belongs to it can't be looked through.
+    """
+    require_own(session, environ)
+    if not is_known(session, environ) or os.path.islink(os.path.dirname(session.path)):
+        raise UsageError(
+            f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
+        )
+    glance = Glance(session.path)
+    try:
+        parts = tuple(_parts(session, environ))
+    except OSError as error:
+        raise WriteFailed(
+            f"{error.filename or session.path} can't be read: {error.strerror}", "Check its permissions."
+        ) from error
+    if any(part.place != encodable(part.place) for part in parts):
+        raise UsageError(f"{session.path} has a name that is no UTF-8", "Rename it first: no note could tell it.")
+    title = encodable(plain_line(glance.title))
+    cwd = encodable(home_folder(glance))
+    ended = clock.from_epoch(session.mtime)
+    entry = Entry(session.session_id, "", title, cwd, ended, deleted_at=clock.now(), parts=parts, complete=False)
+    derived = Family(environ).descendants(session.session_id)
+    return Deletion(session, entry, why_live(session, environ), tuple(derived))
+
+
+def require_quiet(session: SessionFile, environ: Mapping[str, str]) -> None:
+    """Raise SessionLive where a session is live."""
+    if why := why_live(session, environ):
+        raise SessionLive(
+            f"The session is live: {why}",
+            "Quit its client and wait a minute, or add --force: a client that has it open begins it anew.",
+        )
+
+
+def write(decided: Deletion, environ: Mapping[str, str], *, force: bool = False) -> Entry:
+    """Move a session to the trash; what the trash then holds.
+
+    SessionLive where it is live and not ``force``; WriteFailed, SessionNotFound where something can't be moved: all is
+    in its place then, unless the message says so.
+    """
+    if not force:
+        require_quiet(decided.session, environ)
+    with trash.only_one(environ):
+        at = clock.now()
+        try:
+            folder = trash.new_folder(decided.session.session_id, at, environ)
+        except OSError as error:
+            raise _refused(decided.session.path, error) from error
+        return _moved(decided.entry._replace(folder=folder, deleted_at=at), environ)
+
+
+def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable[Stray] = ()) -> list[Entry]:
+    """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
+
+    Where a delete was interrupted the entry stays: its parts may be the only ones. What another command took meanwhile
+    is passed over. WriteFailed where something can't be removed; all else is.
+    """
+    removed: list[Entry] = []
+    failed: list[tuple[str, OSError | PlaceTaken]] = []
+    with trash.only_one(environ):
+        left = {stray.folder for stray in trash.strays(environ)}
+        for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
+            wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
+            try:
+                if wanted and entry is not None:
+                    restoring.leave_companions(entry, environ)
+                if wanted:
+                    trash.drop(folder)
+            except (OSError, PlaceTaken) as error:
+                failed.append((folder, error))
+            else:
+                removed += [entry] if wanted and entry is not None else []
+    if failed:
+        folder, cause = failed[0]
+        where, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
+        raise WriteFailed(
+            f"{where} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
+            f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
+        ) from cause
+    return removed
+
+
+def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
+    kept = False
+    try:
+        trash.note(entry)
+        for part in entry.parts:
+            take(part.path(environ), entry.kept(part), entry.hidden(part, environ))
+        weighed = tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts)
+        whole = entry._replace(parts=weighed, complete=True)
+        trash.note(whole)
+        kept = True
+    except FileNotFoundError as error:
+        raise SessionNotFound(
+            f"{error.filename or entry.session_id} is gone", "Was it deleted by somebody else just now?"
+        ) from error
+    except OSError as error:
+        raise _refused(error.filename or entry.folder, error) from error
+    finally:  # also where the user interrupts
+        if not kept:
+            _put_back(entry, environ)
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(entry.folder, trash.BEGUN))
+    return whole
+
+
+def _put_back(entry: Entry, environ: Mapping[str, str]) -> None:
+    """Undo what was moved; the note goes last. What can't be put back stays where it is, and the note with it."""
+    for part in reversed(entry.parts):
+        kept, place = entry.kept(part), part.path(environ)
+        try:
+            if os.path.lexists(kept) and not (os.path.lexists(place) and weigh(kept) == weigh(place)):
+                move(kept, place)
+            if os.path.lexists(hidden := entry.hidden(part, environ)):
+                raise FileExistsError(None, f"a client began it anew, and the old one is {hidden}")
+        except OSError as error:
+            gone = entry.missing(environ)
+            raise WriteFailed(
+                f"{place} could not be put back: {error.strerror or error}",
+                f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {_back(entry)}",
+            ) from error
+    with contextlib.suppress(OSError):
+        trash.drop(entry.folder)
+
+
+def _back(entry: Entry) -> str:
+    return f"resume-hooks restore {shlex.quote(entry.locator)}"
+
+
+def _parts(session: SessionFile, environ: Mapping[str, str]) -> Iterable[Part]:
+    """The transcript, then what belongs to it; links are left where they are. OSError where it can't be listed."""
+    folder = os.path.dirname(session.path)
+    key = f"{PROJECTS}/{os.path.basename(folder)}"
+    yield _part(f"{key}/{session.session_id}.jsonl", environ)
+    for subagent in subagents_of(session.path):
+        if os.path.dirname(subagent.path) == folder:
+            yield _part(f"{key}/{subagent.name}.jsonl", environ)
+            if os.path.isfile(os.path.join(folder, f"{subagent.name}.meta.json")):
+                yield _part(f"{key}/{subagent.name}.meta.json", environ)
+    if _is_folder(os.path.join(folder, session.session_id)):
+        yield _part(f"{key}/{session.session_id}", environ)
+    backups = f"{HISTORY}/{session.session_id}"
+    copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(environ) if other != folder)
+    if _is_folder(os.path.join(config_home(environ), backups)) and not any(map(is_session_file, copies)):
+        yield _part(backups, environ)  # a copy in another project would miss them
+
+
+def _part(place: str, environ: Mapping[str, str]) -> Part:
+    part = Part(place, 0, 0)
+    return Part(place, *weigh(part.path(environ), contents=False))
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _refused(path: str, error: OSError) -> WriteFailed:
+    return WriteFailed(
+        f"{path} could not be moved to the trash: {error.strerror or error}",
+        "Nothing was changed. Check free space and permissions.",
+    )

@@ -1,0 +1,239 @@
+"""Restoring: a deleted session put back, byte for byte, where it was. What is there by now is never written over.
+
+Its parts come first and the transcript last, so that no client sees half a session; interrupted, it can be run again.
+Each file keeps its time, unless the client would delete it within days for its age.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part
+from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
+from resume_hooks.paths import ENDING, find_session, private_folder
+from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
+from resume_hooks.system.claude_settings import kept_days
+
+DAY = 24 * 60 * 60
+"""Seconds."""
+
+SPARE_DAYS = 7
+"""Days that a restored session is left at least, before the client deletes it for its age."""
+
+AGED = "It is older than the {kept} days that the client keeps sessions: it counts as newer, and has {left} days left."
+LOST = "{place} is neither in the trash nor where it was: it did not come back."
+CHANGED = "{name} was changed in the trash since the session was deleted."
+LEFT = "{path} is left of an interrupted delete, and is not what came back: look at it."
+THERE = "It was there already, byte for byte the same; it is no longer in the trash."
+
+
+class Step(NamedTuple):
+    """A file, or a whole folder, on its way back; ``there`` already, the same."""
+
+    kept: str
+    path: str
+    there: bool
+
+
+class Restoration(NamedTuple):
+    """A restore to be, transcript last."""
+
+    entry: Entry
+    path: str
+    steps: tuple[Step, ...]
+    aged: bool
+    warnings: tuple[str, ...]
+
+
+def plan(entry: Entry, environ: Mapping[str, str]) -> Restoration:
+    """Decide how a session comes back; nothing is moved.
+
+    PlaceTaken where something else lies in its place, SessionNotFound where its transcript is gone from the trash.
+    """
+    transcript = entry.parts[0]
+    path, warnings, steps = transcript.path(environ), [], []
+    try:
+        for part in (*entry.parts[1:], transcript):
+            kept, place = entry.lies(part, environ), part.path(environ)
+            if kept:
+                if part.place.startswith(PROJECTS):  # the other folders may be links of the user's own
+                    _require_real(os.path.dirname(place), os.path.dirname(place))
+                if part.sha256 and not os.path.lexists(place) and weigh(kept).sha256 != part.sha256:
+                    warnings.append(CHANGED.format(name=part.name))
+                steps += list(_steps(entry, kept, place))
+            elif not os.path.lexists(place):
+                if part is transcript:
+                    raise SessionNotFound(
+                        f"{entry.kept(part)} is gone from the trash",
+                        f"It is not at {place} either: somebody removed it.",
+                    )
+                lent = _lent(entry, part.place, environ)
+                steps += lent
+                warnings += [] if lent else [LOST.format(place=place)]
+        aged = floor(entry.cwd, environ) > _written(entry.lies(transcript, environ), path)
+        history = f"{HISTORY}/{entry.session_id}"
+        shared = [] if any(part.place == history for part in entry.parts) else _lent(entry, history, environ)
+    except OSError as error:
+        raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
+    days = kept_days(entry.cwd, environ)
+    notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
+    if all(step.there for step in steps):
+        notes.insert(0, THERE)
+    return Restoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
+
+
+def write(decided: Restoration, environ: Mapping[str, str]) -> Restoration:
+    """Put a session back; what was done, as things stood then.
+
+    WriteFailed where something can't be moved: what came back stays, and it can be run again. SessionNotFound where
+    another command took it from the trash.
+    """
+    with trash.only_one(environ):
+        _require_held(decided)
+        now = plan(decided.entry, environ)
+        _write(now, environ)
+        left = [LEFT.format(path=path) for path in _swept(now.entry, environ)]
+        with contextlib.suppress(OSError):  # the session is back; what is left of it in the trash is told there
+            trash.drop(now.entry.folder)
+    return now._replace(warnings=(*now.warnings, *left))
+
+
+def leave_companions(entry: Entry, environ: Mapping[str, str]) -> None:
+    """Put what belongs to an id, and lies with an entry that is to be removed, to a session of that id that is there.
+
+    Nothing that is there is touched. OSError, PlaceTaken.
+    """
+    if find_session(entry.session_id, environ) is not None:
+        for part in entry.parts:
+            for step in _free(entry, part, environ) if part.place.startswith(f"{HISTORY}/") else ():
+                private_folder(os.path.dirname(step.path))
+                move(step.kept, step.path)
+
+
+def _require_held(decided: Restoration) -> None:
+    entry = decided.entry
+    if not os.path.isdir(entry.folder):
+        there = os.path.lexists(decided.path)
+        raise SessionNotFound(
+            f"{entry.locator} is no longer in the trash: another command was faster",
+            f"{decided.path} is in its place." if there else "It is not in its place: was the trash emptied?",
+        )
+
+
+def _write(decided: Restoration, environ: Mapping[str, str]) -> None:
+    entry = decided.entry
+    oldest = floor(entry.cwd, environ)
+    try:
+        for step in decided.steps:
+            if not step.there:
+                keep_from_expiring(step.kept, oldest)
+                private_folder(os.path.dirname(step.path))
+                if is_stub(step.path):
+                    os.unlink(step.path)
+                move(step.kept, step.path)
+            else:
+                keep_from_expiring(step.path, oldest)
+    except OSError as error:
+        gone = entry.missing(environ)
+        again = f"When the cause is mended, run it again: resume-hooks restore {entry.locator}"
+        raise WriteFailed(
+            f"{error.filename or entry.folder} could not be brought back: {error.strerror or error}",
+            f"{gone[0]} is neither in {entry.folder} nor in its place." if gone else f"Nothing is lost. {again}",
+        ) from error
+
+
+def _swept(entry: Entry, environ: Mapping[str, str]) -> list[str]:
+    """Remove what an interrupted delete left beside the places, where it is back; what differs from that stays."""
+    left = []
+    for part in entry.parts:
+        hidden, place = entry.hidden(part, environ), part.path(environ)
+        if os.path.lexists(hidden):
+            try:
+                same = is_stub(hidden) or all(
+                    is_same(*(os.path.join(root, name) if name else root for root in (hidden, place)))
+                    for name in inside(hidden)
+                )
+                if same:
+                    remove(hidden)
+            except OSError:
+                same = False
+            left += [] if same else [hidden]
+    return left
+
+
+def _lent(entry: Entry, place: str, environ: Mapping[str, str]) -> list[Step]:
+    """A part that went with another delete of the session, as far as its place is free."""
+    others = (other for other in trash.held(environ) if other.session_id == entry.session_id)
+    parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
+    return next(
+        (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, environ)))), []
+    )
+
+
+def _free(entry: Entry, part: Part, environ: Mapping[str, str]) -> Iterator[Step]:
+    """What an entry has of a part, as far as its place is free."""
+    kept, place = entry.lies(part, environ), part.path(environ)
+    for name in inside(kept) if kept and os.path.lexists(place) else [""] if kept else []:
+        one, other = (os.path.join(root, name) if name else root for root in (kept, place))
+        if not os.path.lexists(other):
+            _require_real(os.path.dirname(other), place if name else os.path.dirname(other))
+            yield Step(one, other, there=False)
+
+
+def _steps(entry: Entry, kept: str, place: str) -> Iterator[Step]:
+    """A part as a whole where its place is free, else file by file. PlaceTaken where something else is there."""
+    if not os.path.lexists(place) or is_stub(place):
+        yield Step(kept, place, there=False)
+        return
+    for name in inside(kept):
+        one, other = (os.path.join(root, name) if name else root for root in (kept, place))
+        if name:
+            _require_real(os.path.dirname(other), place)
+        there = os.path.lexists(other) and not is_stub(other)
+        if there and not is_same(one, other):
+            whole = os.path.basename(other) == f"{entry.session_id}{ENDING}"
+            way = "First: resume-hooks delete" if whole else "First move that away:"
+            raise PlaceTaken(
+                f"{other} is there again, and not the same",
+                f"{way} {shlex.quote(other)}, then: resume-hooks restore {entry.locator}",
+            )
+        yield Step(one, other, there=there)
+
+
+def _require_real(folder: str, top: str) -> None:
+    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
+    if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+        raise PlaceTaken(f"{folder} is no folder", "Move it away, then try again.")
+    if folder != top:
+        _require_real(os.path.dirname(folder), top)
+
+
+def spare(kept: int) -> int:
+    """Days that are left at least, where sessions are kept so many."""
+    return min(SPARE_DAYS, (kept + 1) // 2)
+
+
+def floor(cwd: str, environ: Mapping[str, str]) -> float:
+    """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
+    kept = kept_days(cwd, environ)
+    return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
+
+
+def _written(*paths: str) -> float:
+    return next((os.lstat(path).st_mtime for path in paths if os.path.lexists(path)), 0.0)
+
+
+def keep_from_expiring(path: str, oldest: float) -> None:
+    """Make what is too old as new as the floor; the client goes by the time of every file, and of some folders."""
+    names = inside(path)
+    folders = {os.path.dirname(os.path.join(path, name)) for name in names if name}
+    for each in (path, *folders, *(os.path.join(path, name) for name in names if name)):
+        status = os.lstat(each)
+        if status.st_mtime < oldest:
+            os.utime(each, (status.st_atime, oldest), follow_symlinks=False)

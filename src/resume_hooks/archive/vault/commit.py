@@ -1,0 +1,188 @@
+"""The one way in which the vault changes: under a session's lock, files first, then the note, then what it left.
+
+Killed at any point, the note names files that are whole, and what it does not name is removed the next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+
+from resume_hooks import clock
+from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, WriteFailed
+from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, vault
+from resume_hooks.sessions.archived.manifest import (
+    Earlier,
+    Kept,
+    Part,
+    find,
+    stored_path,
+    unreadable,
+    why_unreadable,
+    written,
+)
+from resume_hooks.sessions.expiry import AHEAD
+from resume_hooks.storage import backups, project_files
+from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.move import remove
+
+PATIENCE = 10.0
+"""Seconds that another command at the same session is waited for."""
+
+_PAUSE = 0.01
+_BUSY = "Another command is at this session in the vault"
+_FAILED = "The vault can't be used:"
+_OURS = re.compile(r"(?:files|pack)-([0-9]+)(?:\.[a-z0-9]+)?")
+
+
+@contextlib.contextmanager
+def only_one(session_id: str, environ: Mapping[str, str], patience: float = PATIENCE) -> Iterator[None]:
+    """While the block runs no other command changes what is kept of a session.
+
+    SessionLive where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
+    written, is a symbolic link, or holds a note of this session that is not ours to replace.
+    """
+    if link := is_link(session_id, environ):
+        raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
+    if why := why_unreadable(session_id, environ):
+        raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
+    path = os.path.join(folder_of(session_id, environ), LOCK)
+    with contextlib.ExitStack() as stack:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                stack.enter_context(backups.alone(path, environ, _BUSY, _FAILED))
+                break
+            except SessionLive:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE)
+        yield
+
+
+@contextlib.contextmanager
+def changing(kept: Kept, environ: Mapping[str, str], done: str) -> Iterator[Kept]:
+    """While the block runs nobody else changes what is kept of a session, which is yielded as it is by now.
+
+    What the block leaves that no note names is removed. Errors as of ``only_one``; SessionNotFound where it is gone;
+    an OSError of the block becomes a WriteFailed that says that it could not be ``done``.
+    """
+    with only_one(kept.session_id, environ):
+        now = find(kept.session_id, environ)
+        if now is None:
+            raise SessionNotFound(f"{kept.session_id} is no longer in the vault", "Another command was faster.")
+        try:
+            yield now
+        except OSError as error:
+            raise WriteFailed(
+                f"{kept.session_id} could not be {done}: {cause(error)}",
+                "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
+            ) from error
+        finally:
+            sweep(kept.session_id, environ)
+
+
+def replaced(kept: Kept, placed: Mapping[Part, Part]) -> Kept:
+    """A note with its parts where they lie now."""
+    states = (Earlier(each.kept_at, tuple(placed[part] for part in each.parts)) for each in kept.earlier)
+    return kept._replace(parts=tuple(placed[part] for part in kept.parts), earlier=tuple(states), kept_at=clock.now())
+
+
+def cause(error: OSError, told: str = "") -> str:
+    """What the system says of a failure, with the path it is about unless that is ``told`` already."""
+    about = f"{error.filename}: " if error.filename and error.filename != told else ""
+    return f"{about}{error.strerror or error}"
+
+
+def stamp(kept: Kept) -> None:
+    """Make a note of what was looked at just now that is dated in the future one of now: by its time others tell."""
+    path = os.path.join(kept.folder, NOTE)
+    with contextlib.suppress(OSError):
+        if os.lstat(path).st_mtime > time.time() + AHEAD:
+            os.utime(path, follow_symlinks=False)
+
+
+def commit(kept: Kept) -> Kept:
+    """Make a note the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
+    whole = kept._replace(stored=_stored(kept))
+    path = os.path.join(kept.folder, NOTE)
+    project_files.write(path, written(whole), project_files.state_of(path), mode=MODE)
+    return whole
+
+
+def sweep(session_id: str, environ: Mapping[str, str]) -> None:
+    """Remove what no note names of a session that somebody began to keep, or to change; under its lock."""
+    if kept := find(session_id, environ):
+        _clear(kept)
+    elif not why_unreadable(session_id, environ):
+        folder = folder_of(session_id, environ)
+        for name in _names(folder):
+            with contextlib.suppress(OSError):
+                remove(os.path.join(folder, name))
+
+
+def sweep_leftovers(environ: Mapping[str, str]) -> None:
+    """Remove what is left, in folders of the vault without any note, of keeping or forgetting that was interrupted.
+
+    Folders that another command is at, or that have a note which can't be read, are left alone.
+    """
+    for path in unreadable(environ):
+        session_id = os.path.basename(path)
+        if path != vault(environ) and not os.path.lexists(os.path.join(path, NOTE)):
+            with contextlib.suppress(ResumeHooksError), only_one(session_id, environ, 0):
+                sweep(session_id, environ)
+
+
+def _clear(kept: Kept) -> None:
+    """Remove what a note does not name. What can't be removed is tried again the next time."""
+    packs = {part.where for part in kept.all_parts if part.packed}
+    files = {stored_path(kept, part) for part in kept.all_parts if not part.packed}
+    folders = {part.where for part in kept.all_parts if not part.packed}
+    for name in _names(kept.folder):
+        path = os.path.join(kept.folder, name)
+        with contextlib.suppress(OSError):
+            if name in folders:
+                _thin(path, files)
+            elif name not in packs:
+                remove(path)
+
+
+def next_name(folder: str, kind: str, ending: str = "") -> str:
+    """A name that nothing in a session's folder has: ``files-3``, ``pack-4.xz``."""
+    numbers = [int(found[1]) for name in _names(folder) if (found := _OURS.fullmatch(name))]
+    return f"{kind}-{max(numbers, default=0) + 1}{ending}"
+
+
+def _names(folder: str) -> list[str]:
+    """What in a session's folder is of our making, beside the note and the lock."""
+    try:
+        return [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
+    except OSError:
+        return []
+
+
+def _thin(folder: str, wanted: set[str]) -> None:
+    for root, folders, names in os.walk(folder, topdown=False):
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
+        for name in (*names, *links):
+            if os.path.join(root, name) not in wanted:
+                os.unlink(os.path.join(root, name))
+        with contextlib.suppress(OSError):  # something is left in it
+            os.rmdir(root)
+
+
+def _stored(kept: Kept) -> int:
+    """Bytes of all files that a note names; a link with its whole size."""
+    paths = {_path(kept, part) for part in kept.all_parts}
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            total += os.lstat(path).st_size
+    return total
+
+
+def _path(kept: Kept, part: Part) -> str:
+    return os.path.join(kept.folder, part.where) if part.packed else stored_path(kept, part)

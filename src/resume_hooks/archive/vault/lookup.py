@@ -1,0 +1,74 @@
+"""Which kept session a user's words name, and which of its states: ``@`` and an instant tell an earlier one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.sessions.archived.layout import beside, real
+from resume_hooks.sessions.archived.manifest import Earlier, Kept, held
+from resume_hooks.sessions.locate import MIN_PREFIX
+
+_STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
+
+
+def find(locator: str, environ: Mapping[str, str]) -> Kept:
+    """The kept session that a locator names: by id or its beginning, by an exact title, by the path it had.
+
+    With ``@`` and an instant it is as an earlier state had it. UsageError, SessionNotFound, AmbiguousLocator.
+    """
+    wanted = locator.strip()
+    if not wanted:
+        raise UsageError("An empty locator names no session", "Give an id or a title.")
+    everything = held(environ)
+    found = _named(wanted, everything, environ)
+    if not found and (state := _STATE.fullmatch(wanted)):
+        found = [
+            as_it_was(kept, earlier)
+            for kept in _named(state[1], everything, environ)
+            for earlier in states(kept)
+            if instant(earlier) == state[2].replace(":", "-")
+        ]
+    if not found:
+        raise SessionNotFound(
+            f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
+        )
+    if len(found) > 1:
+        raise AmbiguousLocator(wanted, [_candidate(kept, environ) for kept in found])
+    return found[0]
+
+
+def states(kept: Kept) -> list[Earlier]:
+    """The earlier states of a session that hold another transcript, the oldest first."""
+    own = beside(kept.place)
+    return [earlier for earlier in kept.earlier if any(beside(part.place) == own for part in earlier.parts)]
+
+
+def instant(earlier: Earlier) -> str:
+    """What names an earlier state of a session behind its id and an ``@``."""
+    return earlier.kept_at.replace(":", "-")
+
+
+def as_it_was(kept: Kept, earlier: Earlier) -> Kept:
+    """A session with the files that an earlier state had, as far as that had others."""
+    places = {beside(part.place): part.place for part in kept.parts}  # it may have been in another project
+    before = {place: part._replace(place=place) for part in earlier.parts if (place := places.get(beside(part.place)))}
+    parts = {part.place: part for part in kept.parts} | before
+    return kept._replace(parts=(parts.pop(kept.place), *parts.values()), kept_at=earlier.kept_at, earlier=())
+
+
+def _named(wanted: str, kept: list[Kept], environ: Mapping[str, str]) -> list[Kept]:
+    by_id = [each for each in kept if each.session_id.startswith(wanted.lower())]
+    found = by_id if len(wanted) >= MIN_PREFIX else []
+    return found or [each for each in kept if wanted in {each.title, *each.about.titles, real(each.place, environ)}]
+
+
+def _candidate(kept: Kept, environ: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "session_id": kept.session_id,
+        "title": kept.title,
+        "ended": kept.ended,
+        "size": kept.size,
+        "session_file": real(kept.place, environ),
+    }

@@ -1,0 +1,176 @@
+"""What may be kept, and what has to go: the settings ``vault``, ``vault_max`` and ``vault_days``, and an employer's.
+
+The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
+config home, of which nobody knows here what came from it; unless an employer's retention says so. What shares its bytes
+with the client's own files takes no room, and stays. For its age nothing goes that was not due the day before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import clock, settings
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.vault import policy_state as leaving
+from resume_hooks.archive.vault.forget import forget
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
+from resume_hooks.sessions.archived.layout import is_foreign
+from resume_hooks.sessions.archived.manifest import Kept, held, stored_path
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.locate import all_sessions
+from resume_hooks.system.claude_settings import managed_days
+
+DAY = 24 * 60 * 60
+"""Seconds."""
+
+OFF = "the setting 'vault' is off"
+MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept beyond that"
+
+
+class Dropped(NamedTuple):
+    """A kept session that went, or has to; ``why`` is the end of a sentence."""
+
+    session_id: str
+    title: str
+    stored: int
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """The same for people."""
+        return f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the vault: {self.why}."
+
+
+def allowed(environ: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether sessions may be kept beyond the client's period, and if not why, as the end of a sentence."""
+    path, days = managed_days()
+    if days:
+        return False, MANAGED.format(path=path, days=days)
+    if settings.load(environ)["vault"].value == "off":
+        return False, OFF
+    return True, ""
+
+
+def require_allowed(environ: Mapping[str, str]) -> None:
+    """Raise VaultOff where sessions may not be kept."""
+    may, why = allowed(environ)
+    if not may:
+        remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
+        raise VaultOff(f"Nothing was kept: {why}", remedy)
+
+
+def due(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
+    """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All notes are read."""
+    return [each for each, _ in _due(environ, keeping)]
+
+
+def _due(environ: Mapping[str, str], keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
+    """What has to go, and whether for its age."""
+    kept = held(environ)[::-1]
+    path, days = managed_days()
+    if days:
+        why = f"{path} has sessions deleted after {days} days"
+        return [(_dropped(each, why), True) for each in kept if _age(each) >= days * DAY]
+    going = [row for row in _going(kept, environ) if not is_foreign(row[0].home, environ)]
+    if not going:
+        return []
+    staying = {*keeping, *_ancestors_of_living(kept, environ)}
+    return _chosen([(each, why, takes) for each, why, takes in going if each.session_id not in staying], kept, environ)
+
+
+def apply(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
+    """Remove what has to go from the vault; what went, which is remembered there.
+
+    What can't be removed stays for the next time, and so does what is too old for the first time.
+    """
+    gone: list[Dropped] = []
+    going = _due(environ, keeping)
+    ripe = leaving.ripe([each.session_id for each, by_age in going if by_age], environ, time.time())
+    by_id = {each.session_id: each for each in held(environ)} if going else {}
+    for each, by_age in going:
+        if by_age and each.session_id not in ripe:
+            continue
+        with contextlib.suppress(ResumeHooksError):
+            forget(by_id[each.session_id], environ)
+            gone.append(each)
+    if gone:
+        leaving.note([(each.session_id, each.stored, each.why) for each in gone], environ)
+    return gone
+
+
+def taken(kept: Kept) -> int:
+    """Bytes that a kept session takes beside the client's own files: links to those take none."""
+    links = sum(part.size for part in kept.all_parts if part.linked and _is_shared(kept, part.where))
+    return max(0, kept.stored - links)
+
+
+def _is_shared(kept: Kept, where: str) -> bool:
+    """Whether the client still has the files that are links; its transcript stands for all."""
+    if kept.transcript.where != where:
+        return False
+    try:
+        return os.lstat(stored_path(kept, kept.transcript)).st_nlink > 1
+    except OSError:
+        return False
+
+
+def _going(kept: list[Kept], environ: Mapping[str, str]) -> Iterator[tuple[Kept, str, int]]:
+    """What the settings let go, as far as sizes and ages tell: candidates, the oldest first."""
+    days, most = settings.number("vault_days", environ), settings.size("vault_max", environ)
+    takes = {each.session_id: taken(each) for each in kept}
+    over = bool(most) and sum(takes.values()) > most
+    for each in kept:
+        if days and _age(each) >= days * DAY:
+            yield each, f"it is older than the {days:,} days of vault_days", 0
+        elif over and takes[each.session_id]:
+            yield each, f"kept sessions take more than the {size_text(most)} of vault_max", takes[each.session_id]
+
+
+def _chosen(
+    going: list[tuple[Kept, str, int]], kept: list[Kept], environ: Mapping[str, str]
+) -> list[tuple[Dropped, bool]]:
+    """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
+    most = settings.size("vault_max", environ)
+    old = {each.session_id for each, _, takes in going if not takes}
+    left = sum(taken(each) for each in kept if each.session_id not in old)
+    chosen = []
+    for each, why, takes in going:
+        if not takes or left > most:
+            chosen.append((_dropped(each, why), not takes))
+            left -= takes
+    return chosen
+
+
+def _ancestors_of_living(kept: list[Kept], environ: Mapping[str, str]) -> set[str]:
+    """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
+    linked = {link.child_id: link.parent_id for link in read_links(environ)}
+    parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
+    family, found = Family(environ), set[str]()
+    living = [(session.session_id, session.path) for session in all_sessions(environ)]
+    living += [(entry.session_id, entry.lies(entry.parts[0], environ)) for entry in trash.held(environ)]
+    for session_id, path in living:
+        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            parent = family.parent_of(path) if path else None
+            parents |= {session_id: parent.session_id} if parent else {}
+    for session_id, _ in living:
+        above = parents.get(session_id, "")
+        while above and above not in found:
+            found.add(above)
+            above = parents.get(above, "")
+    return found
+
+
+def _age(kept: Kept) -> float:
+    """Seconds since a session was last written; 0 where no time can be told."""
+    ended = clock.milliseconds(kept.ended)
+    return 0.0 if ended is None else time.time() - ended / 1000
+
+
+def _dropped(kept: Kept, why: str) -> Dropped:
+    return Dropped(kept.session_id, kept.title, taken(kept), why)

@@ -1,0 +1,221 @@
+"""Bringing a kept session back to the client: byte for byte where its place is free, else under a new id.
+
+What is there is never written over. The transcript comes last, so that no client sees half a session; interrupted, it
+can be run again: the new id is always the same for the same content. The vault keeps what it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.archive.trash.restore import AGED, floor, spare
+from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.put import sha_of
+from resume_hooks.archive.vault.tamper_seal import told
+from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, WriteFailed
+from resume_hooks.paths import find_session, private_folder
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
+from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is
+from resume_hooks.sessions.archived.unpack import compared, pieces_of
+from resume_hooks.sessions.subagents import FOLDER as SUBAGENTS
+from resume_hooks.storage.atomic import MODE, create_session, sweep
+from resume_hooks.storage.move import is_same, is_stub
+from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.raw_edit import encode, with_field
+from resume_hooks.transcripts.records import parse
+
+THERE = "It is there already, byte for byte; nothing had to be brought back."
+GONE_ON = "It is there already, and went on since it was kept; nothing had to be brought back."
+RENAMED = "{path} is something else by now, so the kept one comes back under a new id."
+DAMAGED = "{place} is not what was kept (its hash differs), so it was left out."
+LEFT = "{path} is there and not the same; it was left alone."
+
+
+class Piece(NamedTuple):
+    """A file on its way back: where it can be read, and where it goes."""
+
+    part: Part
+    source: str
+    path: str
+
+
+class Retrieval(NamedTuple):
+    """A kept session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do."""
+
+    kept: Kept
+    session_id: str
+    path: str
+    pieces: tuple[Piece, ...]
+    warnings: tuple[str, ...]
+
+
+def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
+    """Decide how a kept session comes back; nothing is written but what has to be unpacked.
+
+    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
+    """
+    source, broken = compared(kept, environ)
+    if kept.transcript in broken:
+        raise WriteFailed(
+            f"{source} is not what was kept: its hash differs, so nothing was brought back",
+            "See what else is wrong: resume-hooks archive --verify",
+        )
+    kept = kept._replace(title=encodable(plain_line(Glance(source).title)))  # an earlier state may have had another
+    sound = kept._replace(parts=tuple(part for part in kept.parts if part not in broken))
+    place = real(kept.place, environ)
+    try:
+        there = find_session(kept.session_id, environ) or (
+            place if os.path.lexists(place) and not is_stub(place) else ""
+        )
+        warnings = [DAMAGED.format(place=part.place) for part in broken]
+        warnings += [f"{said}." for part in kept.parts if (said := told(part))]
+        session_id, path = kept.session_id, there or place
+        if there and not _begins_with(there, source):
+            session_id = _new_id(kept, source)
+            path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
+            warnings.append(RENAMED.format(path=there))
+            there = path if os.path.lexists(path) else ""
+        if there:
+            warnings.append(THERE if os.path.getsize(there) == os.path.getsize(source) else GONE_ON)
+        folder = os.path.dirname(path)
+        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+            raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
+        pieces, left = _pieces(sound, session_id, folder, os.path.dirname(source), environ)
+    except OSError as error:
+        raise WriteFailed(
+            f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
+        ) from error
+    days = kept_days(kept.cwd, environ)
+    if pieces and days is not None and as_it_is(kept, kept.transcript).mtime_ns / 1e9 < floor(kept.cwd, environ):
+        warnings.append(AGED.format(kept=days, left=spare(days)))
+    return Retrieval(kept, session_id, path, tuple(pieces), (*warnings, *left))
+
+
+def write(decided: Retrieval, environ: Mapping[str, str]) -> Retrieval:
+    """Bring a kept session back; what was done.
+
+    WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile: what came back stays,
+    and it can be run again.
+    """
+    kept, oldest = decided.kept, floor(decided.kept.cwd, environ)
+    folder = os.path.dirname(decided.path)
+    targets = (_target(part, kept.session_id, decided.session_id, folder, environ) for part in kept.parts)
+    for each in {os.path.dirname(target) for target in targets} if decided.pieces else ():
+        sweep(each)
+    for piece in decided.pieces:
+        renamed = decided.session_id if decided.session_id != decided.kept.session_id else ""
+        try:
+            private_folder(os.path.dirname(piece.path))
+            if is_stub(piece.path):
+                os.unlink(piece.path)
+            _put(piece, renamed)
+            now = os.lstat(piece.source)
+            os.chmod(piece.path, piece.part.mode | MODE)
+            os.utime(piece.path, (now.st_atime, max(now.st_mtime, oldest)))
+        except ResumeHooksError:
+            raise
+        except OSError as error:
+            raise WriteFailed(
+                f"{error.filename or piece.path} could not be brought back: {error.strerror or error}",
+                f"Nothing is lost. When the cause is mended: resume-hooks restore {decided.kept.session_id}",
+            ) from error
+    return decided
+
+
+def _put(piece: Piece, renamed: str) -> None:
+    """Write one file and compare it as read back; lines of transcripts under the new id, if there is one."""
+    whole, before = hashlib.sha256(), hashlib.sha256()
+
+    def pieces() -> Iterator[bytes]:
+        content: Iterable[bytes] = _hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
+        if renamed and piece.path.endswith(".jsonl"):
+            content = (_renamed(line, renamed) for line in lines_of(iter(content)))
+        for each in content:
+            whole.update(each)
+            yield each
+
+    def check(temporary: str) -> None:
+        if piece.part.sha256 and before.hexdigest() != piece.part.sha256:
+            raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
+        if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
+            raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")
+
+    create_session(piece.path, pieces(), check)
+
+
+def _hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
+    for piece in pieces:
+        whole.update(piece)
+        yield piece
+
+
+def _renamed(line: bytes, session_id: str) -> bytes:
+    """A line under the new id; one that names no session as it is."""
+    body = line.rstrip(b"\r\n")
+    record = parse(body)
+    if record is None or not isinstance(record.get("sessionId"), str):
+        return line
+    new = with_field(body, record, "sessionId", session_id) or encode({**record, "sessionId": session_id})
+    return new + line[len(body) :]
+
+
+def _pieces(
+    kept: Kept, session_id: str, folder: str, source: str, environ: Mapping[str, str]
+) -> tuple[list[Piece], list[str]]:
+    """What has to be put, transcript last, and sentences on what is there and differs."""
+    pieces, left = [], []
+    for part in (*kept.parts[1:], kept.transcript):
+        own = part is kept.transcript
+        path = _target(part, kept.session_id, session_id, folder, environ)
+        piece = Piece(part, os.path.join(source, *beside(part.place).split("/")), path)
+        if not os.path.lexists(path) or is_stub(path):
+            own_folder = os.path.dirname(path)
+            _require_real(own_folder, folder if part.place.startswith(PROJECTS) else os.path.dirname(own_folder))
+            pieces.append(piece)
+        elif not own and session_id == kept.session_id and not is_same(piece.source, path):
+            left.append(LEFT.format(path=path))
+    return pieces, left
+
+
+def _target(part: Part, old: str, new: str, folder: str, environ: Mapping[str, str]) -> str:
+    """Where a part goes: as it lay, or under the new id; sub-agents beside the old transcript into the new folder."""
+    first, _, rest = part.place.partition("/")
+    steps = rest.split("/")
+    if first == HISTORY:
+        return real(f"{HISTORY}/{new}/{steps[-1]}", environ)
+    below = steps[1:]
+    if below[0] == f"{old}.jsonl":
+        below = [f"{new}.jsonl"]
+    elif below[0] == old:
+        below = [new, *below[1:]]
+    elif new != old:
+        below = [new, SUBAGENTS, *below]
+    return os.path.join(folder, *below)
+
+
+def _require_real(folder: str, top: str) -> None:
+    """Raise PlaceTaken where a folder on the way below ``top`` is a link or no folder."""
+    while len(folder) > len(top):
+        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+            raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
+        folder = os.path.dirname(folder)
+
+
+def _begins_with(there: str, source: str) -> bool:
+    """Whether a file of the client's is what was kept, or went on from it."""
+    size = os.path.getsize(source)
+    if os.path.samefile(there, source):
+        return True
+    return os.path.getsize(there) >= size and sha_of(there, size) == sha_of(source, size)
+
+
+def _new_id(kept: Kept, source: str) -> str:
+    """An id of the usual form, the same whenever the same content comes back."""
+    told = f"{kept.session_id} {sha_of(source, os.path.getsize(source))}"
+    return str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))

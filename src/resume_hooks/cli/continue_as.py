@@ -1,0 +1,146 @@
+"""How a session is gone on in from a shell: as it is, or in a child that one of our verbs makes first; then the client.
+
+Whatever makes a child here is the code of its own verb.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypedDict
+
+import click
+
+from resume_hooks import settings
+from resume_hooks.cli import relocate as moved
+from resume_hooks.cli.child import tell
+from resume_hooks.cli.menu import Answer, ask
+from resume_hooks.cli.output import on_stderr, say
+from resume_hooks.cli.start_client import Start, start, start_of
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
+from resume_hooks.sessions import liveness
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system import clipboard
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.tail_scan import is_live_part_within
+
+AS_IS, FORK = "as-is", "fork"
+WAYS = (AS_IS, TRIM, SMART_TRIM, HANDOFF, ROLLOVER, FORK)
+READ_BY_CLIENTS = 50_000_000
+"""Bytes of a file past which readers of the client's give up."""
+
+
+class Finish(TypedDict):
+    """What is done with the session that is gone on in: its command is printed or copied, else the client started."""
+
+    show: bool
+    copy: bool
+
+
+def settled(session: SessionFile) -> SessionFile:
+    """The session itself, or its child in another folder where no client could be started on it; asks for which.
+
+    A vaulted one is brought back, once the user said yes.
+    """
+    found = moved.lost(session, os.environ)
+    if found is not None and found.kept:
+        session = moved.brought_back(session, found, os.environ)
+        found = moved.lost(session, os.environ)
+    return session if found is None else moved.rehomed(session, found, os.environ)
+
+
+def go_on(session: SessionFile, way: str, how: Finish) -> bool:
+    """Go on in a session, in this ``way``. False where that would have made a child, and none was."""
+    if way == AS_IS:
+        folder = home_folder(Glance(session.path))
+        finish(start_of(session.session_id, session.path, folder, os.environ), how)
+        return True
+    receipt = child(session, way)
+    if not receipt.written:
+        return False
+    finish(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ), how)
+    return True
+
+
+def finish(begun: Start, how: Finish) -> None:
+    """Print the command, copy it and say which way it went, or become the client. stdout gets the command alone."""
+    if how["show"]:
+        say(begun.command)
+    elif how["copy"]:
+        say(_copied(begun.command), err=True)
+        say(begun.command)
+    else:
+        start(begun)
+
+
+def copied(command: str) -> str:
+    """Copy a command; what became of it, and the command itself."""
+    return f"{_copied(command)}\n{command}"
+
+
+def _copied(command: str) -> str:
+    done = clipboard.copy(command, way=str(settings.load()["clipboard"].value), environ=os.environ)
+    return done.sentence("the command")
+
+
+def child(session: SessionFile, way: str) -> Receipt:
+    """Make a child of a session by the verb of that name, which says on stderr what it made, or why nothing."""
+    if way == FORK:
+        receipt = forked(session)
+        tell(receipt)
+        return receipt
+    # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
+    if way == TRIM:
+        from resume_hooks.cli.trim import command  # noqa: PLC0415
+    elif way == SMART_TRIM:
+        from resume_hooks.cli.smart_trim import command  # noqa: PLC0415
+    elif way == HANDOFF:
+        from resume_hooks.cli.handoff import command  # noqa: PLC0415
+    else:
+        from resume_hooks.cli.rollover import command  # noqa: PLC0415
+    with on_stderr():
+        made: Receipt = click.get_current_context().invoke(command, locator=session.path)
+    return made
+
+
+def forked(session: SessionFile) -> Receipt:
+    """Make a copy of a session's whole live conversation."""
+    return fork.write(fork.plan(session, os.environ), os.environ)
+
+
+def asked_way(session: SessionFile, found: Comparison) -> str:
+    """Ask which way; what fits best is marked, and what an empty line takes is pointed at."""
+    why_live = liveness.why_live(session, os.environ)
+    if why_live:
+        say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
+    advised = found.advice.way if found.advice else ""
+    leaner = _is_leaner(found)
+    usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
+    words = _words(found, leaner=leaner)
+    answers = [Answer(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
+    return WAYS[ask("How to go on?", answers, WAYS.index(usual))]
+
+
+def _is_leaner(found: Comparison) -> bool:
+    """Whether the live conversation of a file that is too large for some readers is not too large for them."""
+    glance = found.glance
+    return glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
+
+
+def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
+    """What each way leaves, and what it takes."""
+    tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
+    model = settings.load()["summary_model"].value
+    full = ", which would compact at once" if found.context.compacts_at_once else ""
+    large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
+    return {
+        AS_IS: f"{found.context.tokens:,} tokens{full}",
+        TRIM: f"a copy without its bulk, {tokens.get(TRIM, 'its size is not told here')}",
+        SMART_TRIM: f"a copy without what {model} finds no longer needed, which costs",
+        HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
+        ROLLOVER: f"a handoff with a summary by {model}, which costs; {tokens[ROLLOVER]}",
+        FORK: f"a copy of the live conversation alone, under a new id{large}",
+    }

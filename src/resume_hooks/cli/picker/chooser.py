@@ -1,0 +1,223 @@
+"""The chooser on a terminal: a full screen that is left as it was found, whatever ends it.
+
+The list is loaded and previews are made in threads of their own; only this one touches the screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.output import ColorDepth
+
+from resume_hooks.cli.color import wanted
+from resume_hooks.cli.picker import keys, view
+from resume_hooks.cli.picker.loading import Loading
+from resume_hooks.cli.picker.preview import KINDS, Previews
+from resume_hooks.cli.picker.rows import home_short
+from resume_hooks.cli.picker.sequences import keep_keys
+from resume_hooks.cli.picker.state import Choices, Found
+from resume_hooks.search.listing import Row
+
+ESCAPE = 0.1
+"""Seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line."""
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end us, after the screen was given back."""
+
+Listing = Callable[[bool], Iterator[Found]]
+
+
+class Chooser:
+    """A choice between the sessions of a listing, which is given whether all projects are meant."""
+
+    def __init__(
+        self,
+        sessions: Listing,
+        folder: str,
+        environ: Mapping[str, str],
+        command: Callable[[Row], str],
+        copy: Callable[[str], str],
+        *,
+        typed: str = "",
+        everywhere: bool = False,
+    ) -> None:
+        self.choices = Choices(typed)
+        self.kind = KINDS[0]
+        self.message = ""
+        self.helps = False
+        self.everywhere = everywhere
+        self._sessions = sessions
+        self._folder = folder
+        self._command = command
+        self._copy = copy
+        self._ending: signal.Signals | None = None
+        self._typed = Buffer(multiline=False, on_text_changed=self._search)
+        self._typed.text = typed
+        self._typed.cursor_position = len(typed)
+        self._loading: Loading | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.app: Application[Row | None] = Application(
+            layout=view.layout(self, self._typed),
+            key_bindings=keys.bindings(self),
+            style=view.STYLE,
+            full_screen=True,
+            color_depth=ColorDepth.DEPTH_1_BIT if wanted(environ) is False else None,
+        )
+        self.app.ttimeoutlen = ESCAPE
+        keep_keys(self.app.input)
+        self._previews = Previews(environ, self.app.invalidate)
+
+    def run(self) -> Row | None:
+        """The session that was chosen, None where the chooser was left. Ends the process where a signal did."""
+        before = threading.excepthook
+        threading.excepthook = self._fell
+        try:
+            chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
+        except (EOFError, OSError) as error:
+            if _is_there():
+                if isinstance(error, OSError):
+                    raise
+                return None
+            chosen, self._ending = None, self._ending or signal.SIGHUP
+        finally:
+            threading.excepthook = before
+            if self._loading is not None:
+                self._loading.stop()
+        if self._ending is not None:
+            os.kill(os.getpid(), self._ending)  # now that the screen is given back, as if nobody had caught it
+        return chosen
+
+    def head(self) -> str:
+        """What is listed, and how much of it."""
+        what = "all projects" if self.everywhere else home_short(self._folder)
+        shown, count = len(self.choices.fitting), self.choices.count
+        said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
+        more = "" if self._loading is not None and self._loading.done else " ..."
+        return f"Resume a session · {what} · {said}{more}"
+
+    def nothing(self) -> str:
+        """Why the list is empty."""
+        if self._loading is None or not self._loading.done:
+            return "  looking for sessions ..."
+        if self.choices.count:
+            return "  No session holds all these words."
+        return "  No session here." if self.everywhere else "  No session of this project: Ctrl+A lists all projects."
+
+    def preview(self, row: Row) -> Sequence[str]:
+        """The lines of the preview of a session."""
+        return self._previews.of(self.kind, row)
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows of the terminal."""
+        size = self.app.output.get_size()
+        return size.columns, size.rows
+
+    @property
+    def nothing_typed(self) -> bool:
+        """Whether no words are typed."""
+        return not self._typed.text
+
+    def move(self, by: int) -> None:
+        """Choose a session farther down, or up."""
+        self.choices.move(by)
+
+    def take(self) -> None:
+        """Leave with the session that is chosen, if one is."""
+        if self.choices.chosen is not None:
+            self._leave(self.choices.chosen)
+
+    def leave(self) -> None:
+        """Leave without one."""
+        self._leave(None)
+
+    def turn(self) -> None:
+        """Show the next kind of preview."""
+        self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
+
+    def widen(self) -> None:
+        """List all projects, or this one alone."""
+        self.everywhere = not self.everywhere
+        self._load()
+
+    def copy(self) -> None:
+        """Copy the command of the session that is chosen, and say which way it went."""
+        if self.choices.chosen is not None:
+            self.message = self._copy(self._command(self.choices.chosen))
+
+    def explain(self) -> None:
+        """Show all keys, or hide them."""
+        self.helps = not self.helps
+
+    def _leave(self, chosen: Row | None) -> None:
+        if not self.app.is_done:  # two keys may come at once
+            self.app.exit(result=chosen)
+
+    def _fail(self, error: BaseException | None) -> None:
+        """End with a bug, told at the rim of the command line like any other."""
+        if not self.app.is_done:
+            self.app.exit(exception=error or RuntimeError("the chooser failed"))
+
+    def _begin(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(lambda _, context: self._fail(context.get("exception")))
+        for number in ENDINGS:
+            self._loop.add_signal_handler(number, self._end, number)
+        self._load()
+
+    def _end(self, number: signal.Signals) -> None:
+        self._ending = number
+        self._leave(None)
+
+    def _load(self) -> None:
+        if self._loading is not None:
+            self._loading.stop()
+        self.choices = Choices(self._typed.text)
+        self._loading = Loading(self._sessions(self.everywhere), self._take)
+
+    def _take(self, source: Loading, found: list[Found]) -> None:
+        """From the thread of a listing: hand a piece over to ours."""
+        self._soon(lambda: self._add(source, found))
+
+    def _add(self, source: Loading, found: list[Found]) -> None:
+        if source is self._loading:
+            self.choices.add(found)
+            self.app.invalidate()
+
+    def _search(self, _buffer: Buffer) -> None:
+        self.message = ""
+        self.choices.search(self._typed.text)
+
+    def _fell(self, told: threading.ExceptHookArgs) -> None:
+        """A bug in a thread: one of a preview costs that preview, one of the listing ends the chooser."""
+        if told.thread is self._previews.thread:
+            self._previews.fail(told.exc_value)
+        else:
+            self._soon(lambda: self._fail(told.exc_value))
+
+    def _soon(self, work: Callable[[], object]) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # left meanwhile
+                self._loop.call_soon_threadsafe(work)
+
+
+def _is_there() -> bool:
+    """Whether the terminal is still there; it is taken to be where there never was one."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return True
+    try:
+        termios.tcgetattr(descriptor)
+    except termios.error as error:
+        return bool(error.args[0] != errno.EIO)
+    return True

@@ -1,0 +1,69 @@
+"""Rows of the chooser as text of a given width in columns, whatever the width of their characters. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from resume_hooks.cli.text_width import fitted, width
+from resume_hooks.hooks.resume_card import span
+from resume_hooks.search.listing import Row
+from resume_hooks.system.text import plain_line
+
+MARK, NO_MARK = "> ", "  "
+"""What the chosen row begins with; colours may be off."""
+
+BRANCH = 18
+"""Columns that a branch may fill."""
+
+
+def cut(text: str, columns: int) -> str:
+    """``text`` on one line in at most so many columns."""
+    return fitted(plain_line(text), columns) if columns > 0 else ""
+
+
+def filled(text: str, columns: int, *, right: bool = False) -> str:
+    """``text`` cut, and filled with spaces, to exactly so many columns."""
+    shown = cut(text, columns)
+    blanks = " " * (columns - width(shown))
+    return blanks + shown if right else shown + blanks
+
+
+def age(row: Row, now: float) -> str:
+    """How long ago a session was written; ``live`` while a client may have it open."""
+    return "live" if row.live else span(max(0, int(now - row.mtime)))
+
+
+def turns(row: Row) -> str:
+    """How many turns a session has, as far as its listing tells."""
+    count = row.turns_at_least if row.turns is None else row.turns
+    more = "+" if row.turns is None else ""
+    return f"{count}{more} turn{'s' if count != 1 or more else ''}"
+
+
+def used(row: Row) -> str:
+    """How full its context is, in per cent; ``""`` where its end does not tell."""
+    return "" if row.percent is None else f"{row.percent} %"
+
+
+_FACTS: Sequence[tuple[int, int, Callable[[Row, float], str]]] = (
+    (110, BRANCH, lambda row, _: row.branch),
+    (80, 10, lambda row, _: row.kind if row.parent_id else ""),
+    (70, 10, lambda row, _: turns(row)),
+    (50, 6, lambda row, _: used(row)),
+    (30, 8, age),
+)
+"""What stands behind a title: the columns of the list from which on it is shown, its own, the words."""
+
+
+def listed(row: Row, columns: int, now: float, *, chosen: bool) -> str:
+    """The line of a session: a mark, its title, and what there is room for; exactly so many columns."""
+    facts = "".join(f" {filled(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least)
+    tag = f"#{plain_line(row.tag)} " if row.tag else ""
+    return f"{MARK if chosen else NO_MARK}{filled(f'{tag}{row.title}', columns - len(MARK) - width(facts))}{facts}"
+
+
+def home_short(folder: str) -> str:
+    """A folder for people, with ``~`` for the home."""
+    home = os.path.expanduser("~")
+    return f"~{folder[len(home) :]}" if folder == home or folder.startswith(home + os.sep) else folder

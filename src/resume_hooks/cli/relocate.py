@@ -1,0 +1,135 @@
+"""A session whose folder is gone, or whose file no client finds: where it could be at home, and a child of it there.
+
+Of a vaulted one the file comes back first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import click
+
+from resume_hooks.cli.child import tell
+from resume_hooks.cli.menu import Answer, ask
+from resume_hooks.cli.output import current_folder, say
+from resume_hooks.cli.start_client import environment, start_of
+from resume_hooks.derive import fork
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
+from resume_hooks.maintenance import find_moved_repo as repositories
+from resume_hooks.maintenance.find_moved_repo import Place
+from resume_hooks.paths import canonical, project_names
+from resume_hooks.sessions.archived.manifest import find
+from resume_hooks.sessions.archived.sessions import is_kept, only_kept
+from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system.invocation import quoted
+from resume_hooks.transcripts.head_tail import Glance
+
+MOST = 5
+"""Folders that are offered beside the current one."""
+
+COPY = "A copy of its live conversation becomes a session of the folder you choose; the session itself stays as it is."
+
+
+class Lost(NamedTuple):
+    """A session that no client can be started on: why, and the folders that it could be at home in, the best first.
+
+    ``kept``: the vault has the only copy of it, so that it needs no other home but to be brought back.
+    """
+
+    why: str
+    homes: tuple[Place, ...]
+    kept: bool = False
+
+    def refusal(self, session: SessionFile) -> ResumeHooksError:
+        """The failure of going on where nobody can be asked."""
+        if self.kept:
+            return only_kept(session.session_id)
+        return ResumeHooksError(self.why, f"To go on in a copy that is at home elsewhere: {self.command(session)}")
+
+    def command(self, session: SessionFile) -> str:
+        """What gives it the best home in a shell, or brings it back."""
+        if self.kept:
+            return f"resume-hooks restore {session.session_id}"
+        named = session.session_id if session.path.endswith(f"{session.session_id}.jsonl") else session.path
+        return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
+
+
+def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
+    """Why a session can't be gone on in where it is, None where it can. Only reads."""
+    if is_kept(session.path, environ):
+        return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
+    folder = home_folder(Glance(session.path))
+    if not is_known(session, environ) and not start_of(session.session_id, session.path, folder, environ).config:
+        why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
+        homes = [folder] if os.path.isdir(folder) else []
+        return Lost(why, (*(Place(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
+    if not os.path.isdir(folder):
+        return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, environ))
+    if _is_looked_for(session, folder, environ):
+        return None
+    real, kept = canonical(folder), os.path.dirname(session.path)
+    whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
+    why = f"{whither}, where clients do not look for it in {kept}."
+    home = Place(real, (), 0, 0, worktree=False)
+    return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
+
+
+def way_on(session: SessionFile, folder: str, environ: Mapping[str, str]) -> str:
+    """The command that goes on in a session whose home is ``folder``, or gives it the home that it lacks."""
+    found = lost(session, environ)
+    return found.command(session) if found else start_of(session.session_id, session.path, folder, environ).command
+
+
+def brought_back(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
+    """Ask whether a vaulted session shall come back, and bring it back; click.Abort where not."""
+    say(found.why)
+    click.confirm("Bring it back, to go on in it?", default=True, abort=True)
+    # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
+    from resume_hooks.archive.vault import restore as retrieval  # noqa: PLC0415
+
+    kept = find(session.session_id, environ)
+    if kept is None:
+        raise SessionNotFound(f"{session.session_id} is gone from the vault", "resume-hooks archive --list")
+    done = retrieval.write(retrieval.plan(kept, environ), environ)
+    for warning in done.warnings:
+        say(f"note: {warning}", err=True)
+    return session_file(done.path)
+
+
+def rehomed(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
+    """Ask for the folder that a session shall be at home in, and make its child there. click.Abort for none."""
+    say(found.why)
+    here = _here().folder
+    answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]
+    chosen = found.homes[ask(COPY, answers)]
+    receipt = fork.write(fork.plan(session, environ, home=chosen.folder), environ)
+    tell(receipt)
+    return session_file(receipt.file)
+
+
+def _is_looked_for(session: SessionFile, folder: str, environ: Mapping[str, str]) -> bool:
+    """Whether a client that is started in ``folder`` looks for the session where it lies."""
+    begun = start_of(session.session_id, session.path, folder, environ)
+    name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
+    return name in project_names(folder, environment(begun, environ))
+
+
+def _homes(session: SessionFile, folder: str, environ: Mapping[str, str]) -> tuple[Place, ...]:
+    """The folders that something speaks for, then the current one."""
+    here = _here()
+    known = repositories.neighbours(one.path for one in all_sessions(environ))
+    likely = [here.folder, *repositories.siblings(folder), *known]
+    found = repositories.places(repositories.traces(session.path, folder), likely, environ)[:MOST]
+    return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
+
+
+def _told(place: Place, here: str) -> str:
+    """What a folder is that nothing else speaks for."""
+    return "the current folder" if place.folder == here else "the folder that it leads to"
+
+
+def _here() -> Place:
+    return Place(canonical(current_folder()), (), 0, 0, worktree=False)

@@ -1,0 +1,85 @@
+"""The start of the client on a session, in one place for all verbs: its folder, its config home, its environment.
+
+Invariant: the client finds itself as if it had been started by hand; nothing of a client around us reaches it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import config_home
+from resume_hooks.system import claude_cli as client
+from resume_hooks.system.invocation import quoted, resume_command
+
+CONFIG = "CLAUDE_CONFIG_DIR"
+_OUTER = frozenset(
+    {
+        "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_EXECPATH", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR",
+        "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "AI_AGENT",
+    }
+)  # fmt: skip
+"""What a client tells the programs that it runs (2.1.329); CLAUDE_CODE_CHILD_SESSION would hide the session. Whatever
+else begins so is a setting of the user's."""
+
+
+class Start(NamedTuple):
+    """A session that a client can be started on, in the ``folder`` where it finds it.
+
+    ``config`` is its config home where that is another than ours, else ``""``.
+    """
+
+    session_id: str
+    folder: str
+    config: str = ""
+
+    @property
+    def command(self) -> str:
+        """What does it in a shell."""
+        command = resume_command(self.folder, self.session_id)
+        if not self.config:
+            return command
+        cd, _, start = command.rpartition("claude ")
+        usual = self.config == config_home({"HOME": os.path.expanduser("~")})
+        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quoted(self.config)}"
+        return f"{cd}{with_config} claude {start}"
+
+
+def start_of(session_id: str, path: str, folder: str, environ: Mapping[str, str]) -> Start:
+    """The start of the session at ``path``, whose home is ``folder``."""
+    projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    config = os.path.dirname(projects)
+    known = os.path.basename(projects) == "projects" and config != config_home(environ)
+    return Start(session_id, folder, config if known else "")
+
+
+def environment(begun: Start, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the client."""
+    env = {name: value for name, value in environ.items() if name not in _OUTER} | {"PWD": begun.folder}
+    if begun.config:
+        # Named in the environment, the usual config home would not be quite itself: .claude.json lies beside it.
+        env.pop(CONFIG, None)
+        if begun.config != config_home(env):
+            env[CONFIG] = begun.config
+    return env
+
+
+def start(begun: Start) -> NoReturn:
+    """Become the client. ResumeHooksError, with the command, where there is none or it can't be started."""
+    program = client.executable(os.environ)
+    if program is None:
+        raise ResumeHooksError("claude is not installed, or not on PATH", f"Where it is: {begun.command}")
+    sys.stdout.flush()
+    try:
+        os.chdir(begun.folder)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
+        os.execve(program, [program, "--resume", begun.session_id], environment(begun, os.environ))
+    except OSError as error:
+        raise ResumeHooksError(
+            f"claude can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"
+        ) from error

@@ -1,0 +1,72 @@
+"""A checkpoint: the record of a session that a later rewind goes back to, and what was to be tried from there.
+
+Invariant: a mark stands where nothing is cut in two: no tool call waits for its answer before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.errors import InSubagent, NothingToMark, UsageError
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import name_of
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.tail_scan import scan_live
+
+MAX_GOAL = 4_000
+"""Characters of a goal; more is a document."""
+
+
+class Mark(NamedTuple):
+    """A checkpoint: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant."""
+
+    session_id: str
+    uuid: str
+    record: int
+    goal: str
+    started_at: str
+
+    def is_at(self, other: Mark) -> bool:
+        """Whether another one marks the same place for the same goal."""
+        return (self.uuid, self.goal) == (other.uuid, other.goal)
+
+
+class Placed(NamedTuple):
+    """A mark as it would be set now; ``unfinished`` where the model has begun something after it."""
+
+    mark: Mark
+    unfinished: bool
+
+
+def place(session: SessionFile, goal: str = "") -> Placed:
+    """The mark of this moment. Reads, writes nothing.
+
+    While the model works it stands after the last step that is whole. NothingToMark where nobody spoke yet,
+    InSubagent for a sub-agent's transcript, UsageError for what is no goal.
+    """
+    goal = encodable(goal.strip())
+    if len(goal) > MAX_GOAL:
+        raise UsageError(
+            f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}", "Say in a line what is to be tried."
+        )
+    refuse_subagent(session)
+    transcript, _ = scan_live(session.path, lambda: ())
+    row = linear(transcript.chain)
+    spoken = [node for node in row.nodes if node.spoken]
+    whole = [node for node in row.nodes[: settled(row, len(row.nodes))] if node.spoken]
+    if not whole:
+        raise NothingToMark(
+            "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."
+        )
+    leaf = whole[-1]
+    mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
+    return Placed(mark, unfinished=len(whole) < len(spoken) or leaf.kind == "user")
+
+
+def refuse_subagent(session: SessionFile) -> None:
+    """InSubagent for the transcript of one."""
+    if name_of(session.path) is not None or Glance(session.path).is_sidechain:
+        raise InSubagent

@@ -1,0 +1,59 @@
+"""The receipt: what a write did, and which checks it passed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from resume_hooks.system.invocation import resume_command
+from resume_hooks.transcripts.invariants import Check
+
+FRESH = frozenset({"handoff", "rollover"})
+"""The kinds of children that hold none of their parent's records."""
+
+
+class Receipt(NamedTuple):
+    """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
+
+    Where there is nothing to write, ``session_id`` and ``file`` are empty and the way on is the parent: a script that
+    removes what it was told of must never be given the user's own file.
+    """
+
+    session_id: str
+    file: str
+    title: str
+    parent_session_id: str
+    parent_file: str
+    kind: str
+    written: bool
+    folder: str
+    tokens_before: int
+    tokens_after: int
+    chars_saved: int = 0
+    tools_trimmed: int = 0
+    checks: tuple[Check, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> str:
+        """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
+        after = f"about {self.tokens_after:,}"
+        opens = f"there {after} beside what every session begins with" if self.kind in FRESH else f"{after} there"
+        return f"{self.tokens_before:,} tokens here, {opens}"
+
+    @property
+    def in_client(self) -> str:
+        """What to type in the running client."""
+        return f"/resume {self.session_id or self.parent_session_id}"
+
+    @property
+    def shell(self) -> str:
+        """What to type in a shell."""
+        return resume_command(self.folder, self.session_id or self.parent_session_id)
+
+    def data(self) -> dict[str, Any]:
+        """The receipt in its documented JSON form."""
+        row = self._asdict()
+        del row["warnings"], row["folder"]
+        row["checks"] = [check._asdict() for check in self.checks]
+        row["commands"] = {"in_client": self.in_client, "shell": self.shell}
+        return row

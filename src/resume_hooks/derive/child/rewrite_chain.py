@@ -1,0 +1,318 @@
+"""A child that goes on with its parent's own records: its lines, in a form that every client takes.
+
+Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link to the record before
+it, an instant that would go back, token counts where the session shrank, and what a mark adds.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions.opening_records import Setting, closing_lines, lineage_line, stub_line, title_line
+from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.transcripts.linearize import Linear, linear
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
+from resume_hooks.transcripts.records import Record, message, parse, string
+from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.write_scan import Survey, mended
+
+Edit = Callable[[Record], Record | None]
+"""A record as it shall stand in the child; None leaves it out."""
+
+Mark = Callable[[bytes, Node], bytes]
+"""A line of the parent with what the child adds to it."""
+
+LATEST_MS = 4_102_444_800_000
+"""The year 2100: what claims to be later is no instant, and nothing could come after it."""
+
+OPENING_REACH = 4
+"""Records at the start of a chain among which a lineage block of ours may stand."""
+
+
+class Closing(NamedTuple):
+    """What a child tells after the records that it took over: ``text`` to the model, ``card`` on the screen."""
+
+    text: str
+    card: str
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A child to be written.
+
+    ``edits`` go by line number of the parent's file; ``lineage`` becomes a record of its own before the node at the
+    place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``: token counts are set to
+    zero, since they tell of a larger context, and old clients would compact at once. ``closing`` ends the chain;
+    ``mark`` is asked last for each record of the parent.
+    """
+
+    source: str
+    setting: Setting
+    title: str
+    head: bytes
+    lineage: str
+    introduced: int
+    linear: Linear
+    edits: Mapping[int, Edit]
+    books: tuple[bytes, ...] = ()
+    shrunk: bool = True
+    closing: Closing | None = None
+    mark: Mark | None = None
+
+
+def succession(  # noqa: PLR0913 - what a child is made of
+    transcript: Transcript,
+    survey: Survey,
+    setting: Setting,
+    *,
+    title: str,
+    head: bytes,
+    lineage: str,
+    edits: Mapping[int, Edit] | None = None,
+    books: Sequence[bytes] = (),
+    shrunk: bool = True,
+    closing: Closing | None = None,
+    mark: Mark | None = None,
+) -> Succession:
+    """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
+
+    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it.
+    """
+    row = linear(transcript.chain)
+    found = _Edits(row, survey, edits or {})
+    openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
+    older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
+    if older is not None:
+        found.add(older.number, lambda record: _with_block(record, lineage))
+    if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
+        found.add(row.nodes[0].number, lambda record: {**record, "entrypoint": "cli"})  # or pickers hide the session
+    return Succession(
+        source=transcript.path,
+        setting=setting,
+        title=title,
+        head=head,
+        lineage="" if older is not None else lineage,
+        introduced=_after_summary(row.nodes),
+        linear=row,
+        edits=found.whole(),
+        books=tuple(books),
+        shrunk=shrunk,
+        closing=closing,
+        mark=mark,
+    )
+
+
+def lines(child: Succession) -> Iterator[bytes]:
+    """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
+    yield child.head + b"\n"
+    thread = _Thread(child)
+    try:
+        with open(child.source, "rb", buffering=BUFFER) as stream:
+            staying = _staying(child, stream)
+            row = next(staying, None)
+            while row is not None:
+                following = next(staying, None)  # what is left out at the end is not the end
+                place, node, body = row
+                if child.lineage and place >= child.introduced and not thread.introduced:
+                    yield thread.lineage(node) + b"\n"
+                yield thread.record(node, body, last=following is None) + b"\n"
+                row = following
+    except OSError as error:
+        raise SessionNotFound(f"{child.source} can't be read: {error.strerror}", "Check the path.") from error
+    for call in child.linear.open_calls:
+        yield thread.stub(call) + b"\n"
+    for body in thread.closing():
+        yield body + b"\n"
+    for body in child.books:
+        yield body + b"\n"
+    yield title_line(child.setting.session_id, child.title) + b"\n"
+
+
+def _staying(child: Succession, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
+    """The records that stay: their places in the row, and their lines as edited."""
+    for place, node in enumerate(child.linear.nodes):
+        body = _body(stream, node)
+        edit = child.edits.get(node.number)
+        if edit is not None:
+            record = parse(body)
+            edited = edit(record) if record is not None else None
+            if edited is None:
+                continue
+            body = encode(edited)
+        yield place, node, body
+
+
+def _body(stream: BinaryIO, node: Node) -> bytes:
+    stream.seek(node.offset)
+    body = Line(node.number, node.offset, stream.read(node.length)).body
+    if node.uuid.encode("utf-8", "replace") not in body and not _is_of(parse(body), node):
+        raise SessionNotFound("The session changed while it was read", "Run the command again.")
+    return body
+
+
+def _is_of(record: Record | None, node: Node) -> bool:
+    """Whether a line is that of a node: an id may be written with escapes."""
+    return record is not None and node.uuid in (record.get("uuid"), record.get("sentAsUuid"))
+
+
+class _Thread:
+    """The chain as it is written: what the next record hangs on, and how late it has to be."""
+
+    def __init__(self, child: Succession) -> None:
+        self._child = child
+        self._last: str | None = None
+        self._time = next(filter(None, map(_instant, child.linear.nodes)), 0)  # nothing stands before the first instant
+        self.introduced = False
+
+    def lineage(self, node: Node) -> bytes:
+        """The record that tells the lineage, before ``node``."""
+        self._time = max(self._time, _instant(node))
+        self.introduced = True
+        return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
+
+    def stub(self, call: str) -> bytes:
+        """An answer to a call that still waits for one at the end."""
+        self._time += 1
+        return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
+
+    def closing(self) -> list[bytes]:
+        """The records that end the chain, written now."""
+        told = self._child.closing
+        if told is None:
+            return []
+        self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
+        setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
+        return closing_lines(setting, self._last, told.text, told.card)
+
+    def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
+        """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
+        at = max(self._time + (last and self._last is not None), _instant(node))
+        body = self._threaded(node, body, at)
+        if self._child.shrunk and node.context_tokens:
+            body = without_usage(body)
+        if self._child.mark is not None:
+            body = self._child.mark(body, node)
+        self._last, self._time = node.uuid, at
+        return body
+
+    def _threaded(self, node: Node, body: bytes, at: int) -> bytes:
+        session_id = self._child.setting.session_id
+        new = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
+        if at == node.time_ms and node.session_id and not node.given_uuid:
+            return with_fields(body, {"parentUuid": node.parent, "sessionId": node.session_id}, new)
+        record = parse(body) or {}
+        if "sessionId" not in record:
+            del new["sessionId"]
+        if at != node.time_ms:
+            new["timestamp"] = clock.from_milliseconds(at)
+        if node.given_uuid:
+            new["uuid"] = node.uuid
+        return with_fields(body, {key: record.get(key) for key in new}, new)
+
+    def _own(self, write: Callable[[Setting, str | None, str], bytes]) -> bytes:
+        own = str(uuid.uuid4())
+        body = write(self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own)
+        self._last = own
+        return body
+
+
+def _instant(node: Node) -> int:
+    """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
+    return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
+
+
+class _Edits:
+    """The edits of each record, gathered: what the caller wants, what must be mended, what no API takes.
+
+    In that order: the caller's go by the places of blocks, and mending takes blocks out.
+    """
+
+    def __init__(self, row: Linear, survey: Survey, wanted: Mapping[int, Edit]) -> None:
+        self._found: dict[int, list[Edit]] = {}
+        for node in row.nodes:
+            if node.number in wanted:
+                self.add(node.number, wanted[node.number])
+            if node.number in survey.mends:
+                self.add(node.number, mended)
+            if node.boundary and node.segment is not None:
+                self.add(node.number, _without_segment)
+        for number, calls in row.dropped.items():
+            self.add(number, _Dropping(calls))
+
+    def add(self, number: int, edit: Edit) -> None:
+        """Have one more done to a record, after what is already."""
+        self._found.setdefault(number, []).append(edit)
+
+    def whole(self) -> dict[int, Edit]:
+        """One edit a record."""
+        return {number: edits[0] if len(edits) == 1 else _Sequence(edits) for number, edits in self._found.items()}
+
+
+class _Sequence:
+    """Several edits as one."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self._edits = edits
+
+    def __call__(self, record: Record) -> Record | None:
+        """Apply one after the other; what is left out stays out."""
+        edited: Record | None = record
+        for edit in self._edits:
+            edited = edit(edited) if edited is not None else None
+        return edited
+
+
+class _Dropping:
+    """Leaves out calls that nobody answered, and answers that nobody asked for."""
+
+    def __init__(self, calls: frozenset[str]) -> None:
+        self._calls = calls
+
+    def __call__(self, record: Record) -> Record | None:
+        """The record without those blocks; None where it held nothing else."""
+        content = message(record).get("content")
+        kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
+        return _with_content(record, kept) if kept else None
+
+    def _named(self, block: object) -> bool:
+        if not isinstance(block, dict) or block.get("type") not in ("tool_use", "tool_result"):
+            return False
+        return string(block, "id" if block["type"] == "tool_use" else "tool_use_id") in self._calls
+
+
+def _without_segment(record: Record) -> Record:
+    """A boundary without its marks of kept messages: they stand in the chain now."""
+    metadata = record.get("compactMetadata")
+    kept = {k: v for k, v in metadata.items() if not k.startswith("preserved")} if isinstance(metadata, dict) else {}
+    return {**record, "compactMetadata": kept}
+
+
+def _has_block(record: Record) -> bool:
+    content = message(record).get("content")
+    return isinstance(content, str) and content.startswith(lineage_block.OPENING) and lineage_block.CLOSING in content
+
+
+def _with_block(record: Record, lineage: str) -> Record:
+    """An opening of ours with its block renewed; what stands after the block stays."""
+    _, _, told = lineage.partition(lineage_block.CLOSING)
+    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
+    return _with_content(record, lineage + rest.removeprefix(told))
+
+
+def _with_content(record: Record, content: object) -> Record:
+    return {**record, "message": {**message(record), "content": content}}
+
+
+def _after_summary(nodes: Sequence[Node]) -> int:
+    """The place for a lineage record: first, or after a compaction's summary, which has to follow its boundary."""
+    if not nodes or not nodes[0].boundary:
+        return 0
+    return next((place + 1 for place, node in enumerate(nodes[:OPENING_REACH]) if node.summary), 1)

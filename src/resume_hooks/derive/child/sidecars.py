@@ -1,0 +1,173 @@
+"""What lies beside a transcript and belongs to it: large tool outputs, backups of the user's files.
+
+A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
+backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name. What
+the client has no more comes out of the vault, all of it copied: nothing that it may write to shares a file with that.
+Invariant: either the child's file comes into being, or its companions go again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.paths import config_home, open_regular, private_folder
+from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
+from resume_hooks.sessions.archived.manifest import Kept, find
+from resume_hooks.sessions.archived.sessions import is_kept, opened
+from resume_hooks.sessions.locate import SessionFile, is_known
+from resume_hooks.storage.atomic import MODE
+
+OUTPUTS = "tool-results"
+"""The folder of a session's large outputs."""
+
+
+_BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
+"""The name of a backup in a line about the user's files."""
+
+
+def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
+    """The backups that a session's lines about the user's files speak of."""
+    return frozenset(name.decode("utf-8", "replace") for line in lines for name in _BACKUP.findall(line))
+
+
+@contextlib.contextmanager
+def companions_of(
+    parent: SessionFile, session_id: str, path: str, backups: Collection[str], environ: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Put the companions of ``parent`` under ``session_id`` while its file ``path`` is written.
+
+    Of its backups those of these names. Yields sentences on what could not be: the conversation does not depend on it.
+    If the block fails, they are removed.
+    """
+    missed: list[str] = []
+    made: list[str] = []
+    history = os.path.join(config_home(environ), HISTORY)
+    targets = _beside(path), os.path.join(history, session_id)
+    if is_kept(parent.path, environ):
+        steps = _of_vault(parent.path, targets, None, backups)
+    else:
+        own = _beside(parent.path), os.path.join(history, parent.session_id)
+        steps = [_Step(own[0], targets[0], None, _link), _Step(own[1], targets[1], backups, _copy)]
+        steps += _swept(parent, own, targets, backups, environ, missed)
+    born = False
+    try:
+        for step in steps:
+            try:
+                _put_files(step, made)
+            except OSError as error:
+                missed.append(f"{step.source} could not be put beside the new session: {error.strerror}.")
+        yield missed
+        born = True
+    finally:
+        for folder in () if born else (*made, path.removesuffix(".jsonl")):
+            _remove(folder)
+
+
+class _Step(NamedTuple):
+    """Files of a folder (None: all) on their way into another."""
+
+    source: str
+    target: str
+    wanted: Collection[str] | None
+    put: Callable[[str, str], None]
+
+
+_Both = tuple[str, str]
+"""A session's folder of outputs and its folder of backups."""
+
+
+def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
+    """What lies beside the kept copy of a transcript."""
+    kept = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
+    return [_Step(kept[0], targets[0], outputs, _copy), _Step(kept[1], targets[1], backups, _copy)]
+
+
+def _swept(
+    parent: SessionFile,
+    own: _Both,
+    targets: _Both,
+    backups: Collection[str],
+    environ: Mapping[str, str],
+    missed: list[str],
+) -> list[_Step]:
+    """What the client has deleted of a session that it still has, as far as the vault kept it."""
+    kept = find(parent.session_id, environ) if is_known(parent, environ) else None
+    if kept is None:
+        return []
+    outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{OUTPUTS}/", own[0])
+    lost = _lost(kept, f"{HISTORY}/{kept.session_id}/", own[1]) & set(backups)
+    if not outputs and not lost:
+        return []
+    try:
+        return _of_vault(opened(kept, environ).path, targets, outputs, lost)
+    except (SessionNotFound, WriteFailed) as error:
+        missed.append(f"What the client has deleted of {kept.session_id} could not be put back: {error.message}.")
+        return []
+
+
+def _lost(kept: Kept, below: str, own: str) -> frozenset[str]:
+    """The names of kept files of a folder that are not in the client's any more."""
+    places = (part.place.removeprefix(below) for part in kept.parts if part.place.startswith(below))
+    return frozenset(name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name)))
+
+
+def _beside(path: str) -> str:
+    return os.path.join(path.removesuffix(".jsonl"), OUTPUTS)
+
+
+def _put_files(step: _Step, made: list[str]) -> None:
+    """Put the regular files of a folder into a new one, which is noted as made.
+
+    Links and folders in it could lead anywhere.
+    """
+    source, target, wanted, put = step
+    try:
+        with os.scandir(source) as entries:
+            found = (entry for entry in entries if wanted is None or entry.name in wanted)
+            names = [entry.name for entry in found if entry.is_file(follow_symlinks=False)][:MAX_FILES]
+    except OSError:
+        return
+    if not names or os.path.islink(source):
+        return
+    if target not in made:
+        private_folder(os.path.dirname(target))
+        os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
+        made.append(target)
+    for name in names:
+        put(os.path.join(source, name), os.path.join(target, name))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # another file system, or one without links
+        _copy(source, target)
+
+
+def _copy(source: str, target: str) -> None:
+    """A copy that keeps mode and times.
+
+    A restored file gets the mode; one of the same size that is older than its backup clients take for unchanged.
+    """
+    with open_regular(source, follow=False) as old:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(target, flags, MODE), "wb") as new:
+            while piece := old.read(1024 * 1024):
+                new.write(piece)
+        was = os.fstat(old.fileno())
+        os.chmod(target, stat.S_IMODE(was.st_mode))
+        os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def _remove(folder: str) -> None:
+    """Take a folder of files away that we made; what can't be removed does no harm."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)

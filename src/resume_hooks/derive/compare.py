@@ -1,0 +1,245 @@
+"""A session and the ways on from it, compared: what each leaves, what its next turn sends, when it pays, what fits.
+
+All but the context in use is an estimate. Reads the two ends of the file, and its live part where that is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Way, cost, pays_after, rates_of
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.words import options_of
+from resume_hooks.errors import NothingToTrim
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.transcripts import api_usage as traffic
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import Base, Traffic
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.tail_scan import is_live_part_within
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, Context
+
+LOOKED_AT = 8 * 1024 * 1024
+"""Bytes of a live conversation up to which it is told what a trim would leave: a tenth of a second."""
+
+WAITED_FOR = 64 * 1024 * 1024
+"""The same where somebody asked for it in a shell: a second."""
+
+NEARLY_FULL = 80
+"""Per cent of the window from which on something is recommended."""
+
+ROOMY = 50
+"""Per cent of the window below which a trimmed session is worth going on in."""
+
+KEPT_BY_COMPACTION = 18_000
+"""Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
+30,100), its summary and the files that the client reads again."""
+
+COMPACTION_ANSWER = 3_600
+"""Tokens of a compaction's summary: the median of the same ten, in a quarter of its characters."""
+
+SUMMARY = 2_000
+"""Tokens that a model's summary adds to a fresh session, at most."""
+
+SUMMARY_READS = 180_000
+"""Tokens that a model is given to write that summary, at most; counted as if at this session's own price, where a
+smaller model is asked by default. Its package is not loaded for these two numbers; a test compares them."""
+
+GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
+SMART_TRIM = "smart-trim"
+
+
+class Estimate(NamedTuple):
+    """A way on: tokens of context after it; those that its next turn would send past the cache; when it pays.
+
+    ``next_turn`` is what that turn costs, in input tokens and without its answers; ``pays_after`` turns, None for
+    never and for going on itself.
+    """
+
+    name: str
+    after: int
+    uncached: int
+    next_turn: int
+    pays_after: int | None
+
+
+class Advice(NamedTuple):
+    """What fits best, and why in a few words."""
+
+    way: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A session, how full it is, and its estimates; the one of a trim is missing where there is nothing to trim.
+
+    ``looked_at`` is false where its live part was too large to tell. ``age`` is in seconds, None where no request was
+    counted; ``advice`` None while there is room.
+    """
+
+    session_id: str
+    glance: Glance
+    folder: str
+    context: Context
+    traffic: Traffic
+    base: Base
+    age: int | None
+    warm: bool
+    estimates: tuple[Estimate, ...]
+    looked_at: bool
+    advice: Advice | None
+
+
+class _Trimmed(NamedTuple):
+    """What a trim would leave of the conversation ``chain``."""
+
+    after: Context
+    chain: list[Node]
+
+
+class _Fresh(NamedTuple):
+    """What a fresh session would open with, and what a model would read of this one for a summary, in tokens."""
+
+    opening: int
+    reads: int
+
+
+def compare(
+    session_id: str, path: str, environ: Mapping[str, str], window: int, at: str, *, limit: int = LOOKED_AT
+) -> Comparison:
+    """Compare the ways on from a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
+
+    What a trim would leave is told of a live conversation of up to ``limit`` bytes.
+    """
+    now_ms = clock.milliseconds(at) or 0
+    glance = Glance(path)
+    context = tokens.recent_context(path, window)
+    seen, base = traffic.traffic_of(path), traffic.base_of(glance)
+    base = Base(min(base.tokens, context.tokens), min(base.shared, context.tokens))
+    looked_at = is_live_part_within(path, limit)
+    trimmed = _trimmed(path, window, environ) if looked_at else None
+    warm = seen.is_warm(now_ms)
+    reads = _reads(glance, context, base, trimmed)
+    ways = _ways(context, seen, base, _Fresh(_opening(path, glance, environ), reads), trimmed, warm=warm)
+    return Comparison(
+        session_id=session_id,
+        glance=glance,
+        folder=home_folder(glance),
+        context=context,
+        traffic=seen,
+        base=base,
+        age=seen.age(now_ms),
+        warm=warm,
+        estimates=_estimates(ways, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
+        looked_at=looked_at,
+        advice=advice(context, trimmed.after if trimmed else None),
+    )
+
+
+def advise(path: str, context: Context, environ: Mapping[str, str]) -> Advice:
+    """What fits best in a session that is as full as ``context`` says, however much room is left."""
+    trimmed = _trimmed(path, context.window, environ) if is_live_part_within(path, LOOKED_AT) else None
+    return _fitting(trimmed.after if trimmed else None)
+
+
+def advice(context: Context, trimmed: Context | None) -> Advice | None:
+    """What fits best, once there is something to decide; ``trimmed`` is what a trim would leave, None for unknown."""
+    if context.percent < NEARLY_FULL and not context.compacts_at_once:
+        return None
+    return _fitting(trimmed)
+
+
+def _fitting(trimmed: Context | None) -> Advice:
+    if trimmed is None or trimmed.percent >= NEARLY_FULL:
+        return Advice(HANDOFF, "a fresh start leaves the most room")
+    if trimmed.percent <= ROOMY:
+        return Advice(TRIM, f"mostly bulk, a trim leaves {trimmed.percent} %")
+    return Advice(SMART_TRIM, f"a trim by rule leaves {trimmed.percent} %, one by a model less")
+
+
+def _trimmed(path: str, window: int, environ: Mapping[str, str]) -> _Trimmed | None:
+    """What a trim with the usual options would leave; None where no conversation is there."""
+    try:
+        reading = trimming.read(store.session_file(path), window)
+    except NothingToTrim:
+        return None
+    decided = trimming.decide(reading, options_of(environ=environ), environ)
+    return _Trimmed(decided.after, reading.transcript.chain)
+
+
+def _opening(path: str, glance: Glance, environ: Mapping[str, str]) -> int:
+    """Tokens of what a handoff without a next step would open with, at most: lineage and a whole digest."""
+    ancestors = Family(environ).lineage(path)
+    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
+    return round((len(block) + shown.OPENING) / CHARACTERS_PER_TOKEN)
+
+
+def _reads(glance: Glance, context: Context, base: Base, trimmed: _Trimmed | None) -> int:
+    """Tokens that a summary reads, at most: the conversation, and where it was compacted what is left of its past."""
+    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
+    said = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
+    return min(said, SUMMARY_READS)
+
+
+def _ways(
+    context: Context, seen: Traffic, base: Base, begun: _Fresh, trimmed: _Trimmed | None, *, warm: bool
+) -> list[Way]:
+    """Every way as numbers. Where this session's cache is warm, so is what all sessions here begin with."""
+    rates = rates_of(seen.lifetime)
+    held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
+    shared = base.shared if warm else 0
+
+    def fresh(name: str, after: int, read: int = 0, answer: int = 0) -> Way:
+        return Way(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
+
+    going_on = Way(GO_ON, context.tokens, held, context.tokens - held)
+    kept, answer = _compaction(trimmed.chain if trimmed else [], base)
+    compacted = base.tokens + kept
+    return [
+        going_on,
+        *([fresh(TRIM, min(trimmed.after.tokens, context.tokens))] if trimmed else []),
+        fresh(HANDOFF, base.tokens + begun.opening),
+        fresh(ROLLOVER, base.tokens + begun.opening + SUMMARY, begun.reads, SUMMARY),
+        # Its own request has just put what all sessions begin with into the cache.
+        Way(
+            COMPACT,
+            compacted,
+            base.shared,
+            compacted - base.shared,
+            going_on.uncached,
+            held * rates.read + going_on.uncached * rates.write + answer * OUTPUT,
+        ),
+    ]
+
+
+def _compaction(chain: list[Node], base: Base) -> tuple[int, int]:
+    """Tokens that a compaction keeps and those of its answer: as the last one of the live chain did, else the usual."""
+    if not chain or not chain[0].boundary:
+        return KEPT_BY_COMPACTION, COMPACTION_ANSWER
+    first = next((node for node in chain if node.input_tokens and node.number > chain[0].number), None)
+    said = next((node.characters for node in chain if node.summary), 0)
+    kept = max(0, first.input_tokens - base.tokens) if first else 0
+    return kept or KEPT_BY_COMPACTION, round(said / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
+
+
+def _estimates(ways: list[Way], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
+    going_on = ways[0]
+    return tuple(
+        Estimate(
+            name=way.name,
+            after=way.after,
+            uncached=way.apart + way.uncached,
+            next_turn=round(cost(way, 1, habit, rates)),
+            pays_after=None if way is going_on else pays_after(way, going_on, habit, rates),
+        )
+        for way in ways
+    )

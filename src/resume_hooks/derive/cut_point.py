@@ -1,0 +1,280 @@
+"""Where a conversation is cut: the record that was named, by whatever it was named, and the nearest legal place.
+
+Invariant: no tool call is cut off from its answer, and no answer of the model in two. What was named by its id stays
+in, with what answers it; of what came before an instant nothing later does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from resume_hooks import clock
+from resume_hooks.errors import UsageError
+from resume_hooks.paths import is_session_id
+from resume_hooks.sessions.references import Place, Reference
+from resume_hooks.sessions.references import parse as parse_reference
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.chain import chain_to
+from resume_hooks.transcripts.linearize import Linear, linear, settled, settled_from
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.transcript import Transcript
+
+EARLIEST = "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks rollover --quick."
+
+
+class Wanted(NamedTuple):
+    """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
+
+    ``remark`` is what a person should hear of how it was found.
+    """
+
+    node: Node
+    whole: bool = True
+    remark: str = ""
+
+
+class Truncator(Protocol):
+    """A way to name where a conversation is cut."""
+
+    @property
+    def asked(self) -> str:
+        """The place in the words in which it was asked for."""
+
+    def find(self, transcript: Transcript) -> Wanted | None:
+        """The last record that shall stay.
+
+        None where only the end of the file was read and the place lies before it. UsageError where there is none.
+        """
+
+
+class Cut(NamedTuple):
+    """A conversation cut: ``nodes`` stay, in their order. ``last`` is the last message of them, ``turn`` its turn.
+
+    Turns are counted as ``outline`` does; None where only the end of the file was read. ``moved`` is -1 where the place
+    is before the one that was asked for, 1 where it is behind it.
+    """
+
+    asked: str
+    nodes: tuple[Node, ...]
+    last: Node
+    turn: int | None
+    moved: int
+    remarks: tuple[str, ...]
+
+
+class AtRecord(NamedTuple):
+    """Up to and including a record, as ``--resume-session-at`` has it: its 0-based line, its uuid, or its place."""
+
+    record: int | str | Place
+
+    @property
+    def asked(self) -> str:
+        """The record."""
+        return f"record {self.record.word if isinstance(self.record, Place) else self.record}"
+
+    def find(self, transcript: Transcript) -> Wanted | None:
+        """The record itself; of a line that is no message the one before it."""
+        uuid = self.record.uuid if isinstance(self.record, Place) else self.record
+        if isinstance(uuid, str) and uuid:
+            named = [node for node in transcript.nodes if node.uuid.lower() == uuid.lower()]
+            if named:
+                return Wanted(_usable(named, self.asked))
+            return _not_there(transcript, f"No {self.asked}")
+        return self._by_place(transcript)
+
+    def _by_place(self, transcript: Transcript) -> Wanted | None:
+        offset = self.record.offset if isinstance(self.record, Place) else -1
+        end = transcript.size if offset >= 0 else transcript.line_count
+        at = offset if offset >= 0 else self.record
+        if not isinstance(at, int) or at >= end:
+            return _not_there(transcript, f"No {self.asked}, it has lines 0 to {transcript.line_count - 1}")
+        before = [node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at]
+        if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
+            return Wanted(_usable(before[-1:], self.asked))
+        found = _last(before)
+        if found is None:
+            return _not_there(transcript, f"Nothing was said up to {self.asked}")
+        return Wanted(found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts.")
+
+
+class AtMessage(NamedTuple):
+    """Up to and including an answer of the model, by the API's id of it; a record's uuid will do as well."""
+
+    message_id: str
+
+    @property
+    def asked(self) -> str:
+        """The answer."""
+        return f"message {one_line(plain_line(self.message_id), 80)}"
+
+    def find(self, transcript: Transcript) -> Wanted | None:
+        """The last record of the answer, on the live chain if it is there."""
+        if is_session_id(self.message_id.lower()) and (found := self._record(transcript)) is not None:
+            return found
+        parts = [node for node in transcript.chain if node.message_id == self.message_id]
+        if not parts and transcript.whole:
+            parts = [node for node in transcript.nodes if node.message_id == self.message_id]
+        if parts and self.message_id:
+            return Wanted(_usable(parts, self.asked))
+        return _not_there(transcript, f"No {self.asked}")
+
+    def _record(self, transcript: Transcript) -> Wanted | None:
+        uuid = self.message_id.lower()
+        known = any(node.uuid.lower() == uuid for node in transcript.nodes)
+        return AtRecord(self.message_id).find(transcript) if known else None
+
+
+class Before(NamedTuple):
+    """What was said before an instant."""
+
+    instant: datetime
+
+    @property
+    def asked(self) -> str:
+        """The instant."""
+        return f"before {clock.minute(clock.stamp(self.instant))} UTC"
+
+    def find(self, transcript: Transcript) -> Wanted | None:
+        """The last record of the live chain from before it; of the file, where the chain begins later."""
+        end = round(self.instant.timestamp() * 1000)
+        found = _before(linear(transcript.chain).nodes, end)
+        if found is None and not transcript.whole:
+            return None
+        if found is None:
+            found = _last(node for node in transcript.nodes if node.time_ms is not None and node.time_ms < end)
+        if found is None:
+            first = next((node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None)
+            since = f"The first message is of {clock.minute(clock.from_milliseconds(first))} UTC. " if first else ""
+            raise UsageError(f"Nothing was said {self.asked}", f"{since}{EARLIEST}")
+        return Wanted(found, whole=False)
+
+
+class AtTurn(NamedTuple):
+    """Up to the end of a turn: counted from 1 as ``outline`` does, or from the end, where -1 is the last."""
+
+    number: int
+
+    @property
+    def asked(self) -> str:
+        """The turn."""
+        return f"the end of turn {self.number}"
+
+    def find(self, transcript: Transcript) -> Wanted | None:
+        """The last record before the next prompt of the file; on the live chain if any of the turn is there."""
+        if not transcript.whole:
+            return None  # what stands before has turns of its own
+        prompts = [node for node in transcript.nodes if node.prompt]
+        number = self.number if self.number > 0 else len(prompts) + 1 + self.number
+        if not self.number or not 1 <= number <= len(prompts):
+            there = f"It has turns 1 to {len(prompts)}; -1 is the last." if prompts else "It has none."
+            raise UsageError(f"No turn {self.number} in this session", there)
+        first = prompts[number - 1].number
+        end = prompts[number].number if number < len(prompts) else transcript.line_count
+        live = [node for node in linear(transcript.chain).nodes if first <= node.number < end]
+        own = live or [node for node in transcript.nodes if first <= node.number < end]
+        return Wanted(_usable(own, self.asked))
+
+
+def parse(text: str) -> Truncator | Reference:
+    """What ``--at`` names: a record or a message of the session, or a reference, session and all."""
+    return parse_reference(text) if ":" in text else parse_record(text)
+
+
+def parse_record(text: str) -> Truncator:
+    """The place that a line number, a uuid or a message id names. UsageError for anything else."""
+    wanted = text.strip()
+    return AtMessage(wanted) if wanted.startswith("msg_") else AtRecord(parse_reference(wanted, "").record)
+
+
+def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
+    """Cut a conversation. None where only the end of the file was read and that does not tell.
+
+    UsageError where there is no such place, or nothing would stay.
+    """
+    wanted = truncator.find(transcript)
+    if wanted is None:
+        return None
+    row, way = _row_with(transcript, wanted.node)
+    if row is None:
+        return None
+    place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0)
+    end = (settled_from(row, place) if wanted.whole else 0) or settled(row, place)
+    kept = row.nodes[:end]
+    said = [node for node in kept if node.spoken]
+    if not any(node.prompt or node.summary or node.kind == "assistant" for node in said):
+        raise UsageError(f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST)
+    moved = _moved(row, place, end)
+    remarks = [wanted.remark, way, _told(moved, said[-1])]
+    turn = sum(node.prompt for node in transcript.nodes if node.number <= said[-1].number)
+    return Cut(
+        truncator.asked,
+        kept,
+        said[-1],
+        turn if transcript.whole else None,
+        moved,
+        tuple(remark for remark in remarks if remark),
+    )
+
+
+def _not_there(transcript: Transcript, what: str) -> Wanted | None:
+    """None where only the end of the file was read. UsageError for the whole."""
+    if not transcript.whole:
+        return None
+    raise UsageError(f"{what} in {transcript.path}", "Was it taken from another session? See outline and read.")
+
+
+def _row_with(transcript: Transcript, node: Node) -> tuple[Linear | None, str]:
+    """The conversation that a record is part of, and what to say of it where that is not the live one."""
+    if any(other.uuid == node.uuid for other in transcript.chain):
+        return linear(transcript.chain), ""
+    if not transcript.whole:
+        return None, ""
+    chain = chain_to(transcript.nodes, node, transcript.size)
+    live = transcript.chain
+    if live and live[0].boundary and node.number < live[0].number:
+        return linear(chain), "The cut lies before a compaction: the conversation is kept as it was then."
+    return linear(chain), "The cut lies on a branch that was left: that branch is kept."
+
+
+def _moved(row: Linear, place: int, end: int) -> int:
+    """Which way a place moved, as a person counts: by messages."""
+    between = row.nodes[min(place, end) : max(place, end)]
+    if not any(node.spoken for node in between):
+        return 0
+    return 1 if end > place else -1
+
+
+def _told(moved: int, last: Node) -> str:
+    way = {1: "forward", -1: "back"}.get(moved)
+    return f"The cut moved {way} to record {last.number}, so that no tool call is split." if way else ""
+
+
+def _before(nodes: Sequence[Node], end: int) -> Node | None:
+    """The last record before the first one from ``end`` on, in milliseconds; records without an instant go along."""
+    found = None
+    for node in nodes:
+        if node.time_ms is not None and node.time_ms >= end:
+            break
+        found = node
+    return found
+
+
+def _last(nodes: Iterable[Node]) -> Node | None:
+    return max((node for node in nodes if _is_of_talk(node)), key=lambda node: node.number, default=None)
+
+
+def _usable(nodes: Sequence[Node], named: str) -> Node:
+    """The last of ``nodes`` that a conversation can hold. UsageError where none is."""
+    found = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
+    if found is None:
+        why = "is a sub-agent's" if nodes and nodes[-1].sidechain else "is not part of the conversation"
+        raise UsageError(
+            f"{named.capitalize()} {why}: nothing can be cut there", "Name a message; outline and read show them."
+        )
+    return found
+
+
+def _is_of_talk(node: Node) -> bool:
+    return not node.sidechain and not node.broken and node.kind != "progress"

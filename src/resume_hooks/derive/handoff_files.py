@@ -1,0 +1,126 @@
+"""What a handoff leaves in a project where the user asked for it: its document, and the line of a ledger.
+
+Invariant: a relative setting never leads out of the session's project, and no failure here costs the child.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from resume_hooks import settings
+from resume_hooks.derive import ledger
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.handoff_document import current_session, document, file_name
+from resume_hooks.derive.rollover import RolloverPlan
+from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.paths import project_folders
+from resume_hooks.redaction.texts import redact
+from resume_hooks.storage import project_files
+
+ENDING = ".md"
+
+
+class Files(NamedTuple):
+    """Files that were written, or would be: documents and a ledger (``""`` for none); what could not be, in words."""
+
+    documents: tuple[str, ...] = ()
+    ledger: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
+    """The file that ``--out`` names: itself, or one of our names in a folder. UsageError for what can't be written.
+
+    A folder that ends in a slash may be missing: it's made with the document.
+    """
+    path = os.path.abspath(out)
+    new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
+    if os.path.isdir(path) or (new and os.path.isdir(os.path.dirname(path))):
+        path = os.path.join(path, file_name(decided))
+    elif not path.endswith(ENDING) or out.endswith(os.sep):
+        raise UsageError(f"--out {out} is no folder and no name that ends in .md", "Name a .md file, or a folder.")
+    elif not os.path.isdir(os.path.dirname(path)):
+        raise UsageError(f"There is no folder {os.path.dirname(path)}", "Make it first, or name another one.")
+    if project_files.state_of(path) is not None and not force:
+        raise UsageError(f"There is a file {path} already", "Give --force to overwrite it, or name another one.")
+    return path
+
+
+def wanted_for(decided: RolloverPlan, environ: Mapping[str, str], out: str = "") -> Files:
+    """What the settings, and ``out`` (a path of ``out_path``), ask for; nothing is written."""
+    home, warnings = _home(decided, environ), []
+    places = {}
+    for setting, name in (("handoff_dir", file_name(decided)), ("ledger_file", "")):
+        value = str(settings.load(environ)[setting].value)
+        folder, own = (value, name) if name else os.path.split(value)
+        try:
+            places[setting] = os.path.join(_folder(setting, folder, home), own) if value else ""
+        except WriteFailed as error:
+            warnings.append(error.message)
+    documents = dict.fromkeys(path for path in (out, places.get("handoff_dir")) if path)
+    return Files(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
+
+
+def write_for(
+    decided: RolloverPlan, receipt: Receipt, environ: Mapping[str, str], out: str = "", *, force: bool = False
+) -> Files:
+    """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
+    wanted = wanted_for(decided, environ, out)
+    written, warnings = [], list(wanted.warnings)
+    content = redact(document(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
+    for path in wanted.documents:
+        try:
+            with project_files.folder_made(os.path.dirname(path)):
+                project_files.write(path, content, project_files.state_of(path) if force and path == out else None)
+            written.append(path)
+        except WriteFailed as error:
+            warnings.append(f"The session is made, its document is not: {error.message}")
+    renewed = ""
+    if wanted.ledger:
+        told, _ = redact(current_session(decided, _near(written[0], decided) if written else ""))
+        try:
+            with project_files.folder_made(os.path.dirname(wanted.ledger)):
+                several = ledger.renew(wanted.ledger, told)
+            renewed = wanted.ledger
+            warnings += [several] if several else []
+        except WriteFailed as error:
+            warnings.append(f"The session is made, the ledger is as it was: {error.message}")
+    return Files(tuple(written), renewed, tuple(warnings))
+
+
+def _folder(setting: str, value: str, home: str) -> str:
+    """The real path of the folder that a setting names, of a relative one within ``home``. WriteFailed if not."""
+    value = os.path.expanduser(value)
+    if os.path.isabs(value):
+        return os.path.realpath(value)
+    if not home:
+        raise WriteFailed(f"{setting} was passed over: the folder that this session belongs to is not here")
+    path = os.path.realpath(os.path.join(home, value))
+    if not _is_inside(path, home):
+        raise WriteFailed(f"{setting} was passed over: {value} leads out of {home}")
+    return path
+
+
+def _home(decided: RolloverPlan, environ: Mapping[str, str]) -> str:
+    """The project's folder, ``""`` unless the session is kept where the client keeps those of that folder.
+
+    What a file says alone is no proof: it may come from anywhere, and name any folder.
+    """
+    folder = decided.birth.setting.cwd
+    kept_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
+    homes = [os.path.realpath(known) for known in project_folders(folder, environ)]
+    return folder if kept_in in homes and os.path.isdir(folder) else ""
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """Whether a path lies in a folder, whatever links and dots are in it."""
+    root = os.path.realpath(folder)
+    return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
+
+
+def _near(path: str, decided: RolloverPlan) -> str:
+    """A document as a ledger names it: from the project's folder, where it lies in there."""
+    project = decided.birth.setting.cwd
+    return os.path.relpath(path, project) if _is_inside(path, project) else path

@@ -1,0 +1,183 @@
+"""What of a stranger's content blocks is taken over: the kinds and the fields that the API takes, in its form.
+
+Invariant: what can't be sent has a note in its place, so that no message becomes empty and no call loses its answer;
+done once more, nothing changes any more. What else stood in a block would make the API refuse the whole session.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.media_tokens import image_size
+from resume_hooks.transcripts.records import Record, string
+
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+MAX_IMAGE = 5 * 1024 * 1024
+"""Characters of base64 of one image, and pixels of its side: the API refuses more (its guide to vision)."""
+MAX_SIDE = 8_000
+MAX_DOCUMENT = 32 * 1024 * 1024
+"""Characters of a document: the API takes no larger request."""
+
+TOLD = 200
+"""Characters of a stranger's word in a note."""
+
+_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""The API's pattern for ids and names of tools."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+_HEAD = 1_024
+"""Bytes at the start of a PDF in which its mark stands."""
+
+
+def taken_over(content: object, role: str) -> str | list[Record]:
+    """The content of a message of ``role`` (user, assistant), or ``queued`` words; a string stays as it is."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return [_note("Content of an unknown form")]
+    return _taken(content, _ALLOWED[role])
+
+
+def fitting_id(call: str) -> str:
+    """The id of a call as the API takes it: itself, or one that is made of it, on both sides of a pair."""
+    if _FIT.fullmatch(call):
+        return call
+    return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
+def _taken(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
+    return [_block(block, allowed) for block in blocks if isinstance(block, dict)]
+
+
+def _block(block: Record, allowed: frozenset[str]) -> Record:
+    kind = string(block, "type")
+    if kind not in allowed:
+        return _note(f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}")
+    return _ordered(_FORMS[kind](block), block)
+
+
+def _ordered(row: Record, like: Record) -> Record:
+    """``row`` with its fields in the order of the original: the request is the same to the byte."""
+    return {key: row[key] for key in like if key in row} | row
+
+
+def _text(block: Record) -> Record:
+    return {"type": "text", "text": string(block, "text")}
+
+
+def _thought(block: Record) -> Record:
+    """As signed. One without its signature stays so, and is mended away."""
+    fields = _THOUGHT[block["type"]]
+    return {"type": block["type"], **{key: block[key] for key in fields if isinstance(block.get(key), str)}}
+
+
+def _call(block: Record) -> Record:
+    name, given = string(block, "name"), block.get("input")
+    fit = name if _FIT.fullmatch(name) else _UNFIT.sub("_", name)[:64] or "unnamed"
+    told = given if isinstance(given, dict) else {} if given is None else {"input": given}
+    row = {"type": "tool_use", "id": fitting_id(string(block, "id")), "name": fit, "input": told}
+    return {**row, "caller": _DIRECT} if block.get("caller") == _DIRECT else row
+
+
+def _result(block: Record) -> Record:
+    row: Record = {"type": "tool_result", "tool_use_id": fitting_id(string(block, "tool_use_id"))}
+    content, error = block.get("content"), block.get("is_error")
+    if isinstance(content, list):
+        inner = _taken(content, _ALLOWED["result"])
+        content = [part for part in inner if part["type"] != "text" or part["text"].strip()]  # blank text is refused
+        if any(part["type"] != "text" for part in content):
+            error = None  # which the API takes with text alone
+    elif not isinstance(content, str):
+        content = "" if content is None else "[Content of an unknown form was left out]"
+    row["content"] = content
+    return {**row, "is_error": error} if isinstance(error, bool) else row
+
+
+def _image(block: Record) -> Record:
+    source = _source(block)
+    media_type, data = string(source, "media_type"), string(source, "data")
+    if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
+        content = _decoded(data)
+        size = image_size(content)
+        if _image_type(content) == media_type and size is not None and 0 < min(size) <= max(size) <= MAX_SIDE:
+            return {"type": "image", "source": _ordered(_within("base64", media_type, data), source)}
+    return _note(f"An image {_where(source)}")
+
+
+def _document(block: Record) -> Record:
+    source = _source(block)
+    form, data = (string(source, "type"), string(source, "media_type")), string(source, "data")
+    written = form == ("text", "text/plain") and data.strip()
+    printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
+    if (written or printed) and len(data) <= MAX_DOCUMENT:
+        return {"type": "document", "source": _ordered(_within(*form, data), source)}
+    return _note(f"A document {_where(source)}")
+
+
+def _source(block: Record) -> Record:
+    source = block.get("source")
+    return source if isinstance(source, dict) else {}
+
+
+def _within(form: str, media_type: str, data: str) -> Record:
+    """A source that holds its data itself."""
+    return {"type": form, "media_type": media_type, "data": data}
+
+
+def _where(source: Record) -> str:
+    """Where a source leads that was not taken over: an address and a file of elsewhere may be anything by now."""
+    place = string(source, "url") or string(source, "file_id")
+    return f"from {plain_line(place)[:TOLD]}" if place else "in a form that can't be sent"
+
+
+def _image_type(content: bytes) -> str:
+    """What an image is by its first bytes, in which the API wants to see what was said of it."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
+
+
+def _decoded(data: str) -> bytes:
+    """The bytes of strict base64; ``b""`` for what is none."""
+    try:
+        return binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:  # of base64, and for letters beyond ASCII
+        return b""
+
+
+def _note(what: str) -> Record:
+    return {"type": "text", "text": f"[{what} was left out]"}
+
+
+_MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
+_THOUGHT = MappingProxyType({"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)})
+_DIRECT = {"type": "direct"}
+"""Who called, as 2.1.329 writes it down; other callers name what ran elsewhere."""
+
+_SHOWN = frozenset({"text", "image", "document"})
+_ALLOWED = MappingProxyType(
+    {
+        "user": _SHOWN | {"tool_result"},
+        "assistant": frozenset({"text", "thinking", "redacted_thinking", "tool_use"}),
+        "queued": _SHOWN,
+        "result": _SHOWN,
+    }
+)
+"""The kinds of blocks that the API takes in each place and that tell of nothing elsewhere."""
+
+_FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
+    {
+        "text": _text,
+        "thinking": _thought,
+        "redacted_thinking": _thought,
+        "tool_use": _call,
+        "tool_result": _result,
+        "image": _image,
+        "document": _document,
+    }
+)

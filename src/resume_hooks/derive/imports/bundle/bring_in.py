@@ -1,0 +1,107 @@
+"""A bundle's sessions as sessions of a folder: their conversations alone, or whole, as one's own are moved.
+
+Oldest first, so that each finds its parent: links lead to what the parents are called here. Where one can't be written,
+those that were written before it go again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports.bundle import full_session as whole
+from resume_hooks.derive.imports.bundle.reading import Packed
+from resume_hooks.derive.imports.plan import Source
+from resume_hooks.errors import NotATranscript, ResumeHooksError
+from resume_hooks.reading.export.bundle_format import Head
+from resume_hooks.sessions.link_log import Link, record_link
+
+AS_IMPORTED = "import"
+
+
+class Arrived(NamedTuple):
+    """A session of a bundle here; ``existing`` where the same was here before.
+
+    ``files`` beside it came along.
+    """
+
+    head: Head
+    receipt: Receipt
+    existing: bool
+    files: int
+
+    @property
+    def session_id(self) -> str:
+        """What it is called here."""
+        return self.receipt.session_id or self.receipt.parent_session_id
+
+
+class Wish(NamedTuple):
+    """How a bundle comes in: ``home``, a real path; ``whole`` as it was; ``force`` where the same is here already."""
+
+    home: str
+    whole: bool
+    force: bool
+    dry_run: bool
+
+
+def arrive(packed: list[Packed], name: str, wish: Wish, environ: Mapping[str, str]) -> list[Arrived]:
+    """Write the sessions of the bundle ``name``, in its order. ImportFailed, NotATranscript, WriteFailed, CheckFailed.
+
+    An ancestor in which nothing was said has no conversation to import: it is passed over.
+    """
+    found: list[Arrived] = []
+    called: dict[str, str] = {}
+    with _all_or_none(found, wish):
+        for each in packed:
+            try:
+                came = _whole(each, wish, called, environ) if wish.whole else _conversation(each, name, wish, environ)
+            except NotATranscript:
+                if each is packed[-1]:
+                    raise
+                continue
+            found.append(came)
+            called[each.head.session_id] = came.session_id
+    if not wish.dry_run:
+        _link(found, called, environ)
+    return found
+
+
+def _conversation(packed: Packed, name: str, wish: Wish, environ: Mapping[str, str]) -> Arrived:
+    source = Source(packed.path, name, packed.sums.sha256, packed.size)
+    decided = importing.plan(source, wish.home, environ)
+    if decided.existing is not None and not wish.force:
+        return Arrived(packed.head, importing.known(decided, decided.existing), existing=True, files=0)
+    receipt = importing.receipt(decided) if wish.dry_run else importing.write(decided)
+    return Arrived(packed.head, receipt, existing=False, files=0)
+
+
+def _whole(packed: Packed, wish: Wish, called: Mapping[str, str], environ: Mapping[str, str]) -> Arrived:
+    decided = whole.plan(packed, wish.home, called, environ, force=wish.force)
+    idle = decided.existing or wish.dry_run
+    receipt = whole.receipt(decided) if idle else whole.write(decided)
+    return Arrived(packed.head, receipt, existing=decided.existing, files=len(packed.files))
+
+
+@contextlib.contextmanager
+def _all_or_none(found: list[Arrived], wish: Wish) -> Iterator[None]:
+    try:
+        yield
+    except (ResumeHooksError, OSError, KeyboardInterrupt):
+        for came in () if wish.dry_run else found:
+            if came.receipt.written:
+                whole.take_back(came.receipt.file)
+        raise
+
+
+def _link(found: list[Arrived], called: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
+    for came in found:
+        parent = called.get(came.head.parent_session_id, "")
+        if parent and not came.existing:
+            with contextlib.suppress(OSError):
+                record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), environ)

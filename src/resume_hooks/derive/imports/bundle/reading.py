@@ -1,0 +1,235 @@
+"""Reading a bundle: each session's records and files in private files of ours for as long as they are looked at.
+
+Invariant: nothing is handed out before the whole bundle was read and found complete; no name in it is used as a path.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.reading.export.bundle_format import (
+    ABOUT,
+    END,
+    FILES,
+    KEY,
+    MAX_FILE,
+    MAX_FILES,
+    MAX_SESSIONS,
+    OPENING,
+    OUTPUTS,
+    SUMS,
+    VERSION,
+    Head,
+    Sums,
+)
+from resume_hooks.sessions.subagents import FOLDER
+from resume_hooks.storage.atomic import MODE, sweep, temporary_in
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.lines import BOM
+
+REACH = 4_096
+"""Bytes at the start in which a bundle that was written anew by another program is known."""
+
+AGAIN = "Export it again, and copy the file as it is."
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
+_AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT)})")
+_KIND = re.compile(r"[a-z][a-z-]{0,39}")
+_HEAD, _SUMS = TypeAdapter(Head), TypeAdapter(Sums)
+
+
+class Packed(NamedTuple):
+    """A session out of a bundle: ``path`` holds its records, ``files`` pairs of a place in its own folder and a path.
+
+    ``size`` in bytes; ``refused`` files beside it have no place that such files have.
+    """
+
+    head: Head
+    sums: Sums
+    path: str
+    size: int
+    files: tuple[tuple[str, str], ...]
+    refused: int
+
+
+def is_bundle(path: str) -> bool:
+    """Whether a file is a bundle. ImportFailed for one that another program wrote anew: its lines are its form."""
+    with open(path, "rb") as stream:
+        head = stream.read(REACH).removeprefix(BOM).lstrip()
+    if head.startswith(OPENING):
+        return True
+    if b'"%s"' % KEY.encode() in head and not head.startswith(b'{"type"'):
+        raise ImportFailed("This bundle was written anew by another program, which lost its lines", AGAIN)
+    return False
+
+
+@contextlib.contextmanager
+def unpacked(path: str, environ: Mapping[str, str]) -> Iterator[list[Packed]]:
+    """The sessions of a bundle, in its order, for the length of the block.
+
+    ImportFailed where it is torn, damaged, newer, or too large; WriteFailed where the disk refuses.
+    """
+    made: list[str] = []
+    try:
+        try:
+            folder = private_folder(state_home(environ))
+            sweep(folder)
+            with open(path, "rb") as stream:
+                found = _Reader(stream, folder, made).sessions()
+        except OSError as error:
+            raise WriteFailed(
+                f"What was to be imported could not be kept: {error.strerror or error}",
+                "Nothing was changed. Check free space and the permissions of the state folder.",
+            ) from error
+        yield found
+    finally:
+        for temporary in made:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+class _Reader:
+    """Reads line by line; what it makes is noted at once."""
+
+    def __init__(self, stream: BinaryIO, folder: str, made: list[str]) -> None:
+        self._stream = stream
+        self._folder = folder
+        self._made = made
+
+    def sessions(self) -> list[Packed]:
+        """Every session. ImportFailed."""
+        facts = _object(self._line().removeprefix(BOM) + END)
+        version = facts.get(KEY)
+        if version != VERSION:
+            raise ImportFailed(
+                f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
+            )
+        found: list[Packed] = []
+        while (line := self._line()) != END:
+            if len(found) == MAX_SESSIONS:
+                raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
+            found.append(self._session(line))
+        ids = {packed.head.session_id for packed in found}
+        if not found or len(ids) < len(found) or self._stream.readline():
+            raise _damaged("sessions")
+        return found
+
+    def _session(self, line: bytes) -> Packed:
+        head = _head(line)
+        path, sums_of_lines, size = self._records()
+        files, refused, line = self._files()
+        sums = _sums(line)
+        if (sums.lines, sums.sha256) != sums_of_lines:
+            raise _damaged("records")
+        return Packed(head, sums, path, size, tuple(files), refused)
+
+    def _records(self) -> tuple[str, tuple[int, str], int]:
+        """The file that the records are in now, their number and digest, their bytes."""
+        digest, count, size = hashlib.sha256(), 0, 0
+        with self._temporary() as (path, stream):
+            while (line := self._line()) != FILES:
+                record = line.removesuffix(b",") + b"\n"
+                if len(record) > 1:
+                    digest.update(record)
+                    size += stream.write(record)
+                    count += 1
+        return path, (count, digest.hexdigest()), size
+
+    def _files(self) -> tuple[list[tuple[str, str]], int, bytes]:
+        """The files, how many had no place, and the line after them."""
+        found: dict[str, str] = {}
+        refused = 0
+        while not (line := self._line()).startswith(SUMS):
+            if len(found) + refused > MAX_FILES:
+                raise _damaged("files")
+            if line:
+                row = _object(line.removesuffix(b","))
+                place, content = row.get("place"), _content(row)
+                if not _is_place(place) or place in found:
+                    refused += 1
+                    continue
+                with self._temporary() as (path, stream):
+                    stream.write(content)
+                found[str(place)] = path
+        return list(found.items()), refused, line
+
+    @contextlib.contextmanager
+    def _temporary(self) -> Iterator[tuple[str, BinaryIO]]:
+        path = temporary_in(self._folder)
+        self._made.append(path)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as stream:
+            yield path, stream
+
+    def _line(self) -> bytes:
+        """The next line without its ending. ImportFailed at the end of the file: there is always one more."""
+        line = self._stream.readline()
+        if not line.endswith(b"\n"):
+            raise ImportFailed("The bundle ends too early", AGAIN)
+        return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _head(line: bytes) -> Head:
+    row = _object(line + END).get("session")
+    try:
+        head = _HEAD.validate_python(row, strict=True)
+    except ValidationError as error:
+        raise _damaged("sessions") from error
+    if not is_session_id(head.session_id) or not (
+        head.parent_session_id == "" or is_session_id(head.parent_session_id)
+    ):
+        raise _damaged("sessions")
+    kind = head.kind if _KIND.fullmatch(head.kind) else ""
+    return head._replace(title=one_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
+
+
+def _sums(line: bytes) -> Sums:
+    row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
+    try:
+        return _SUMS.validate_python(row, strict=True)
+    except ValidationError as error:
+        raise _damaged("sums") from error
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _damaged("lines") from error
+    if not isinstance(value, dict):
+        raise _damaged("lines")
+    return value
+
+
+def _content(row: dict[str, object]) -> bytes:
+    text, coded = row.get("text"), row.get("base64")
+    try:
+        content = text.encode() if isinstance(text, str) else base64.b64decode(str(coded), validate=True)
+    except (UnicodeEncodeError, binascii.Error, ValueError) as error:
+        raise _damaged("files") from error
+    if len(content) > MAX_FILE:
+        raise _damaged("files")
+    return content
+
+
+def _is_place(place: object) -> bool:
+    """Whether a file may have a name in a session's own folder."""
+    folder, _, name = place.partition("/") if isinstance(place, str) else ("", "", "")
+    form = {OUTPUTS: _NAME, FOLDER: _AGENT}.get(folder)
+    return form is not None and form.fullmatch(name) is not None
+
+
+def _damaged(what: str) -> ImportFailed:
+    return ImportFailed(f"The {what} of this bundle are damaged", AGAIN)

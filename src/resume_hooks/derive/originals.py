@@ -1,0 +1,275 @@
+"""Originals: the record that trimmed contents were taken from, found by what the trimmed one says of it; and put back.
+
+What it says is untrusted: only sessions in a project folder or beside the trimmed one are opened, and their backups;
+never a link. What is found counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import is_session_id, projects_home, session_id_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.references import Entries, Entry, Reference, named_by
+from resume_hooks.storage.backups import folder_of
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.original_ref import Origin, origin_of
+from resume_hooks.transcripts.provenance import Parent
+from resume_hooks.transcripts.records import Record, message, string
+from resume_hooks.transcripts.write_scan import mended
+
+MAX_STEPS = 100
+"""Records that are looked at on the way to one original; more can only be a forgery."""
+
+CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
+"""The fields that a trim may have changed or taken away."""
+
+MARKS = frozenset(Origin("", "", "", 0).marks(0))
+"""The fields that a trim adds to a record."""
+
+NOTICE_REACH = 5_000
+"""Characters at the end of a text in which a notice is looked for."""
+
+_NOTICE = re.compile(
+    r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
+    r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
+)
+"""What another tool of the field ends a shortened text with; its lines count from 1."""
+
+_SAID = ("original", "truncated", "full content")
+"""Words of which such a text has at least one; without them it is somebody's own."""
+
+_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
+"""The name of a backup that the same tool leaves beside a session."""
+
+
+class Found(NamedTuple):
+    """The record that was ``asked`` for, and the ``original`` of it: itself where nothing was taken out of it.
+
+    An original may be trimmed itself (``is_marked``) where what that was taken from is gone.
+    """
+
+    asked: Entry
+    original: Entry
+
+
+def look_up(reference: Reference, cwd: str, environ: Mapping[str, str]) -> Found:
+    """The original of the record that a reference names, seen from a folder.
+
+    UsageError for what names no record; SessionNotFound where the session or the original is gone, saying what is left.
+    """
+    originals = Originals(environ)
+    asked = _asked(reference, originals, cwd, environ)
+    record = asked.record()
+    original = originals.of(record, asked.file) if record else None
+    if original is None and record and is_marked(record):
+        raise SessionNotFound(
+            f"The original of {asked.reference} is gone: {originals.where_it_was(record)}",
+            f"What is left is the trimmed record in line {asked.number} of {asked.file}.",
+        )
+    return Found(asked, original or asked)
+
+
+def _asked(reference: Reference, originals: Originals, cwd: str, environ: Mapping[str, str]) -> Entry:
+    """The record itself; of a session that is gone, the backup that an in-place trim left."""
+    try:
+        session = store.resolve(reference.session, cwd, environ)
+    except SessionNotFound:
+        prefix = reference.session.lower()
+        kept = originals.backed_up(prefix) if len(prefix) >= store.MIN_PREFIX else []
+        if len(kept) != 1:
+            raise
+        for path in originals.backups(kept[0]):
+            with contextlib.suppress(UsageError):  # a later one may hold more lines
+                return named_by(reference, Entries(path, kept[0]))
+        raise
+    return named_by(reference, Entries(session.path, session.session_id))
+
+
+class Originals:
+    """Finds originals within one config home; no file is indexed twice."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._family = Family(environ)
+        self._files: dict[str, Entries | None] = {}
+        self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+
+    def of(self, record: Record, file: str) -> Entry | None:
+        """The original of a trimmed ``record`` that stands in ``file``; None where it can't be found any more."""
+        return self._follow(record, file, set())
+
+    def where_it_was(self, record: Record) -> str:
+        """In words, where a trimmed record says that its original is, and how that comes back from the trash."""
+        origin = next(iter(origins_in(record)), None)
+        if origin is None:
+            return "nothing says where it was"
+        session_id = origin.session_id or session_id_of(origin.file) or ""
+        back = f"; bring it back: resume-hooks restore {session_id}" if trash.holds(session_id, self._environ) else ""
+        return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
+
+    def backups(self, session_id: str) -> list[str]:
+        """The files that in-place trims of a session left in our state folder, oldest first."""
+        folder = os.path.abspath(folder_of(session_id, self._environ))
+        if not is_session_id(session_id) or os.path.islink(folder):
+            return []
+        try:
+            with os.scandir(folder) as rows:
+                found = [row for row in rows if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)]
+                return sorted(row.path for row in found)  # named by their instants
+        except OSError:
+            return []
+
+    def backed_up(self, prefix: str) -> list[str]:
+        """The ids, starting with ``prefix``, of sessions that have backups."""
+        try:
+            names = os.listdir(folder_of("", self._environ))
+        except OSError:
+            return []
+        return sorted(name for name in names if name.startswith(prefix) and self.backups(name))
+
+    def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> Entry | None:
+        for entry, found in self._named_by(record, file):
+            if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
+                continue
+            seen.add((entry.file, entry.number))
+            # Where the way on is lost, what stands here is the most that is left.
+            return self._follow(found, entry.file, seen) or entry
+        return None
+
+    def _named_by(self, record: Record, file: str) -> Iterator[tuple[Entry, Record]]:
+        """What a trimmed record names as its original, the likeliest first; each is of the uuid that was named."""
+        here = os.path.dirname(os.path.abspath(file))
+        for origin in origins_in(record):
+            key = origin.session_id, origin.file, here
+            if key not in self._candidates:
+                self._candidates[key] = list(dict.fromkeys(self._files_of(origin, here)))
+            for path, session_id in self._candidates[key]:
+                entry = self._entry(path, session_id, origin)
+                found = entry.record() if entry else None
+                if entry is not None and found is not None and records.kind(found) == records.kind(record):
+                    yield entry, found
+
+    def _entry(self, path: str, session_id: str, origin: Origin) -> Entry | None:
+        try:
+            if path not in self._files:
+                self._files[path] = None
+                self._files[path] = Entries(path, session_id)
+            entries = self._files[path]
+            return entries.of(origin.uuid, origin.record) if entries and origin.uuid else None
+        except SessionNotFound:
+            return None  # gone since it was listed
+
+    def _files_of(self, origin: Origin, here: str) -> Iterator[tuple[str, str]]:
+        """The files that may hold an original, each with its session's id: none that is not ours to open."""
+        backup = _BACKUP.fullmatch(os.path.basename(origin.file))
+        folder = os.path.basename(os.path.dirname(origin.file))
+        said = (origin.session_id, session_id_of(origin.file), backup.group(1) if backup else "", folder)
+        session_id = next((name for name in said if name and is_session_id(name)), "")
+        backups = self.backups(session_id)
+        if origin.file in backups or self._may_open(origin.file, here):
+            yield origin.file, session_id or origin.session_id
+        if not session_id:
+            return
+        for file in (origin.file, os.path.join(here, f"{session_id}.jsonl")):
+            path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
+            if path is not None:
+                yield path, session_id
+        yield from ((copy.path, session_id) for copy in store.all_sessions(self._environ, session_id))
+        yield from ((path, session_id) for path in backups)
+
+    def _may_open(self, path: str, here: str) -> bool:
+        """Whether a file that is not named as a session lies where sessions do, and is no link.
+
+        A transcript that was trimmed by its path may have any name, and another tool leaves backups beside a session.
+        """
+        if path != os.path.abspath(path):
+            return False  # dots could lead out
+        folder, name = os.path.split(path)
+        in_project = os.path.dirname(folder) == projects_home(self._environ) and not os.path.islink(folder)
+        fits = _BACKUP.fullmatch(name) or (name.endswith(".jsonl") and session_id_of(name) is None)
+        return bool(fits) and (folder == here or in_project) and os.path.isfile(path) and not os.path.islink(path)
+
+
+class Restoring:
+    """The edit of one record: its contents as they stand in the original, read when they are written."""
+
+    def __init__(self, original: Entry) -> None:
+        self._original = original
+
+    def __call__(self, record: Record) -> Record | None:
+        """The record with its contents back. SessionNotFound where the original went since it was found."""
+        original = self._original.record()
+        if original is None:
+            raise SessionNotFound(f"{self._original.file} changed while it was read", "Run the command again.")
+        return restored(record, original)
+
+
+def restored(record: Record, original: Record) -> Record | None:
+    """A trimmed ``record`` with the contents of its ``original``; all else of it stays, its token counts too.
+
+    What no API takes stays out, as it did when the record was trimmed: calls and answers that it no longer had, blank
+    texts, unsigned thinking. None where nothing is left.
+    """
+    whole = {key: value for key, value in record.items() if key not in MARKS}
+    whole |= {key: value for key, value in original.items() if key in MARKS}  # of what stays trimmed in it
+    for key in CONTENTS:
+        if key in original:
+            whole[key] = original[key]
+        else:
+            whole.pop(key, None)
+    if not message(whole):
+        return whole
+    said = {key: value for key, value in message(original).items() if key != "usage"}
+    if isinstance(said.get("content"), list):
+        gone = pairs(original) - pairs(record)
+        said["content"] = [b for b in said["content"] if not (isinstance(b, dict) and _pair(b) in gone)]
+    if "usage" in message(record):
+        said["usage"] = message(record)["usage"]
+    return mended({**whole, "message": said})
+
+
+def is_marked(record: Record) -> bool:
+    """Whether a record says at its top level that contents were taken out."""
+    return record.get("truncated") is True
+
+
+def origins_in(record: Record) -> list[Origin]:
+    """Where the original is by a record's own words: a mark, or another tool's notices at the ends of its texts."""
+    if is_marked(record):
+        origin = origin_of(record)
+        return [origin] if origin else []
+    ends = (text[-NOTICE_REACH:] for text in _texts(record))
+    found = (_NOTICE.search(end) for end in ends if "See line " in end and any(word in end for word in _SAID))
+    uuid = string(record, "uuid")
+    rows = (Origin("", said.group(2), uuid, int(said.group(1)) - 1) for said in found if said)
+    return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))
+
+
+def _texts(record: Record) -> Iterator[str]:
+    """The texts of a message that another tool may have shortened."""
+    for block in records.blocks(record):
+        given, content = block.get("input"), block.get("content")
+        yield string(block, "text")
+        yield from (value for value in (given.values() if isinstance(given, dict) else ()) if isinstance(value, str))
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, (str, dict)):
+                yield part if isinstance(part, str) else string(part, "text")
+
+
+def pairs(record: Record) -> set[tuple[str, str]]:
+    """The calls and answers in a record, by kind and id."""
+    return {pair for block in records.blocks(record) if (pair := _pair(block))}
+
+
+def _pair(block: Record) -> tuple[str, str] | None:
+    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(string(block, "type"))
+    return (key, string(block, key)) if key else None

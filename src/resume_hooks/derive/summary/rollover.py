@@ -1,0 +1,155 @@
+"""Context rollover: a child with lineage and digest first, then the same child with a model's summary in it.
+
+Invariant: whatever happens to the model or to us, the child stands with the digest, or with digest and summary; a child
+that somebody opened meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child.create import Born
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.model.port import Metered, Model, Spent
+from resume_hooks.derive.rollover import Contents, RolloverPlan
+from resume_hooks.derive.summary.as_text import summary_text
+from resume_hooks.derive.summary.ask import Progress, summarise
+from resume_hooks.derive.summary.chunks import material
+from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.storage import backups
+from resume_hooks.storage.atomic import replace_session
+from resume_hooks.transcripts import invariants as checks
+
+MAX_WISH = 4_000
+"""Characters of what a summary is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A child with lineage and digest, planned; ``wish`` is what the user asks of its summary."""
+
+    parent: SessionFile
+    digest: Digest
+    plan: RolloverPlan
+    wish: str
+
+
+class Outcome(NamedTuple):
+    """What came of a context rollover; ``failure`` says why there is no summary, ``""`` where there is one."""
+
+    receipt: Receipt
+    spent: Spent
+    failure: str = ""
+
+
+def plan(parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", output_dir: str | None = None) -> Begun:
+    """Decide on the child with the digest; nothing is touched, no model asked. As ``quick_rollover.plan`` raises."""
+    if len(wish) > MAX_WISH:
+        raise UsageError(
+            f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
+        )
+    digest = digest_of(parent, environ)
+    decided = quick_rollover.plan(parent, environ, output_dir=output_dir, contents=Contents(digest))
+    return Begun(parent, digest, decided, wish.strip())
+
+
+def write(begun: Begun, environ: Mapping[str, str]) -> Receipt:
+    """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
+    return quick_rollover.write(begun.plan, environ)
+
+
+def add_summary(
+    begun: Begun, written: Receipt, model: Model, environ: Mapping[str, str], *, limit: float, progress: Progress
+) -> Outcome:
+    """Ask a model, within ``limit`` seconds, and put its summary into the child that was ``written``.
+
+    Never raises for what fails there: the child with the digest is what came of it then.
+    """
+    metered = Metered(model)
+    try:
+        summary = _summary(begun, metered, environ, limit, progress)
+        contents = Contents(begun.digest, summary)
+        decided = quick_rollover.plan(begun.parent, environ, contents=contents, expected=begun.plan.birth)
+        done = _replace(begun.plan, decided, environ)
+    except ResumeHooksError as error:
+        return Outcome(written, metered.spent, error.message)
+    except OSError as error:
+        return Outcome(written, metered.spent, f"{error.filename}: {error.strerror}")
+    return Outcome(done._replace(warnings=written.warnings), metered.spent)
+
+
+def failure_text(failure: str) -> str:
+    """What the user is told of a summary that failed."""
+    return f"The summary failed: {failure}; the digest alone is in it."
+
+
+def _summary(begun: Begun, model: Metered, environ: Mapping[str, str], limit: float, progress: Progress) -> str:
+    """The text of a summary. HeadlessFailed where there is none."""
+    found = material(begun.parent, environ)
+    digest = shown.full(begun.digest)
+    summary = summarise(model, found, digest, begun.wish, limit=limit, progress=progress)
+    own = found.numbers | _numbers(begun.digest, begun.parent.session_id)
+    text = summary_text(summary, model.spent.model, begun.parent.session_id, own, begun.wish)
+    if not text:
+        raise HeadlessFailed(f"{model.spent.model} said nothing")
+    return redact(text)[0]
+
+
+def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
+    """The records of a session that its digest names."""
+    refs = (entry.ref.rpartition(":") for entries in digest.sections.values() for entry in entries)
+    return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
+
+
+def _replace(before: RolloverPlan, after: RolloverPlan, environ: Mapping[str, str]) -> Receipt:
+    """Put one child in the place of the other, which is the same but for its contents.
+
+    SessionLive where the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
+    """
+    path = after.birth.path
+    found: list[checks.Check] = []
+
+    def check(temporary: str) -> None:
+        found.extend([*quick_rollover.checks_of(after, temporary), *birth.checks_of(after.birth, temporary)])
+        checks.require(found, path)
+
+    with backups.only_one(after.birth.session_id, environ), _opened(path) as original:
+        kept = backups.keep(after.birth.session_id, original, environ)
+        try:
+            _require_untouched(before, kept)
+            replace_session(path, original, kept, (line + b"\n" for line in after.lines), check)
+        finally:
+            backups.drop(kept)
+    return quick_rollover.receipt(after, Born(tuple(found), ()))
+
+
+def _require_untouched(before: RolloverPlan, kept: str) -> None:
+    with open(kept, "rb") as stream:
+        same = stream.read() == b"".join(line + b"\n" for line in before.lines)
+    if not same:
+        raise SessionLive(
+            "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
+        )
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        raise WriteFailed(f"{path} can't be read: {error.strerror}", "Run the command again.") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,162 @@
+"""Calibration: what each piece costs, from what the API counted between one answer and the next.
+
+The input of a request grew by exactly what was added since the one before: that growth is shared out among the
+records between the two, so that savings add up to what was really paid. Where nothing was counted, the session's own
+ratio stands in. What was counted once and is missing later was either thinking, which the API drops when a turn is
+over, or outputs that the client noted to have cleared from its memory; those it sends again on resume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.content import MEDIA, THINKING, Piece, Pieces
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.tokens import Context
+
+CLEARED = "microcompact_boundary"
+"""The mark of a client that cleared outputs from its memory. Without it a falling count may have any other reason:
+fewer tools, another model, another client."""
+
+PLAUSIBLE = (1.2, 8.0)
+"""Characters a token that text can have; what lies beyond was something else that grew."""
+
+THOUGHT = 1.5
+"""The fewest characters a token that a thought is taken for; most of them are told by their encryption alone."""
+
+
+class Scale:
+    """Tokens of pieces. ``ratio`` is the session's own, in characters a token, where a record has none.
+
+    ``again`` are tokens that the last answer's count misses, since only the running client had cleared them.
+    """
+
+    def __init__(self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0) -> None:
+        self.ratio = ratio
+        self.again = again
+        self._texts = texts
+        self._thoughts = thoughts
+
+    def tokens(self, piece: Piece) -> float:
+        """What a piece costs each time the conversation is sent."""
+        if piece.kind == THINKING:
+            return piece.characters * self._thoughts.get(piece.number, 1 / self.ratio)
+        return piece.tokens + piece.characters * self._texts.get(piece.number, 1 / self.ratio)
+
+    def tokens_of_text(self, number: int, characters: int) -> float:
+        """What a text of so many characters would cost in the record ``number``."""
+        return characters * self._texts.get(number, 1 / self.ratio)
+
+
+class _Gap(NamedTuple):
+    """What was added between two requests: the growth in tokens, and characters of each kind that make it up."""
+
+    nodes: tuple[Node, ...]
+    growth: int
+    text: int
+    thought: int
+    media: int
+
+
+def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[Context, Scale]:
+    """What the client would send of the session at ``path``, and the scale of its pieces."""
+    told = tokens.stated(path)
+    scale = calibrate(chain, pieces, told.ratio if told else tokens.CHARACTERS_PER_TOKEN)
+    context = tokens.session_context(path, chain, window)
+    if context.measured:
+        context = tokens.sent_context(chain, scale.ratio, window)
+        count = context.tokens + scale.again
+        context = context._replace(tokens=count, window=window or tokens.window_for(count))
+    return context, scale
+
+
+def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN) -> Scale:
+    """The scale of a live chain; ``usual`` is the ratio where it can't tell its own."""
+    gaps = [
+        gap for gap in _gaps(chain, _Weights(pieces)) if not any(node.number in pieces.origins for node in gap.nodes)
+    ]  # what was trimmed in place had another size when it was counted
+    ratio = _own_ratio(gaps, usual)
+    shared = [_share(gap, ratio) for gap in gaps]
+    thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
+    added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
+    missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
+    lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
+    texts = {node.number: share.text for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes}
+    thoughts = {
+        node.number: share.thought * lasting for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes
+    }
+    cleared = any(node.subtype == CLEARED for node in chain) and not pieces.origins
+    return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)) if cleared else 0)
+
+
+class _Share(NamedTuple):
+    """Tokens a character of the two kinds of text in a gap."""
+
+    text: float
+    thought: float
+
+
+def _share(gap: _Gap, ratio: float) -> _Share:
+    """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left; then text again."""
+    room = gap.growth - gap.media - gap.text / ratio
+    thinking = min(max(0.0, room), gap.thought / THOUGHT)
+    told = (gap.growth - gap.media - thinking) / gap.text if gap.text else 0.0
+    plausible = told > 0 and PLAUSIBLE[0] <= 1 / told <= PLAUSIBLE[1]
+    return _Share(told if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
+
+
+class _Weights:
+    """Characters of a record by what they are."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._thought = _sums((p.number, p.characters) for p in pieces.found if p.kind == THINKING)
+        self._media = _sums((p.number, p.tokens) for p in pieces.found if p.kind == MEDIA)
+        self._visible = pieces.visible_thoughts
+
+    def thought(self, node: Node) -> int:
+        return self._thought.get(node.number, 0)
+
+    def media(self, node: Node) -> int:
+        return self._media.get(node.number, 0)
+
+    def text(self, node: Node) -> int:
+        return node.characters - self._visible.get(node.number, 0)
+
+
+def _gaps(chain: Sequence[Node], weights: _Weights) -> Iterable[_Gap]:
+    """The stretches between the requests that were counted; kept messages before a compaction tell nothing."""
+    floor = chain[0].number if chain and chain[0].boundary else -1
+    between: list[Node] = []
+    before: Node | None = None
+    for node in chain:
+        counted = node.input_tokens > 0 and node.number > floor
+        if counted and before is not None and node.message_id != before.message_id:
+            yield _Gap(
+                tuple(between),
+                node.input_tokens - before.input_tokens,
+                sum(map(weights.text, between)),
+                sum(map(weights.thought, between)),
+                sum(map(weights.media, between)),
+            )
+            between = []
+        if counted:
+            before = node
+        if before is not None:
+            between.append(node)
+
+
+def _own_ratio(gaps: Sequence[_Gap], usual: float) -> float:
+    """Characters a token over the gaps without a thought; the ``usual`` ratio where they are too few to tell."""
+    plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
+    grown = sum(gap.growth - gap.media for gap in plain)
+    ratio = sum(gap.text for gap in plain) / grown if grown > 1_000 else usual
+    return min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
+
+
+def _sums(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for number, count in pairs:
+        found[number] = found.get(number, 0) + count
+    return found

@@ -1,0 +1,205 @@
+"""Trim in place: a session's own file with only what was chosen replaced, and a backup that holds the originals.
+
+Every line stays in its place, and all but the trimmed ones byte for byte: dead branches, bookkeeping, lines that nobody
+can read. The plan is made on the backup, which nobody writes to, so that what it says is what is replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from typing import NamedTuple
+
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import Edit
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.edits import edits_of
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Reading, TrimPlan
+from resume_hooks.derive.trim.selection import Origins
+from resume_hooks.errors import SessionLive, UsageError, WriteFailed
+from resume_hooks.paths import is_session_file
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.storage import backups
+from resume_hooks.storage.atomic import BUFFER, replace_session
+from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts.content import THINKING, Pieces
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.same_structure import shape_checks
+from resume_hooks.transcripts.transcript import scan
+
+OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"
+OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."
+COMPACTS = "Clients up to 2.1.112 go by those counts: they may compact this session at once."
+STILL_OPEN = "A program still holds the old file open: what it writes from now on is not in the session. End it."
+IS_LIVE = "The session is live, so --live will be needed: {why}."
+
+
+class Outcome(NamedTuple):
+    """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` where nothing was written."""
+
+    decided: TrimPlan
+    receipt: Receipt
+    backup: str
+
+
+def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> Outcome:
+    """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
+    _require_own_file(session, environ)
+    decided = trimming.plan(trimming.read(session, window), environ, options)
+    notes = _notes(decided)
+    if why := why_live(session, environ):
+        notes.insert(0, IS_LIVE.format(why=why))
+    return Outcome(decided, _receipt(decided, (), notes), "")
+
+
+def write(
+    session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0, *, live: bool = False
+) -> Outcome:
+    """Trim a session's own file; what others append meanwhile goes on behind it.
+
+    SessionLive where the session is live and not ``live``, or trimmed by another process already; WriteFailed or
+    CheckFailed change nothing. Where trimming would not pay nothing is written.
+    """
+    _require_own_file(session, environ)
+    if not live and (why := why_live(session, environ)):
+        raise SessionLive(
+            f"The session is live: {why}",
+            "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
+        )
+    with backups.only_one(session.session_id, environ):
+        original = _open(session.path)
+        try:
+            backup = backups.keep(session.session_id, original, environ)
+            try:
+                return _write(session, original, backup, environ, options, window)
+            finally:
+                if _leads_to(session.path, original):  # it was not replaced
+                    backups.drop(backup)
+        finally:
+            os.close(original)
+
+
+def _write(
+    session: SessionFile, original: int, backup: str, environ: Mapping[str, str], options: Options, window: int
+) -> Outcome:
+    kept = trimming.read(session._replace(path=backup), window, whole=True)
+    decided = trimming.plan(replace(kept, session=session), environ, options)
+    if not decided.pays:
+        return Outcome(decided, _receipt(decided, (), []), "")
+    origins = kept.origins(environ)
+    edits = edits_of(decided.choices, origins)
+    found: list[Check] = []
+
+    def check(path: str) -> None:
+        found.extend(_checks(kept, edits, origins, path))
+        checks.require(found, session.path)
+
+    held = replace_session(session.path, original, backup, _lines(backup, edits), check)
+    notes = _notes(decided)
+    return Outcome(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
+
+
+def _require_own_file(session: SessionFile, environ: Mapping[str, str]) -> None:
+    require_own(session, environ)
+    if not is_session_file(session.path):
+        raise UsageError(
+            f"{session.path} is not a session's own file",
+            "In place only <session id>.jsonl can be trimmed; leave --in-place out, and a trimmed child is made.",
+        )
+    with contextlib.suppress(OSError):  # gone since: reading it says so
+        if not os.stat(session.path).st_mode & stat.S_IWUSR:
+            raise WriteFailed(
+                f"{session.path} is read-only, so it is not rewritten",
+                f"chmod u+w {shlex.quote(session.path)}; or leave --in-place out, and a trimmed child is made.",
+            )
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        raise WriteFailed(f"{path} can't be read: {error.strerror}", "Nothing was changed.") from error
+
+
+def _leads_to(path: str, descriptor: int) -> bool:
+    try:
+        there, opened = os.lstat(path), os.fstat(descriptor)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+def _lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
+    """The lines of the new file with their endings."""
+    with open(backup, "rb", buffering=BUFFER) as stream:
+        for line in read_lines(stream):
+            edit = edits.get(line.number)
+            yield line.raw if edit is None else _edited(line, edit)
+
+
+def _edited(line: Line, edit: Edit) -> bytes:
+    before, body, after = line.raw.partition(line.body)
+    record = parse(body)
+    edited = edit(record) if record is not None else None
+    return line.raw if edited is None else before + encode(edited) + after
+
+
+def _checks(kept: Reading, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
+    """What the file as read back must hold against the original."""
+    pieces = Pieces()
+    found, old = scan(path, observers=[pieces]), kept.transcript
+    return [
+        *shape_checks(old, found),
+        Check("what was not trimmed is byte for byte as it was", _is_kept(old.path, path, edits)),
+        Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(kept.pieces)),
+        Check(
+            "every trimmed record says where its original is",
+            all(pieces.origins.get(number) == origins.of(number) for number in edits),
+        ),
+        Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+    ]
+
+
+def _is_kept(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+    with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
+        return all(line == other or number in edits for number, (line, other) in enumerate(zip_longest(before, after)))
+
+
+def _thoughts(pieces: Pieces) -> Counter[int]:
+    return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
+
+
+def _notes(decided: TrimPlan) -> list[str]:
+    if not decided.pays:
+        return []
+    parent = decided.birth.parent
+    notes = [OTHER_MEMORY.format(id=parent.session_id), OLD_COUNTS]
+    return [*notes, COMPACTS] if decided.before.compacts_at_once else notes
+
+
+def _receipt(decided: TrimPlan, found: tuple[Check, ...], notes: list[str]) -> Receipt:
+    """The receipt of a session that is its own parent."""
+    made, parent = trimming.receipt(decided), decided.birth.parent
+    if not decided.pays:
+        return made._replace(warnings=tuple(notes))
+    return made._replace(
+        session_id=parent.session_id,
+        file=parent.path,
+        title=Glance(parent.path).title,
+        written=bool(found),
+        checks=found,
+        warnings=tuple(notes),
+    )

@@ -1,0 +1,114 @@
+"""Material: what the rules choose from. The pieces of the live chain in its order, and what surrounds them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from resume_hooks.derive.trim.options import KEPT_RESULTS, Options
+from resume_hooks.derive.trim.restored import restored_writes
+from resume_hooks.transcripts.content import Call, Piece, Pieces
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class Material:
+    """The pieces of a conversation, oldest first. ``places`` are the records' places in the chain, by line number.
+
+    From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
+    the chain, by id; ``failed`` those that came back as errors, ``restored`` those whose inputs have to stay.
+    ``answers_gone`` are answers that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
+    ``prompts`` are the places at which turns begin.
+    """
+
+    pieces: tuple[Piece, ...]
+    places: dict[int, int]
+    protected: int
+    last_turn: int
+    calls: dict[str, Call]
+    answered: dict[str, int]
+    failed: frozenset[str]
+    restored: frozenset[str] = frozenset()
+    answers_gone: int = 0
+    silent: frozenset[int] = frozenset()
+    prompts: tuple[int, ...] = ()
+
+    def turn(self, place: int) -> int:
+        """The number of the turn that a place stands in, within the live conversation; 0 before its first prompt."""
+        return bisect_right(self.prompts, place)
+
+    def tool(self, piece: Piece) -> str:
+        """The tool that a piece belongs to, ``""`` for none."""
+        call = self.calls.get(piece.call)
+        return call.tool if call else ""
+
+    def target(self, piece: Piece) -> str:
+        """What the piece's call was about: a file, a command; ``""`` where that is not known."""
+        call = self.calls.get(piece.call)
+        return call.target if call else ""
+
+    @cached_property
+    def by_call(self) -> dict[str, list[Piece]]:
+        """The pieces of each call, its inputs and its output."""
+        found: dict[str, list[Piece]] = {}
+        for piece in self.pieces:
+            if piece.call:
+                found.setdefault(piece.call, []).append(piece)
+        return found
+
+
+def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> Material:
+    """What can be trimmed of a scanned transcript; what lies outside its live chain is nothing to a trim.
+
+    ``folders`` are where the session worked: files there are asked whether they changed since they were written.
+    """
+    chain = transcript.chain
+    places = {node.number: place for place, node in enumerate(chain)}
+    live = sorted((piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number])
+    calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
+    answered = {call: number for call, number in pieces.answered.items() if number in places}
+    times = {node.number: node.time_ms for node in chain}
+    return Material(
+        pieces=tuple(live),
+        places=places,
+        protected=_protected(chain, options),
+        last_turn=_last_answered_turn(chain),
+        calls=calls,
+        answered=answered,
+        failed=frozenset(call for call in pieces.failed if pieces.answered[call] in places),
+        restored=restored_writes(calls, answered.keys() - pieces.failed, times, folders),
+        silent=frozenset(
+            number
+            for number, answer in pieces.thinking_in.items()
+            if places.keys().isdisjoint(pieces.voiced.get(answer, ()))
+        ),
+        answers_gone=sum(number in places for number in pieces.answers),
+        prompts=tuple(place for place, node in enumerate(chain) if node.prompt),
+    )
+
+
+def _protected(chain: Sequence[Node], options: Options) -> int:
+    """The place from which on the conversation stays as it is."""
+    if options.keep_recent is not None:
+        return _start_of_turn(chain, options.keep_recent)
+    results = [place for place, node in enumerate(chain) if node.results]
+    capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
+    return max(capped, _start_of_turn(chain, options.usual_recent))
+
+
+def _last_answered_turn(chain: Sequence[Node]) -> int:
+    """Where the turn of the last answer begins: a prompt behind it was queued, and may be sent along with results."""
+    answers = [place for place, node in enumerate(chain) if node.kind == "assistant"]
+    last = answers[-1] if answers else 0
+    return next((place for place in range(last, -1, -1) if chain[place].prompt), 0)
+
+
+def _start_of_turn(chain: Sequence[Node], count: int) -> int:
+    """Where the ``count`` last turns begin; the end of the chain for none, its start where there are fewer."""
+    if not count:
+        return len(chain)
+    starts = [place for place, node in enumerate(chain) if node.prompt]
+    return starts[-count] if len(starts) >= count else 0

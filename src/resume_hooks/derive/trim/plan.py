@@ -1,0 +1,265 @@
+"""A trim, planned and written: a child with the live chain of its parent, in which bulky contents are placeholders.
+
+Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan once and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.create import Birth
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
+from resume_hooks.derive.originals import Originals
+from resume_hooks.derive.trim.calibration import Scale, weigh
+from resume_hooks.derive.trim.edits import edits_of
+from resume_hooks.derive.trim.material import Material, material
+from resume_hooks.derive.trim.numbers import Savings, savings_of
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.selection import Choice, Origins, choose, rules_of
+from resume_hooks.errors import NothingToTrim
+from resume_hooks.sessions.archived.sessions import own_path
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.provenance import Size, Trim, continue_line
+from resume_hooks.transcripts.read_back import ReadBack
+from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.write_scan import Survey
+
+LEGEND = (
+    "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
+    "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
+)
+"""What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session as a trim reads it, once: what is in it, and what it weighs."""
+
+    session: SessionFile
+    transcript: Transcript
+    pieces: Pieces
+    survey: Survey
+    glance: Glance
+    context: Context
+    scale: Scale
+
+    def material(self, options: Options) -> Material:
+        """What can be trimmed of it."""
+        return material(self.transcript, self.pieces, options, self.glance.folders)
+
+    def origins(self, environ: Mapping[str, str]) -> Origins:
+        """Where the originals of its records are: where a mark leads nowhere any more, what is left is the original."""
+        nodes = {node.number: node for node in self.transcript.chain}
+        originals = Originals(environ)
+
+        def leads(number: int) -> bool:
+            return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
+
+        uuids = {number: node.uuid for number, node in nodes.items()}
+        named = own_path(self.session.path, environ)
+        return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
+
+
+class Decision(NamedTuple):
+    """What goes, and what that comes to: ``before`` and ``after`` are what the client would send.
+
+    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that nothing here is of.
+    """
+
+    choices: tuple[Choice, ...]
+    savings: Savings
+    before: Context
+    after: Context
+    thoughts: frozenset[int]
+    origins: Origins
+    unknown_tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrimPlan:
+    """Everything that ``write`` needs, and the numbers that a person decides by."""
+
+    birth: Birth
+    child: Succession
+    options: Options
+    decision: Decision
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What goes."""
+        return self.decision.choices
+
+    @property
+    def savings(self) -> Savings:
+        """What that saves."""
+        return self.decision.savings
+
+    @property
+    def before(self) -> Context:
+        """What the client would send of the session."""
+        return self.decision.before
+
+    @property
+    def after(self) -> Context:
+        """What it would send of the child."""
+        return self.decision.after
+
+    @property
+    def pays(self) -> bool:
+        """Whether the trim saves enough to be worth a new session."""
+        return bool(self.choices) and self.savings.tokens >= self.options.min_savings
+
+    @property
+    def rollover_tokens(self) -> int:
+        """Tokens of a fresh child that holds the lineage alone."""
+        return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
+
+
+def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Reading:
+    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
+    if whole:
+        pieces, survey = Pieces(), Survey()
+        transcript = scan(session.path, observers=(pieces, survey))
+    else:
+        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
+    if not any(node.spoken for node in transcript.chain):
+        raise NothingToTrim(
+            "There is nothing to trim: this session holds no conversation",
+            "If it should hold one, see what is broken: resume-hooks fsck.",
+        )
+    context, scale = weigh(session.path, transcript.chain, pieces, window)
+    return Reading(session, transcript, pieces, survey, Glance(session.path), context, scale)
+
+
+def decide(reading: Reading, options: Options, environ: Mapping[str, str]) -> Decision:
+    """Decide what goes, and count it. UsageError for options that can't be meant."""
+    origins, found = reading.origins(environ), reading.material(options)
+    choices = choose(found, options, origins, reading.scale, reading.context.tokens)
+    return decision_of(reading, options, found, choices, origins)
+
+
+def decision_of(
+    reading: Reading, options: Options, found: Material, choices: Sequence[Choice], origins: Origins
+) -> Decision:
+    """Count what these ``choices`` among the material come to, whoever made them."""
+    before = reading.context
+    savings = savings_of(choices, origins, reading.scale, before.tokens)
+    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    return Decision(
+        choices=tuple(choices),
+        savings=savings,
+        before=before,
+        after=before._replace(tokens=before.tokens - savings.tokens),
+        thoughts=frozenset(piece.digest for piece in kept),
+        origins=origins,
+        unknown_tools=_unknown(options.tools, found),
+    )
+
+
+def plan(
+    reading: Reading,
+    environ: Mapping[str, str],
+    options: Options,
+    *,
+    kind: str = "trim",
+    output_dir: str | None = None,
+    decision: Decision | None = None,
+    method: str = "rules",
+) -> TrimPlan:
+    """Decide on a trimmed child, or take a ``decision`` that was made by another ``method``.
+
+    UsageError for options that can't be meant, or what can't be a parent.
+    """
+    decision = decision or decide(reading, options, environ)
+    child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
+    head = continue_line(
+        parent_id=reading.session.session_id,
+        parent_file=child.parent_file,
+        kind=kind,
+        at=child.setting.at,
+        size=Size(decision.after.tokens, decision.savings.ratio),
+        trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
+    )
+    row = succession(
+        reading.transcript,
+        reading.survey,
+        child.setting,
+        title=child.title,
+        head=head,
+        lineage=f"{child.block}\n{LEGEND}",
+        edits=edits_of(decision.choices, decision.origins),
+        books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
+    )
+    return TrimPlan(child, row, options, decision)
+
+
+def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
+    """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+    )
+    return receipt(decided, born)
+
+
+def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
+    """The receipt of a plan, applied or not."""
+    made = birth.receipt_of(
+        decided.birth,
+        born,
+        tokens_before=decided.before.tokens,
+        tokens_after=decided.after.tokens,
+        chars_saved=decided.savings.characters,
+        tools_trimmed=_tools_trimmed(decided.choices),
+    )
+    if decided.pays or born is not None:
+        return made
+    return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
+
+
+def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
+    """What a trimmed child must hold beyond every session's invariants."""
+    read_back = ReadBack()
+    found = checks.check_session(path, decided.birth.session_id, [read_back])
+    return [*found, *read_back.checks(decided.child.linear, decided.decision.thoughts)]
+
+
+def _parameters(options: Options) -> dict[str, object]:
+    return {
+        "target_tools": list(options.tools),
+        "threshold": options.limit(""),
+        "trim_assistant_messages": options.assistant or False,
+        "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
+        "rules": rules_of(options),
+    }
+
+
+def _stats(decision: Decision) -> dict[str, int]:
+    return {
+        "original_tokens": decision.before.tokens,
+        "trimmed_tokens": decision.after.tokens,
+        "tools_trimmed": _tools_trimmed(decision.choices),
+        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "chars_saved": decision.savings.characters,
+    }
+
+
+def _unknown(tools: tuple[str, ...], found: Material) -> tuple[str, ...]:
+    called = {call.tool.lower() for call in found.calls.values()}
+    return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
+
+
+def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
+    return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})

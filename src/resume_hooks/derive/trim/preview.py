@@ -1,0 +1,81 @@
+"""The numbers of a trim for people and programs: before and after, by rule and tool, the largest items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from resume_hooks.derive.trim.numbers import Item, Row
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.system.text import one_line, plain_line
+
+NAMED = 5
+"""Items that a person is shown one by one."""
+
+ROWS = 12
+"""Rows of a table: the client shows 60 lines of a message in full."""
+
+COLUMNS = 72
+
+
+def preview(decided: TrimPlan) -> str:
+    """What a trim would do, in lines of at most about eighty columns; tokens first, bytes second."""
+    before, after, saved = decided.before, decided.after, decided.savings
+    about = "" if before.measured else "about "
+    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.window:,})"
+    lines = [
+        f"{now}, about {after.tokens:,} after ({after.percent} %)",
+        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
+    ]
+    if saved.rules:
+        for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
+            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after])]
+        lines += ["", "largest"]
+        lines += [f"  {item.tokens:>8,}  {_named(item)}  {item.original}" for item in saved.largest[:NAMED]]
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in verdict(decided))])
+
+
+def verdict(decided: TrimPlan) -> list[str]:
+    """What a person should know before deciding: whether it pays, and whether the client would compact at once."""
+    sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
+    if not decided.pays:
+        sentences.append(
+            f"Trimming would not pay: it saves less than {decided.options.min_savings:,} tokens. "
+            f"A fresh session with its lineage alone would open with about {decided.rollover_tokens:,}."
+        )
+    elif decided.after.compacts_at_once:
+        sentences.append(
+            "Resuming would still compact at once: trim more (--target-tokens, --keep-recent 0), or hand off."
+        )
+    return sentences
+
+
+def savings_data(decided: TrimPlan) -> dict[str, Any]:
+    """The numbers in their documented JSON form."""
+    saved = decided.savings
+    return {
+        "pays": decided.pays,
+        "tokens_saved": saved.tokens,
+        "measured": decided.before.measured,
+        "window": decided.before.window,
+        "percent_before": decided.before.percent,
+        "percent_after": decided.after.percent,
+        "compacts_at_once": decided.after.compacts_at_once,
+        "rollover_tokens": decided.rollover_tokens,
+        "characters_per_token": saved.ratio,
+        "rules": [row._asdict() for row in saved.rules],
+        "tools": [row._asdict() for row in saved.tools],
+        "largest": [{**item._asdict(), "original": str(item.original)} for item in saved.largest],
+    }
+
+
+def _table(name: str, rows: Sequence[Row]) -> list[str]:
+    shown = [
+        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
+        for row in rows[:ROWS]
+    ]
+    return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
+
+
+def _named(item: Item) -> str:
+    return one_line(plain_line(f"{item.tool or item.rule} {item.target}"), COLUMNS)

@@ -1,0 +1,187 @@
+"""The offer of a smart trim: what rules take without asking, and the contents that a model may judge, numbered.
+
+Invariant: what is not offered is never given up: prompts, recent turns, the last long words of every turn, answers of
+the user to questions, what trim itself would leave alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from resume_hooks.derive.trim.material import Material
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.rules.table import RULES
+from resume_hooks.derive.trim.selection import Choice, Origins, choose, is_free
+from resume_hooks.reading.render import block_text
+from resume_hooks.system.text import counted, plain
+from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.transcript import Transcript
+
+CERTAIN = ("superseded", "repeats", "failures", "thinking")
+"""Rules that give up only what stands elsewhere, was done again, or is hardly sent: no judgement is needed."""
+
+UNJUDGED = ("thinking",)
+"""The rules that act where the user gave instructions: of thinking a model can't judge, the rest may be wanted."""
+
+RULE = "smart"
+"""What a choice of the model is called among those of rules."""
+
+LEAST = 400
+"""Characters of the shortest content that is offered: a placeholder with a description takes up to 300."""
+
+MOST = 240
+"""Contents that are offered, the largest ones: four calls, for which the usual time is enough. No session of the
+corpus has more than 110."""
+
+HEAD, TAIL = 400, 200
+"""Characters of a content that the model is shown of its two ends."""
+
+_KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
+
+Key = tuple[int, tuple[str | int, ...]]
+"""A content: the line of its record, and its address in that."""
+
+
+class Candidate(NamedTuple):
+    """A content that the model may judge, by the ``number`` it is shown under; ``excerpt`` is foreign text.
+
+    ``turn`` counts within the live conversation. ``notes`` say what became of it, ``digest`` is of its whole value.
+    """
+
+    number: int
+    piece: Piece
+    tool: str
+    target: str
+    turn: int
+    tokens: int
+    notes: tuple[str, ...]
+    excerpt: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is to decide of a session. ``taken`` go by rules; ``unshown`` contents were too many to be offered."""
+
+    reading: Reading
+    options: Options
+    material: Material
+    origins: Origins
+    taken: tuple[Choice, ...]
+    candidates: tuple[Candidate, ...]
+    unshown: int
+
+
+def options_of(keep_recent: int | None, usual_recent: int, rules: Iterable[str]) -> Options:
+    """The options of a smart trim in which ``rules`` act before the model is asked."""
+    return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
+
+
+def offer(
+    reading: Reading, options: Options, environ: Mapping[str, str], wanted: AbstractSet[Key] | None = None
+) -> Offer:
+    """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
+
+    SessionNotFound where the file changed since it was read.
+    """
+    found, origins = reading.material(options), reading.origins(environ)
+    taken = choose(found, options, origins, reading.scale, reading.context.tokens)
+    free = list(_free(found, options, {key_of(choice.piece) for choice in taken}))
+    if wanted is None:
+        wanted = {key_of(piece) for piece in sorted(free, key=reading.scale.tokens, reverse=True)[:MOST]}
+    candidates = tuple(_candidates(reading, options, found, [piece for piece in free if key_of(piece) in wanted]))
+    return Offer(reading, options, found, origins, tuple(taken), candidates, len(free) - len(candidates))
+
+
+def key_of(piece: Piece) -> Key:
+    """How a content is told from all others of its session."""
+    return piece.number, piece.address
+
+
+def values(transcript: Transcript, pieces: Iterable[Piece]) -> Iterator[Any]:
+    """The contents themselves, read from disk; neighbours of one record cost one read."""
+    nodes = {node.number: node for node in transcript.chain}
+    number, record = -1, Record()
+    for piece in pieces:
+        if piece.number != number:
+            number, record = piece.number, transcript.read(nodes[piece.number])
+        value: Any = record
+        for key in piece.address:
+            value = value[key]
+        yield value
+
+
+def digest_of(value: object) -> str:
+    """Equal for equal contents, in any process."""
+    return hashlib.sha256(encode({"content": value})).hexdigest()
+
+
+def _free(found: Material, options: Options, taken: set[Key]) -> Iterator[Piece]:
+    """What may go, is worth it, and was not taken; oldest first."""
+    last_words = _last_words(found)
+    for piece in found.pieces:
+        large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
+        if piece.kind not in _KINDS or not large or key_of(piece) in taken or piece in last_words:
+            continue
+        if piece.kind == INPUT and (piece.call not in found.answered or piece.call in found.restored):
+            continue
+        if is_free(found, options, piece, RULE):
+            yield piece
+
+
+def _last_words(found: Material) -> frozenset[Piece]:
+    """The last long words of each turn: what it came to. Shorter ones behind them are never offered anyway."""
+    last = {found.turn(found.places[piece.number]): piece for piece in found.pieces if piece.kind == TEXT}
+    return frozenset(last.values())
+
+
+def _candidates(reading: Reading, options: Options, found: Material, pieces: Sequence[Piece]) -> Iterator[Candidate]:
+    fates, calls = _fates(found, options), _calls_on(found)
+    for number, (piece, value) in enumerate(zip(pieces, values(reading.transcript, pieces), strict=True), 1):
+        place, target = found.places[piece.number], found.target(piece)
+        failed = "failed" if piece.call in found.failed else ""
+        fate = fates.get(key_of(piece)) or _again(found, [later for later in calls.get(target, ()) if later > place])
+        yield Candidate(
+            number=number,
+            piece=piece,
+            tool=found.tool(piece),
+            target=target,
+            turn=found.turn(place),
+            tokens=round(reading.scale.tokens(piece)),
+            notes=tuple(note for note in (failed, fate) if note),
+            excerpt=_excerpt(value if isinstance(value, str) else block_text(value)),
+            digest=digest_of(value),
+        )
+
+
+def _fates(found: Material, options: Options) -> dict[Key, str]:
+    """What rules that were not asked to act say of contents: a hint to the model."""
+    rules = (RULES[name] for name in CERTAIN if name not in options.only)
+    return {key_of(pick.piece): pick.why for rule in rules for pick in rule.choose(found, options)}
+
+
+def _calls_on(found: Material) -> dict[str, list[int]]:
+    """The places of the calls about each file, command or address."""
+    places: dict[str, list[int]] = {}
+    for call in found.calls.values():
+        places.setdefault(call.target, []).append(found.places[call.number])
+    return {target: sorted(rows) for target, rows in places.items() if target}
+
+
+def _again(found: Material, later: Sequence[int]) -> str:
+    """What came later about the same file, command or address."""
+    return f"{counted(len(later), 'later call')} on the same, the last in turn {found.turn(later[-1])}" if later else ""
+
+
+def _excerpt(text: str) -> str:
+    """The two ends of a content, or all of it. Cut before it is cleaned: an output may have 60 MB."""
+    if len(text) <= HEAD + TAIL:
+        return plain(text)
+    return f"{plain(text[:HEAD])}\n[{len(text) - HEAD - TAIL:,} characters are not shown]\n{plain(text[-TAIL:])}"

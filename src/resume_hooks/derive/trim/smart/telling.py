@@ -1,0 +1,162 @@
+"""What a model is told of a session: an outline, how it ends, and the offered contents in parts of bounded size.
+
+Every foreign line is set off from the margin, so that none can pass for the number of a content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.smart.offer import Candidate, Offer
+from resume_hooks.reading.char_budget import fit_ends, indented
+from resume_hooks.reading.outline_scan import first_words
+from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record
+
+ROOM = 60_000
+"""Characters of the contents in one part, some 17,000 tokens: small models choose worse among more."""
+
+MOST_PIECES = 60
+"""Contents in one part: each that is chosen takes some 60 tokens of the answer."""
+
+OUTLINE = 8_000
+"""Characters of the outline, which every part has."""
+
+ENDING = 1_500
+"""Characters of the last prompt and of the last answer."""
+
+WORDS = 200
+"""Characters of anything else that was said."""
+
+SUMMARY = 3_000
+"""Characters of a compaction's summary: all that is known of what came before."""
+
+BEFORE = "summary of what came before"
+
+BETWEEN = 3
+"""What was said right before a content, at most."""
+
+TARGET = 160
+"""Characters of the file or command that a content is about."""
+
+_ABOUT = {
+    RESULT: "output of",
+    INPUT: "input of",
+    MEDIA: "image or document",
+    ATTACHMENT: "attached by the client",
+    TEXT: "said by the assistant",
+}
+
+
+class Part(NamedTuple):
+    """A text for one call of the model, and the numbers of the contents in it."""
+
+    text: str
+    numbers: frozenset[int]
+
+
+class _Said(NamedTuple):
+    """Something that was said: its place in the conversation, its turn, by whom, and its beginning."""
+
+    place: int
+    turn: int
+    who: str
+    words: str
+
+
+def parts(offer: Offer) -> list[Part]:
+    """The parts in which the offer is shown; none where nothing is offered."""
+    reading = offer.reading
+    said = list(_said(offer))
+    opening = "\n".join(
+        [_outline(reading, said), _ending(reading), "", "PIECES, in order, with what was said between:"]
+    )
+    found: list[Part] = []
+    blocks: list[str] = []
+    numbers: list[int] = []
+    for candidate, block in zip(offer.candidates, _blocks(offer, said), strict=True):
+        if blocks and (len(blocks) == MOST_PIECES or sum(map(len, blocks)) + len(block) > ROOM):
+            found.append(Part("\n".join([opening, *blocks]), frozenset(numbers)))
+            blocks, numbers = [], []
+        blocks.append(block)
+        numbers.append(candidate.number)
+    return [*found, Part("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else found
+
+
+def _said(offer: Offer) -> Iterator[_Said]:
+    for place, node in enumerate(offer.reading.transcript.chain):
+        if not (node.prompt or node.kind == "assistant" or node.summary):
+            continue
+        record = offer.reading.transcript.read(node)
+        words = _words(node, record)
+        if words:
+            yield _Said(place, offer.material.turn(place), _who(node), words)
+
+
+def _who(node: Node) -> str:
+    return "the user" if node.prompt else BEFORE if node.summary else "the assistant"
+
+
+def _words(node: Node, record: Record) -> str:
+    if node.prompt:
+        return first_words(record)
+    limit = SUMMARY if node.summary else WORDS
+    return one_line(plain_line(records.text(record)[: 10 * limit]), limit)
+
+
+def _outline(reading: Reading, said: Sequence[_Said]) -> str:
+    prompts = [row for row in said if row.who != "the assistant"]
+    opening = f"OUTLINE of the conversation, {counted(reading.context.tokens, 'token')}, in the user's words:"
+    rows = [_line(row) for row in prompts]
+    return fit_ends(opening, rows, OUTLINE, lambda first, last: f"... {last - first + 1} turns are left out")
+
+
+def _ending(reading: Reading) -> str:
+    """The last prompt and the last answer at greater length: what the work is about now."""
+    chain = reading.transcript.chain
+    asked = next((node for node in reversed(chain) if node.prompt), None)
+    lines = ["", "HOW IT ENDS (this stays as it is):"]
+    if asked is not None:
+        text = records.prompt_text(reading.transcript.read(asked))
+        lines += ["the user", indented(plain(_ends(text)))]
+    answers = (records.text(reading.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
+    answer = next((text for text in answers if text.strip()), "")
+    return "\n".join([*lines, "the assistant", indented(plain(_ends(answer)))]) if answer else "\n".join(lines)
+
+
+def _ends(text: str) -> str:
+    """The two halves of a long text."""
+    return text if len(text) <= ENDING else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
+
+
+def _blocks(offer: Offer, said: Sequence[_Said]) -> Iterator[str]:
+    """Each content with what was said right before it."""
+    waiting = [row for row in said if row.who != BEFORE]
+    for candidate in offer.candidates:
+        place = offer.material.places[candidate.piece.number]
+        before = [row for row in waiting if row.place < place]
+        waiting = waiting[len(before) :]
+        yield "\n".join([*(_line(row) for row in before[-BETWEEN:]), _block(candidate)])
+
+
+def _line(row: _Said) -> str:
+    return f"turn {row.turn} · {row.who}\n{indented(row.words)}"
+
+
+def _block(candidate: Candidate) -> str:
+    """A content: its number, what it is, its size, what became of it, and its two ends."""
+    piece = candidate.piece
+    about = _ABOUT[piece.kind]
+    named = one_line(plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET)
+    size = (
+        f"{piece.characters:,} characters, about {candidate.tokens:,} tokens"
+        if piece.characters
+        else (f"about {candidate.tokens:,} tokens")
+    )
+    head = " · ".join([f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes])
+    return f"{head}\n{indented(candidate.excerpt)}"

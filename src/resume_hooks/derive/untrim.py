@@ -1,0 +1,309 @@
+"""An untrim, planned and written: a child of a trimmed session in which originals stand again, as they were.
+
+Deciding and acting are apart: ``read`` and ``plan`` only read, ``write`` applies a plan once and checks it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.create import Birth
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import OPENING_REACH, Edit, Succession, lines, succession
+from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored
+from resume_hooks.derive.trim.calibration import Scale, weigh
+from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.references import Entry
+from resume_hooks.storage.backups import instant_of
+from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.read_back import ReadBack
+from resume_hooks.transcripts.records import Record, message
+from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.write_scan import Survey
+
+KIND = "untrim"
+
+NAMED = 10
+"""Records that a message names one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session as an untrim reads it, once; ``trimmed`` are the records of its live chain that lack contents."""
+
+    session: SessionFile
+    transcript: Transcript
+    pieces: Pieces
+    survey: Survey
+    context: Context
+    scale: Scale
+    trimmed: tuple[Node, ...]
+
+
+class Missing(NamedTuple):
+    """A trimmed record (its line in the session) that stays as it is, and why."""
+
+    record: int
+    why: str
+
+
+class Restored(NamedTuple):
+    """A record that gets its contents back, and what they weigh."""
+
+    node: Node
+    original: Entry
+    characters: int
+    tokens: float
+    thoughts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class UntrimPlan:
+    """Everything that ``write`` needs. ``digests`` are of restored contents as the child must hold them, by uuid.
+
+    ``before`` and ``after`` are what the client would send of the session and of the child.
+    """
+
+    birth: Birth
+    child: Succession
+    reading: Reading
+    restored: tuple[Restored, ...]
+    missing: tuple[Missing, ...]
+    digests: Mapping[str, bytes]
+    before: Context
+    after: Context
+
+    @property
+    def characters(self) -> int:
+        """Characters of what is sent that come back."""
+        return sum(row.characters for row in self.restored)
+
+
+def read(session: SessionFile, window: int = 0) -> Reading:
+    """Scan a session for what is trimmed in it."""
+    pieces, survey, marked = Pieces(), Survey(), _Marked()
+    transcript = scan(session.path, observers=(pieces, survey, marked))
+    chain = transcript.chain
+    context, scale = weigh(session.path, chain, pieces, window)
+    trimmed = tuple(node for node in chain if node.number in marked.numbers)
+    return Reading(session, transcript, pieces, survey, context, scale, trimmed)
+
+
+def plan(
+    reading: Reading,
+    environ: Mapping[str, str],
+    numbers: Collection[int] | None = None,
+    *,
+    strict: bool = False,
+    output_dir: str | None = None,
+) -> UntrimPlan:
+    """Decide on a child in which the trimmed records ``numbers`` (all of them: None) are whole again.
+
+    UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with ``strict`` where
+    one is missing.
+    """
+    wanted = _wanted(reading, numbers)
+    restored, missing = _found(reading, wanted, Originals(environ))
+    if missing and (strict or not restored):
+        remedy = (
+            "Nothing was written." if not restored else "Nothing was written. Without --strict the rest is restored."
+        )
+        raise SessionNotFound(_lost(missing, len(wanted)), remedy)
+    session, transcript = reading.session, reading.transcript
+    glance = Glance(session.path)
+    child = birth.expect(session, glance, KIND, environ, output_dir)
+    whole = len(restored) == len(reading.trimmed)
+    edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
+    if whole and (told := _legend_of(transcript)) is not None:
+        edits.setdefault(told.number, _without_legend)
+    before, after = _sizes(reading, restored, whole=whole)
+    size = Size(after.tokens, round(reading.scale.ratio, 2))
+    at = child.setting.at
+    row = succession(
+        transcript,
+        reading.survey,
+        child.setting,
+        title=child.title,
+        head=continue_line(parent_id=session.session_id, parent_file=child.parent_file, kind=KIND, at=at, size=size),
+        lineage=child.block if whole else f"{child.block}\n{LEGEND}",
+        edits=edits,
+        books=books_of(transcript, reading.survey, glance, child.session_id),
+    )
+    digests = _digests(row, transcript, restored)
+    return UntrimPlan(child, row, reading, restored, missing, digests, before, after)
+
+
+def write(decided: UntrimPlan, environ: Mapping[str, str]) -> Receipt:
+    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+    )
+    return receipt(decided, born)
+
+
+def receipt(decided: UntrimPlan, born: birth.Born | None = None) -> Receipt:
+    """The receipt of a plan, applied or not; where nothing was trimmed there is no child to name."""
+    made = birth.receipt_of(decided.birth, born, tokens_before=decided.before.tokens, tokens_after=decided.after.tokens)
+    made = made._replace(warnings=(*made.warnings, *_sentences(decided.missing)))
+    if decided.restored:
+        return made
+    return made._replace(session_id="", file="", title="", warnings=())
+
+
+class _Marked:
+    """An observer of ``transcript.scan``: the numbers of records that lack contents by their own words."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        if node is None or not (b'"truncated"' in line.raw or b"See line " in line.raw):
+            return
+        if is_marked(record) or origins_in(record):
+            self.numbers.add(node.number)
+
+
+class _Contents:
+    """An observer of a written child: the digests of its records' contents, by uuid, of those that are asked for."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = wanted
+        self.found: dict[str, bytes] = {}
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is not None and node.uuid in self._wanted:
+            self.found[node.uuid] = _digest(record)
+
+
+def _wanted(reading: Reading, numbers: Collection[int] | None) -> tuple[Node, ...]:
+    """The trimmed records of these numbers."""
+    trimmed = {node.number for node in reading.trimmed}
+    stray = sorted(set(numbers or ()) - trimmed)
+    if stray:
+        known = ", ".join(str(node.number) for node in reading.trimmed[:NAMED])
+        more = f" and {len(trimmed) - NAMED:,} more" if len(trimmed) > NAMED else ""
+        raise UsageError(
+            f"Record {stray[0]} of this session's conversation is not trimmed",
+            f"Trimmed are: {known}{more}." if trimmed else "Nothing in this session is.",
+        )
+    return tuple(node for node in reading.trimmed if numbers is None or node.number in numbers)
+
+
+def _found(
+    reading: Reading, wanted: Sequence[Node], originals: Originals
+) -> tuple[tuple[Restored, ...], tuple[Missing, ...]]:
+    """The originals of trimmed records, and which have none left."""
+    media = Counter[int]()
+    for piece in reading.pieces.found:
+        media[piece.number] += piece.tokens if piece.kind == MEDIA else 0
+    found, missing = [], []
+    for node in wanted:
+        record = reading.transcript.read(node)
+        entry = originals.of(record, reading.session.path)
+        original = entry.record() if entry else None
+        if entry is None or original is None:
+            missing.append(Missing(node.number, f"its original is gone: {originals.where_it_was(record)}"))
+        elif not pairs(record) <= pairs(original) or restored(record, original) is None:
+            missing.append(Missing(node.number, f"{entry.reference} holds something else"))
+        else:
+            found.append(_weighed(node, entry, original, reading.scale, media[node.number]))
+    return tuple(found), tuple(missing)
+
+
+def _weighed(node: Node, entry: Entry, original: Record, scale: Scale, media: int) -> Restored:
+    line, pieces = Line(node.number, 0, b""), Pieces()
+    known = node_of({**original, "uuid": node.uuid}, line)
+    pieces(line, original, known)
+    characters = known.characters - node.characters
+    weight = characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
+    thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
+    return Restored(node, entry, characters, weight, thoughts)
+
+
+def _digests(row: Succession, transcript: Transcript, restored: Sequence[Restored]) -> dict[str, bytes]:
+    """Digests of what will be written, after everything that a succession does to a record."""
+    edited = ((found.node, row.edits[found.node.number](transcript.read(found.node))) for found in restored)
+    return {node.uuid: _digest(record) for node, record in edited if record is not None}
+
+
+def _digest(record: Record) -> bytes:
+    held = {key: record[key] for key in CONTENTS[1:] if key in record}
+    return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
+
+
+def _checks(decided: UntrimPlan, path: str) -> list[checks.Check]:
+    """What an untrimmed child must hold beyond every session's invariants."""
+    read_back, contents = ReadBack(), _Contents(decided.digests)
+    found = checks.check_session(path, decided.birth.session_id, [read_back, contents])
+    known = {piece.digest for piece in decided.reading.pieces.found if piece.kind == THINKING}
+    thoughts = known.union(*(restored.thoughts for restored in decided.restored))
+    return [
+        *found,
+        *read_back.checks(decided.child.linear, thoughts),
+        checks.Check("restored contents equal the originals", contents.found == decided.digests),
+    ]
+
+
+def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tuple[Context, Context]:
+    """What the client would send before and after; ``whole``: nothing stays trimmed."""
+    now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
+    told = tokens.stated(reading.session.path)
+    if told is not None and whole and not now.measured and told.original > now.tokens:
+        return now, now._replace(tokens=told.original)
+    if now.measured and _counted_before_trim(reading):
+        return now._replace(tokens=max(0, now.tokens - back)), now
+    return now, now._replace(tokens=now.tokens + back)
+
+
+def _counted_before_trim(reading: Reading) -> bool:
+    """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
+    kept = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
+    trimmed = max((at for at in kept if at is not None), default=None)
+    counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
+    return trimmed is not None and counted < trimmed
+
+
+def _legend_of(transcript: Transcript) -> Node | None:
+    """The record that explains placeholders to the model: the lineage of a trimmed child."""
+    for node in transcript.chain[:OPENING_REACH]:
+        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
+        if isinstance(content, str) and content.startswith(OPENING) and f"\n{LEGEND}" in content:
+            return node
+    return None
+
+
+def _without_legend(record: Record) -> Record:
+    content = message(record)["content"].replace(f"\n{LEGEND}", "", 1)
+    return {**record, "message": {**message(record), "content": content}}
+
+
+def _lost(missing: Sequence[Missing], wanted: int) -> str:
+    first = missing[0]
+    return f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: {first.why}"
+
+
+def _sentences(missing: Sequence[Missing]) -> list[str]:
+    """Warnings on what stays trimmed."""
+    told = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
+    return told if len(missing) <= NAMED else [*told, f"{len(missing) - NAMED:,} more records stay trimmed."]

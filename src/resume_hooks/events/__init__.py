@@ -1,1 +1,0 @@
-"""Hook events in, replies out: triggers, cards, the links that the client makes itself."""

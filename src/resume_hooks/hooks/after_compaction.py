@@ -1,0 +1,76 @@
+"""What a compaction takes that is worth having back: the lineage, the user's constraints, the commands that worked.
+
+The first message, and with it the lineage, is gone from the context then; a summary keeps little of the rest. What
+was cleared away by the user is not given back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks.answer import time_limit
+from resume_hooks.paths import find_session, named_session
+from resume_hooks.reading.digest.as_text import facts
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest, Entry
+from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.transcripts.head_tail import Glance
+
+LIMIT = 2.0
+"""Seconds; the client waits."""
+
+MOST = 3_900
+"""Characters of all of it."""
+
+MOST_LINEAGE = 1_900
+SECTIONS = ("constraints", "commands")
+_HEAD = "Facts about this session from before it was compacted:"
+
+
+def given_back(session_id: str, transcript_path: str) -> str:
+    """The facts, ``""`` where there are none, or where they can't be told in time."""
+    path = named_session(transcript_path, session_id) or find_session(session_id)
+    if path is None:
+        return ""
+    try:
+        with time_limit(seconds=LIMIT):
+            return _facts(path)
+    except (ResumeHooksError, OSError):
+        return ""
+
+
+def _facts(path: str) -> str:
+    session = store.session_file(path)
+    lineage = Family(os.environ).lineage(path)
+    rows = lineage[_cleared(lineage) :]
+    block = _block(rows, path) if len(rows) > 1 else ""
+    digest = _without(digest_of(session, os.environ), {row.session_id for row in lineage[: _cleared(lineage)]})
+    known = facts(digest, SECTIONS, MOST - len(_HEAD) - len(block) - len("\n\n") * 2)
+    return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
+
+
+def _cleared(lineage: Sequence[Ancestor]) -> int:
+    """How many of a lineage lie before its last ``/clear``: what was said there is none of the session's own."""
+    return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
+
+
+def _block(rows: Sequence[Ancestor], path: str) -> str:
+    glance = Glance(path)
+    block = lineage_block.render(
+        rows[:-1], title=glance.title, session_id=rows[-1].session_id, file=path, created=glance.created
+    )
+    return lineage_block.shortened(block, MOST_LINEAGE)
+
+
+def _without(digest: Digest, sessions: set[str]) -> Digest:
+    """The sections that are given back, without the entries out of some ``sessions``."""
+    return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in SECTIONS})
+
+
+def _session_of(entry: Entry) -> str:
+    """The session that an entry is out of, also where a sub-agent of it did what it tells."""
+    return entry.ref.partition(":")[0].partition("/")[0]

@@ -1,0 +1,75 @@
+"""What a session's start leaves for later, and nobody waits for: the rest is kept, what is quiet is packed.
+
+It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
+before its sessions are kept, and so does not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
+from resume_hooks.archive.retention.pack_idle import pack_quiet
+from resume_hooks.archive.vault import policy
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import expiring_sessions as near_end
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import reply
+from resume_hooks.paths import is_session_id
+from resume_hooks.sessions.expiry import DAY
+from resume_hooks.storage.atomic import process_runs
+from resume_hooks.system.processes import client_pid
+
+MAX_INPUT = 1024 * 1024
+LIMIT = 20.0
+"""Seconds after which nothing more is begun."""
+
+HEADLESS_LIMIT = 4.0
+"""The same for a headless run, which may sweep 5 seconds after its start; nothing is packed for it."""
+
+AGAIN = 60 * 60
+"""Seconds after which packing goes on where there was more to do."""
+
+NICE = 10
+_STAMP = "vault.json"
+
+
+def main() -> None:
+    """Handle the event on stdin; never raises, and prints nothing."""
+    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    if event is None or reply.stands_aside() or not is_session_id(reply.field(event, "session_id")):
+        return
+    with contextlib.suppress(OSError, ResumeHooksError):
+        os.nice(NICE)
+        catch_up(event)
+
+
+def catch_up(event: dict[str, Any]) -> None:
+    """Keep what was left, then once a day look for ancestors, pack, and let go. OSError, ResumeHooksError."""
+    headless = near_end.is_headless()
+    is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
+    near_end.archived(event, is_over, waiting=False)
+    keep_wanted(os.environ, is_over)
+    last, now = notes.find(_STAMP), time.time()
+    look, made, seen = (last[key] if notes.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
+    if headless or made <= now < look or not notes.begin(_STAMP):
+        return
+    try:
+        all_seen = keep_parents(os.environ, seen if seen <= now else 0, is_over)
+        left = pack_quiet(os.environ, is_over)
+        policy.apply(os.environ)
+        look = now + (DAY if all_seen and not left else AGAIN)
+        notes.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
+    finally:
+        notes.end(_STAMP)
+
+
+def _watch(seconds: float, client: int | None) -> Callable[[], bool]:
+    """Tells whether time is over: after so many seconds, or once a client is gone."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

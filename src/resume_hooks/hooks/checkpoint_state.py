@@ -1,0 +1,85 @@
+"""The active checkpoint of a session: one small private note each, from ``checkpoint`` until a ``rewind`` used it.
+
+Invariant: a mark is used up by the child that it made, and by nothing that failed; of several rewinds one gets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from resume_hooks import clock
+from resume_hooks.derive.checkpoint import MAX_GOAL, Mark
+from resume_hooks.errors import NoCheckpoint, WriteFailed
+from resume_hooks.hooks import hook_state as notes
+
+NONE = "No active checkpoint."
+BUSY = "Another prompt is rewinding this session right now"
+
+KEPT = 60 * 86_400
+"""Seconds after which a mark is swept; the client deletes sessions after 30 days."""
+
+MAX_UUID = 200
+"""Characters of a record's id: longer ones are none."""
+
+_PREFIX = "mark-"
+
+
+def keep(mark: Mark) -> None:
+    """Make a mark the session's checkpoint, in place of the last one. WriteFailed where that can't be done."""
+    notes.sweep(_PREFIX, KEPT)
+    try:
+        notes.keep(_name(mark.session_id), mark._asdict())
+    except OSError as error:
+        raise WriteFailed(
+            f"The checkpoint could not be kept: {error.strerror or error}", "Check free space and the state folder."
+        ) from error
+
+
+def find(session_id: str) -> Mark | None:
+    """The session's checkpoint; None where there is none that can be trusted."""
+    return _mark(notes.find(_name(session_id)), session_id)
+
+
+def clear(session_id: str) -> bool:
+    """Forget the session's checkpoint; False where there was none."""
+    return notes.take(_name(session_id))
+
+
+def is_used(session_id: str) -> bool:
+    """Whether a rewind is at work on the session's checkpoint."""
+    return notes.is_begun(_name(session_id))
+
+
+@contextlib.contextmanager
+def used(mark: Mark) -> Iterator[None]:
+    """Use a mark up by what the block makes; it stays where the block fails.
+
+    NoCheckpoint where it is not the session's any more, or another rewind is at work on it.
+    """
+    name = _name(mark.session_id)
+    if not notes.begin(name):
+        raise NoCheckpoint(BUSY, "Wait a moment.")
+    try:
+        if find(mark.session_id) != mark:
+            raise NoCheckpoint(NONE, "It was used or replaced meanwhile.")
+        yield
+        notes.take(name)
+    finally:
+        notes.end(name)
+
+
+def _name(session_id: str) -> str:
+    return f"{_PREFIX}{session_id}.json"
+
+
+def _mark(found: dict[str, Any], session_id: str) -> Mark | None:
+    """A mark out of a note; what was not written by ``keep`` is none."""
+    uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
+    if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
+        return None
+    if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
+        return None
+    started_at = clock.normal(at)
+    return Mark(session_id, uuid, record, goal, started_at) if started_at else None

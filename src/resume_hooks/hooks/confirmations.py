@@ -1,0 +1,93 @@
+"""The open questions of a session, one of each kind: what was asked, and when; a small private file each.
+
+Invariant: a question counts only if this user's own engine wrote it, for this very session, within ``OPEN`` seconds;
+anything else that lies in its place is no question.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.paths import is_session_id
+
+OPEN = 600
+"""Seconds for which a question can be answered."""
+
+SKEW = 5
+"""Seconds that a clock may step back without a question counting as one from the future."""
+
+TRIM = "trim"
+CHECKPOINT = "checkpoint"
+
+
+class Question(NamedTuple):
+    """What was asked: a trim that was previewed, with its ``options`` as typed, or a checkpoint, with its goal.
+
+    ``asked`` is when, in seconds since the epoch; ``child`` the session that came of it, ``""`` while it is unanswered.
+    """
+
+    session_id: str
+    options: str
+    asked: float
+    child: str = ""
+    kind: str = TRIM
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be answered with yes."""
+        return not self.child and -SKEW <= time.time() - self.asked <= OPEN
+
+
+def keep(question: Question) -> None:
+    """Store a question in place of the session's last one; sweeps old ones. OSError where that can't be done."""
+    notes.sweep(f"{question.kind}-")
+    notes.keep(_name(question.session_id, question.kind), question._asdict())
+
+
+def find(session_id: str, kind: str = TRIM) -> Question | None:
+    """The last question of a session, open or not; None where there is none that can be trusted."""
+    return _question(notes.find(_name(session_id, kind)), session_id, kind)
+
+
+def take(session_id: str, kind: str = TRIM) -> bool:
+    """Use a session's question up; False where it is gone already. Of two takers one gets it."""
+    return notes.take(_name(session_id, kind))
+
+
+def begin(question: Question) -> bool:
+    """Use a question up to make what it asks for; of several one gets it, and others can tell that.
+
+    False also where it is not the session's question any more: answered, or another one.
+    """
+    name = _name(question.session_id, question.kind)
+    if not notes.begin(name):
+        return False
+    if find(question.session_id, question.kind) == question and notes.take(name):
+        return True
+    notes.end(name)
+    return False
+
+
+def end(session_id: str, kind: str = TRIM) -> None:
+    """Whoever began is done; its question was kept again before."""
+    notes.end(_name(session_id, kind))
+
+
+def is_begun(session_id: str, kind: str = TRIM) -> bool:
+    """Whether another prompt is making what was confirmed."""
+    return notes.is_begun(_name(session_id, kind))
+
+
+def _name(session_id: str, kind: str) -> str:
+    return f"{kind}-{session_id}.json"
+
+
+def _question(found: dict[str, Any], session_id: str, kind: str) -> Question | None:
+    options, asked, child = found.get("options"), found.get("asked"), found.get("child")
+    if found.get("session_id") != session_id or not notes.is_instant(asked):
+        return None
+    if not isinstance(options, str) or not (child == "" or is_session_id(child)):
+        return None
+    return Question(session_id, options, found["asked"], str(child), kind)

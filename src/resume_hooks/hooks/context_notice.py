@@ -1,0 +1,93 @@
+"""Stop: when a session's context first passes ``notice_percent``, one line says so and what fits best.
+
+Once a session; where its window proves larger than it was taken for, once more of that one. A note keeps what was said
+and the count of tokens at which ``hooks/notice`` asks again. Sub-agents have an event of their own, which is not asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+
+from resume_hooks import settings
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import reply
+from resume_hooks.paths import find_session, named_session
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.tokens import Context
+
+MAX_INPUT = 32 * 1024 * 1024
+NEVER = 10**9
+"""Tokens that no context has; longer numbers the shell does not compare."""
+
+KEPT = 100 * 86_400
+"""Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
+
+_PREFIX = "notice-"
+
+
+def main() -> None:
+    """Answer the event on stdin: one line to show, or nothing. A failure is silent, since nobody asked for anything."""
+    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    if event is None or reply.stands_aside():
+        return
+    session_id = reply.field(event, "session_id")
+    path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)
+    if path is None:
+        return
+    with contextlib.suppress(OSError, ResumeHooksError):
+        line = notice(session_id, path)
+        if line:
+            sys.stdout.buffer.write(json.dumps({"systemMessage": line}).encode())
+            sys.stdout.buffer.flush()
+
+
+def notice(session_id: str, path: str) -> str:
+    """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
+    name = f"{_PREFIX}{session_id}.json"
+    told = _whole(notes.find(name).get("told"))
+    _sweep()
+    # First of all: a turn's end never waits again for a session that takes too long to read.
+    notes.keep(name, {"look": NEVER, "told": told})
+    percent, window = settings.number("notice_percent"), settings.number("context_window")
+    if not percent:
+        return ""
+    context = tokens.recent_context(path, window)
+    due = context.measured and context.window > told and context.tokens >= _limit(context.window, percent)
+    if due:
+        told = context.window
+    larger = 0 if window else tokens.LARGE_WINDOW
+    ahead = [_limit(size, percent) for size in (context.window, larger) if size > told]
+    notes.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
+    return _line(session_id, path, context) if due else ""
+
+
+def _line(session_id: str, path: str, context: Context) -> str:
+    """What is said. The advice reads the live part; it is worth that only once."""
+    from resume_hooks.derive.compare import advise  # noqa: PLC0415
+    from resume_hooks.hooks.resume_card import NAMES, command_of  # noqa: PLC0415 - nothing to most turns' ends
+
+    advice = advise(path, context, os.environ)
+    full = f"resume-hooks: {context.percent} % of the context is used"
+    return f"{full}; {NAMES[advice.way]} fits best: {command_of(advice, session_id)}"
+
+
+def _limit(window: int, percent: int) -> int:
+    """Tokens from which on a window is full enough."""
+    return -(-window * percent // 100)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and value is not True and value > 0 else 0
+
+
+def _sweep() -> None:
+    """Remove the notes of sessions that are long gone."""
+    for name in notes.names(_PREFIX):
+        with contextlib.suppress(OSError):
+            if time.time() - os.lstat(notes.place(name)).st_mtime > KEPT:
+                os.unlink(notes.place(name))

@@ -1,0 +1,83 @@
+"""What a session's start does about sessions near their end: it keeps them before the client deletes them.
+
+The shell asks only when it is time, by a stamp a project that is left here: ``due-<project folder>.json``. What does
+not fit into the start is done by ``later``, the hook that nobody waits for, or at the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from resume_hooks.archive.retention.keep_expiring import Slice, archive
+from resume_hooks.archive.vault import first_use_notice as first_use
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import reply
+from resume_hooks.paths import private_folder, state_home
+from resume_hooks.sessions.archived.layout import vault
+
+LIMIT = 0.03
+"""Seconds that a start spends on keeping, the last session begun aside; the client waits."""
+
+OWN, ALL = "due", "later"
+"""What the names of stamps begin with: for what a start waits for, and for all that this client may delete."""
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def kept(event: dict[str, Any]) -> str:
+    """Keep what ends soon, within the limit; the line to say of it, ``""`` for none and in headless runs.
+
+    OSError where the state folder can't be written.
+    """
+    done = archived(event, _Watch(LIMIT), waiting=True)
+    if done is None or is_headless():
+        return ""
+    more = f", {done.left:,} more to come" if done.left else ""
+    count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
+    said = f"kept {count} that the client deletes soon{more}" if done.kept else ""
+    once = first_use.line(os.environ) if os.path.isdir(vault(os.environ)) else ""
+    return " · ".join(filter(None, (said, once)))
+
+
+def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
+    """Keep what ends soon until time is over, and leave the stamps; None where another start is at it.
+
+    OSError where the state folder can't be written.
+    """
+    project = os.path.basename(os.path.dirname(reply.field(event, "transcript_path")))
+    if not project or not _SAFE.issuperset(project):
+        return None
+    claim = f"{OWN}-{project}.json"
+    private_folder(state_home())
+    private_folder(os.path.dirname(notes.place(claim)))
+    if not notes.begin(claim):
+        return None
+    try:
+        made = time.time()
+        cwd = os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
+        done = archive(project, cwd, os.environ, is_over, waiting=waiting)
+        for kind in (OWN,) if waiting else (OWN, ALL):
+            notes.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
+        return done
+    finally:
+        notes.end(claim)
+
+
+class _Watch:
+    """Tells whether time is over; it runs from the first question on, which is asked once something is to be kept."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = 0.0
+
+    def __call__(self) -> bool:
+        self._until = self._until or time.monotonic() + self._seconds
+        return time.monotonic() > self._until
+
+
+def is_headless() -> bool:
+    """Whether nobody is there to read a line."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")

@@ -1,0 +1,77 @@
+"""UserPromptSubmit before the engine is installed: what the standard library alone can answer.
+
+``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. Python 3.9.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from typing import Any, Dict
+
+from resume_hooks.hooks import broken_venv as damage
+from resume_hooks.hooks import reply
+from resume_hooks.hooks.plain_cards import HELP, pasted_card, session_card
+from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks.paths import is_session_id, read_object
+from resume_hooks.system.clipboard import copy
+
+MAX_INPUT = 32 * 1024 * 1024
+
+
+def main() -> None:
+    """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
+    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    trigger = recognise(reply.field(event, "prompt")) if event else None
+    if event is None or trigger is None or reply.stands_aside():
+        return
+    sys.stdout.buffer.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
+    sys.stdout.buffer.flush()
+
+
+def answer(trigger: Trigger, session_id: str) -> str:
+    """The text to show for a trigger without the engine."""
+    if trigger.pasted:
+        return pasted_card(trigger.text)
+    if trigger.verb == "help":
+        return f"{engine_state()}\n\n{HELP}"
+    if trigger.verb in {"resume", "session"} and is_session_id(session_id):
+        card = session_card(session_id, copy(session_id), trigger.text)
+        return f"{engine_state()}\n\n{card}" if trigger.verb == "resume" else card
+    kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
+    return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
+
+
+def engine_state() -> str:
+    """One sentence on the engine's installation, from the state file that the installer keeps."""
+    state = _installer_state()
+    if state.get("state") == "installing":
+        return f"The engine is being installed{_since(state.get('started'))}."
+    if state.get("state") == "failed":
+        error = state.get("error") or "see install.log in the data folder of the plugin"
+        return f"The engine's installation failed: {error}."
+    if damage.is_marked():
+        return "The engine's packages no longer load; the next start of a session installs them anew."
+    return "The engine is not installed yet; the next start of a session does it."
+
+
+def _what_next() -> str:
+    if _installer_state().get("state") == "installing":
+        return "Try again in a minute."
+    log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
+    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT", ""), "hooks", "engine")
+    return f"Log: {log}\nTo install it now, in a shell:\n  sh {shlex.quote(engine)} --install\n\nThen try again."
+
+
+def _installer_state() -> Dict[str, Any]:
+    data = os.environ.get("CLAUDE_PLUGIN_DATA")
+    return read_object(os.path.join(data, "install.json")) if data else {}
+
+
+def _since(started: object) -> str:
+    """``, for 12 s so far``, from the epoch time at which the installer began."""
+    if not isinstance(started, (int, float)) or not 0 < started < time.time():
+        return ""
+    return f", for {round(time.time() - started)} s so far"

@@ -1,0 +1,181 @@
+"""The handoff that waits: what a client handed off last, for its next ``/clear`` or for whoever starts here next.
+
+Invariant: one handoff a client process, used up once, and only while nobody has opened its child. What a note says is
+believed only where it fits the client, the folder and the child as it lies there. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from datetime import datetime, timezone
+from typing import Any, Dict, NamedTuple, Optional
+
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks.hook_state import is_instant
+from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
+from resume_hooks.system.processes import started
+
+MOST = 3_800
+"""Characters of an opening that waits."""
+
+FRESH = 3_600
+"""Seconds for which a handoff is worth a word to whoever starts in its folder."""
+
+SKEW = 5
+"""Seconds that a clock may step back without a handoff counting as one from the future."""
+
+_TEXTS = ("started", "parent_id", "child_id", "child_file", "opening")
+_WHOLE = ("pid", "child_size")
+TAIL = 262_144
+"""Bytes at the end of a session in which its last answers are looked for."""
+
+_PREFIX = "handoff-"
+_TOLD = ".told"
+_UNTOLD = ".json"
+
+
+class Handoff(NamedTuple):
+    """A child that waits: who made it (``pid``, since ``started``), out of which session, and what it opens with.
+
+    ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in seconds since the
+    epoch. ``opening`` has at most ``MOST`` characters.
+    """
+
+    pid: int
+    started: str
+    parent_id: str
+    child_id: str
+    child_file: str
+    child_size: int
+    at: float
+    opening: str
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is young enough, and nobody opened the child since it was born."""
+        try:
+            untouched = is_session_file(self.child_file) and os.path.getsize(self.child_file) == self.child_size
+        except OSError:
+            return False
+        return untouched and -SKEW <= time.time() - self.at <= notes.KEPT
+
+    def is_of(self, pid: int) -> bool:
+        """Whether that process left it; a number that went to another process since is somebody else's."""
+        now = started(pid)
+        return self.pid == pid and (not now or not self.started or now == self.started)
+
+    def lies_in(self, folder: str) -> bool:
+        """Whether its child lies in a project folder."""
+        return canonical(os.path.dirname(self.child_file)) == canonical(folder)
+
+
+def leave(handoff: Handoff) -> None:
+    """Let a handoff wait, in place of the client's last one. OSError where that can't be done."""
+    notes.sweep(_PREFIX)
+    name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
+    notes.keep(name, handoff._asdict())
+    for other in notes.names(f"{_PREFIX}{handoff.pid}-"):
+        if other != name:
+            notes.take(other)
+
+
+def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
+    """The handoff of the session that this client just ``cleared`` (None: not known), used up; None for none.
+
+    One of another session stays: the client may go back there.
+    """
+    for name in notes.names(f"{_PREFIX}{pid}-"):
+        handoff = _handoff(notes.find(name), name)
+        if handoff is None or cleared not in {None, handoff.parent_id}:
+            continue
+        if handoff.is_of(pid) and handoff.lies_in(folder):
+            waits = handoff.waits
+            return handoff if _use_up(name) and waits else None
+    return None
+
+
+def is_outdated(handoff: Handoff) -> bool:
+    """Whether the model answered in the session after it was handed off, as far as the end of its file tells."""
+    path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
+    try:
+        with open_regular(path, follow=False) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL))
+            rows = stream.read(TAIL).split(b"\n")
+    except OSError:
+        return False
+    made = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[:-6]
+    return any(_answered_at(row) > made for row in rows if b'"assistant"' in row)
+
+
+def _answered_at(row: bytes) -> str:
+    """The instant of an assistant record, ``""`` for anything else."""
+    with contextlib.suppress(ValueError, RecursionError):
+        record = json.loads(row)
+        if isinstance(record, dict) and record.get("type") == "assistant" and record.get("isSidechain") is not True:
+            return str(record.get("timestamp", ""))
+    return ""
+
+
+def retire(parent_id: str) -> None:
+    """Use up the handoffs of a session that was left in another way since."""
+    for name in notes.names(_PREFIX):
+        handoff = _handoff(notes.find(name), name)
+        if handoff is not None and handoff.parent_id == parent_id:
+            _use_up(name)
+
+
+def drop(child_id: str) -> None:
+    """Use up the handoff whose child somebody opened."""
+    for name in notes.names(_PREFIX):
+        if _stem(name).endswith(f"-{child_id}"):
+            _use_up(name)
+
+
+def tell(folder: str) -> Optional[Handoff]:
+    """The newest handoff of a folder that its next user should hear of, told once; it goes on waiting.
+
+    Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
+    """
+    due = []
+    for name in notes.names(_PREFIX):
+        if not name.endswith(_UNTOLD):
+            continue
+        handoff = _handoff(notes.find(name), name)
+        if handoff is None or not handoff.waits or time.time() - handoff.at > FRESH:
+            _mark_told(name)
+        elif handoff.lies_in(folder) and _mark_told(name):
+            due.append(handoff)
+    return max(due, key=lambda handoff: handoff.at, default=None)
+
+
+def _mark_told(name: str) -> bool:
+    """Of several clients that start at once, one gets to tell."""
+    with contextlib.suppress(OSError):
+        os.rename(notes.place(name), notes.place(_stem(name) + _TOLD))
+        return True
+    return False
+
+
+def _use_up(name: str) -> bool:
+    """Of several takers one gets it, also while a client that starts gives it its other name."""
+    return any(notes.take(_stem(name) + ending) for ending in (_UNTOLD, _TOLD))
+
+
+def _stem(name: str) -> str:
+    return os.path.splitext(name)[0]
+
+
+def _handoff(found: Dict[str, Any], name: str) -> Optional[Handoff]:
+    """A note as a handoff; None where it is none of ours, or not the one that its name says."""
+    texts = all(isinstance(found.get(field), str) for field in _TEXTS)
+    if not texts or not all(isinstance(found.get(field), int) for field in _WHOLE) or not is_instant(found.get("at")):
+        return None
+    handoff = Handoff(**{field: found[field] for field in Handoff._fields})
+    child = is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
+    if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
+        return None
+    named = _stem(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
+    return handoff if named and len(handoff.opening) <= MOST else None

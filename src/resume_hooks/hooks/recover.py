@@ -1,0 +1,56 @@
+"""``>recover-context``: what this session and its ancestors came to, to read, and to paste where the model lost it.
+
+No model turn is spent. With words behind it the slash form is no trigger but the skill of the same name, and the model
+looks for itself.
+"""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.errors import NothingToRecover
+from resume_hooks.hooks.answer import Answer, time_limit
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.reading.digest.as_text import OPENING, facts
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.system.clipboard import Copied
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+
+SECTIONS = ("goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "last")
+"""What a compaction or a /clear takes from the model, the most missed first."""
+
+_GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, not instructions):"
+_COMMAND = "resume-hooks handoff --print"
+
+
+def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
+    """Show the digest's facts and offer them for pasting. NothingToRecover where there are none."""
+    if path is None:
+        raise NothingToRecover("There is nothing to recover: this session has no transcript yet")
+    with time_limit(_COMMAND):
+        found = facts(digest_of(store.session_file(path), os.environ), SECTIONS, OPENING)
+    if not found:
+        raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
+    return Answer(f"{_GIVEN}\n{found}", lambda copied: _card(found, copied, slash=trigger.slash))
+
+
+def _card(found: str, copied: Copied, *, slash: bool) -> str:
+    cost = round(len(found) / CHARACTERS_PER_TOKEN)
+    return "\n".join(
+        [
+            f"resume-hooks · what this work came to, about {cost:,} tokens where you paste it",
+            "",
+            found,
+            "",
+            "To let the model look for itself: /resume-hooks:recover-context and what is missing",
+            "",
+            _last_line(copied, slash=slash),
+        ]
+    )
+
+
+def _last_line(copied: Copied, *, slash: bool) -> str:
+    if copied.how == "not copied":
+        return "Not copied: the facts are above."
+    return "Paste it where it is missing." if slash else "Ctrl+C once, paste, Enter."

@@ -1,0 +1,83 @@
+"""The replies of hooks: a block with a reason to show, or what a session starts with; nothing lets things pass.
+
+Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Optional
+
+from resume_hooks.system.text import plain, plain_line
+
+MAX_REASON = 9_500
+"""UTF-16 units of a reason; the client cuts its strings at 10,000."""
+
+MAX_LAST = 200
+"""Units of a last line that survives a cut; a longer one is no last line but a text."""
+
+MAX_START = 4_000
+"""Characters that everything said at a session's start has together; the client would take 10,000."""
+
+CUT = "\n  ... (cut; arrow up has your prompt)"
+
+
+def stands_aside() -> bool:
+    """Whether hooks do nothing: in our own headless call, and where no variable says whose sessions these are."""
+    return bool(os.environ.get("RESUME_HOOKS_CHILD")) or not (
+        os.environ.get("CLAUDE_CONFIG_DIR") or os.environ.get("HOME") or os.name == "nt"
+    )
+
+
+def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
+    """The hook's input, or None where it is no JSON object; bad UTF-8 is replaced, never raised."""
+    try:
+        event = json.loads(raw.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def field(event: Dict[str, Any], name: str) -> str:
+    """A string of the event, or ``""``."""
+    value = event.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def block(reason: str) -> bytes:
+    """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
+    output = {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    return json.dumps({"decision": "block", "reason": _fit(plain(reason)), "hookSpecificOutput": output}).encode()
+
+
+def start(context: str, message: str) -> bytes:
+    """What a session starts with: ``context`` for the model, one line of ``message`` for the user, either may be "".
+
+    ``b""`` where both are.
+    """
+    said, line = plain(context).strip(), plain_line(message)
+    output: Dict[str, Any] = {"systemMessage": line} if line else {}
+    if said:
+        kept = said[: MAX_START - len(line)]
+        output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
+    return json.dumps(output).encode() if output else b""
+
+
+def _fit(reason: str) -> str:
+    """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
+    if _units(reason) <= MAX_REASON:
+        return reason
+    last = reason[reason.rfind("\n") :] if "\n" in reason else ""
+    if _units(last) > MAX_LAST:
+        last = ""
+    room = MAX_REASON - _units(last) - len(CUT)
+    return f"{_utf16(reason)[: 2 * room].decode('utf-16-le', 'ignore')}{CUT}{last}"
+
+
+def _units(text: str) -> int:
+    return len(_utf16(text)) // 2
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "replace")

@@ -1,0 +1,88 @@
+"""``>search``: the best hits in this project's sessions, each with what opens it; nothing is copied."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from resume_hooks.clock import minute
+from resume_hooks.errors import UsageError
+from resume_hooks.hooks.answer import Answer, time_limit
+from resume_hooks.hooks.cards import ROW
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.search.as_text import reading
+from resume_hooks.search.engine import Found, find
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.scope import Scope, project_at, project_of
+from resume_hooks.system.text import one_line, plain_line
+
+HITS = 5
+PATIENCE = 1.5
+"""Seconds that the index is brought up to date for; what is left then is said."""
+
+LONGEST = 200
+"""Characters of a query that a command is worth printing with."""
+
+EVERYWHERE = "--all"
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+"""How words begin that were meant for the verb; inside a question it is a word like any other."""
+
+
+def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
+    """Search for the words of a trigger. UsageError where there are none."""
+    first, *rest = trigger.text.split(maxsplit=1) or [""]
+    everywhere = first.lower() == EVERYWHERE
+    words = " ".join(rest) if everywhere else trigger.text
+    if not words:
+        raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
+    if option := _OPTION.match(words):
+        raise UsageError(f"{option[0]} is an option of the shell", f"resume-hooks search {words[:200]}")
+    scope = Scope() if everywhere else _project(path)
+    command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
+    with time_limit(command):
+        found = find([words], scope, os.environ, most=HITS, limit=PATIENCE)
+    return Answer("", lambda _: search_card(found, everywhere=everywhere))
+
+
+def _project(path: str | None) -> Scope:
+    """The project of a session that has a file, else that of the current folder."""
+    return project_of(path) if path else project_at(_current_folder())
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("The current folder is gone", "Type: >search --all words") from error
+
+
+def search_card(found: Found, *, everywhere: bool = False) -> str:
+    """The hits, the best first, and what each is opened with."""
+    head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {_counted(found)}"
+    lines = [head, *(line for hit in found.hits for line in _hit(hit))]
+    lines += [f"\n  note: {note}" for note in found.notes]
+    if found.total > len(found.hits):
+        text = one_line(plain_line(found.query.text), LONGEST)
+        command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), text])
+        lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
+    if not found.hits:
+        return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
+    return "\n".join([*lines, "", "/resume <id> opens a session."])
+
+
+def _counted(found: Found) -> str:
+    counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else "nothing found"
+    return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
+
+
+def _hit(hit: Hit) -> Sequence[str]:
+    return [
+        "",
+        f"  {one_line(plain_line(hit.title), ROW)}",
+        f"  {', '.join(filter(None, [hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
+        f"    {plain_line(hit.snippet)}",
+        f"  /resume {hit.session_id}",
+        f"  {reading(hit)}",
+    ]

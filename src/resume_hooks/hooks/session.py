@@ -1,0 +1,154 @@
+"""SessionStart and SessionEnd: the link that ``/clear`` leaves, and what a session is due at its start.
+
+The client ends the old session (reason clear) and starts the new one (source clear) in the same process: that pair
+is parent and child. Standard library, Python 3.9: this runs before the engine is installed, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from datetime import datetime, timezone
+from typing import Any, Dict, Optional
+
+from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.hooks import broken_venv as damage
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks import reply
+from resume_hooks.hooks.pending_handoff import Handoff
+from resume_hooks.paths import is_session_id
+from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
+from resume_hooks.system.processes import client_pid
+
+MAX_INPUT = 1024 * 1024
+PAIR_SECONDS = 60
+"""How long after the end of a session its successor may start; older marks are of a client that died."""
+
+NEAR_END = "near-end"
+"""The argument that says that it is time to keep what the client is about to delete."""
+
+ENGINE_SINCE = (3, 11)
+"""The oldest Python that the engine runs on; this module may be at work in an older one."""
+
+
+def main() -> None:
+    """Handle the event on stdin; prints what the session is due. Never raises: nothing is worth a client's start."""
+    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    if event is None or reply.stands_aside():
+        return
+    with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
+        sys.stdout.buffer.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
+        sys.stdout.buffer.flush()
+
+
+def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
+    """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written.
+
+    With ``near_end`` it is time to keep what the client is about to delete.
+    """
+    session_id = reply.field(event, "session_id")
+    if not is_session_id(session_id):
+        return b""
+    name, path = reply.field(event, "hook_event_name"), reply.field(event, "transcript_path")
+    if name == "SessionEnd" and reply.field(event, "reason") == "clear":
+        _mark(session_id)
+    source = reply.field(event, "source") if name == "SessionStart" else ""
+    if source == "clear":
+        return _cleared(session_id, path)
+    if source == "compact":
+        return _compacted(session_id, path)
+    said = _told(os.path.dirname(path)) if source == "startup" and path else ""
+    if source == "resume":
+        handed_off.drop(session_id)
+    kept = _kept(event) if source and near_end else ""
+    line = " · ".join(filter(None, (said, kept)))
+    return reply.start("", f"resume-hooks: {line}" if line else "")
+
+
+def _cleared(session_id: str, path: str) -> bytes:
+    """Link the session that ``/clear`` started; with a handoff waiting for it, it opens as that one's child would."""
+    pid = client_pid()
+    if pid is None:
+        return b""
+    parent_id = _take_mark(pid)
+    handoff = handed_off.take(pid, os.path.dirname(path), parent_id) if path else None
+    if handoff is None:
+        if parent_id is not None and parent_id != session_id:
+            record_link(Link(session_id, parent_id, "clear", _now(), pid))
+        return b""
+    with contextlib.suppress(OSError):  # the opening names the parent, too
+        record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid))
+        record_superseded(handoff.child_id, session_id, _now())
+    late = handed_off.is_outdated(handoff)
+    missing = "; what you did after it is not in it" if late else ""
+    said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
+    return reply.start(_opening(handoff, session_id, path, late=late), said)
+
+
+def _opening(handoff: Handoff, session_id: str, path: str, *, late: bool) -> str:
+    """What the child would have opened with, as facts about this session: it stands in the child's place."""
+    made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
+    since = " (work went on there afterwards, which is not in it)" if late else ""
+    return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
+
+
+def _compacted(session_id: str, path: str) -> bytes:
+    """What a compaction took that is worth having back, where the engine is there to tell."""
+    if sys.version_info < ENGINE_SINCE:
+        return b""
+    try:
+        # Nothing of the engine loads for the other events.
+        from resume_hooks.hooks.after_compaction import given_back  # noqa: PLC0415
+    except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
+        damage.mark()
+        return b""
+    return reply.start(given_back(session_id, path), "")
+
+
+def _told(folder: str) -> str:
+    """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
+    handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else handed_off.tell(folder)
+    return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
+
+
+def _kept(event: Dict[str, Any]) -> str:
+    """Keep what the client is about to delete; the line to say of it, where the engine is there to do so."""
+    if sys.version_info < ENGINE_SINCE:
+        return ""
+    try:
+        from resume_hooks.hooks import expiring_sessions as near_end  # noqa: PLC0415 - nothing of the engine loads for the other events
+
+        return near_end.kept(event)
+    except ImportError:
+        damage.mark()
+    except OSError:  # what else there is to say is said
+        pass
+    return ""
+
+
+def _mark(session_id: str) -> None:
+    pid = client_pid()
+    if pid is not None:
+        notes.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
+        wanted.want(session_id)  # an ancestor from now on; the next start keeps it, and nobody waits for that
+
+
+def _take_mark(pid: int) -> Optional[str]:
+    """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
+    mark = notes.find(_mark_of(pid))
+    notes.take(_mark_of(pid))
+    session_id, at = mark.get("session_id"), mark.get("at", 0)
+    fresh = notes.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
+    return session_id if is_session_id(session_id) and fresh else None
+
+
+def _mark_of(pid: int) -> str:
+    return f"clear-{pid}.json"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,35 @@
+"""What the vault holds of a session, looked through for secrets part by part, packed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.maintenance.audit.scan import LARGEST_TEXT, Finding, in_line, in_text
+from resume_hooks.paths import ENDING
+from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
+from resume_hooks.sessions.archived.unpack import pieces_of
+
+
+def in_kept(kept: Kept) -> tuple[Finding, ...]:
+    """The secrets in all parts of a kept session; each names its part. OSError where one can't be read."""
+    return tuple(found._replace(part=part.place) for part, pieces in _parts(kept) for found in _in_part(part, pieces))
+
+
+def _parts(kept: Kept) -> Iterator[tuple[Part, Iterable[bytes]]]:
+    parts = list(kept.all_parts)
+    for part in parts:
+        if not part.packed:
+            yield part, pieces_of(stored_path(kept, part), part.size)
+    yield from packs.contents(kept, [part for part in parts if part.packed])
+
+
+def _in_part(part: Part, pieces: Iterable[bytes]) -> Iterator[Finding]:
+    if not part.place.endswith(ENDING) and part.size <= LARGEST_TEXT:
+        yield from in_text(b"".join(pieces))
+        return
+    offset = 0
+    for number, line in enumerate(lines_of(iter(pieces))):
+        yield from in_line(line, number, offset)
+        offset += len(line)

@@ -1,0 +1,83 @@
+"""What earlier audits saw of each file, in one small file of the state folder: places and kinds, no text of any.
+
+It is a cache: lost, damaged, or of other rules, and everything is looked at anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from resume_hooks.maintenance.audit.scan import Finding, Scanned
+from resume_hooks.paths import is_private, private_folder, read_regular, state_home
+from resume_hooks.redaction.rules import rules
+from resume_hooks.storage.atomic import MODE
+
+FILE_NAME = "audit.json"
+VERSION = 1
+LARGEST = 64 * 1024 * 1024
+"""Bytes of the file; a larger one is not ours."""
+
+MOST_KEPT = 10_000
+"""Findings of one file that are remembered; a file with more is looked at anew each time."""
+
+
+class Memory:
+    """The last look at every file, by path."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._path = os.path.join(state_home(environ), FILE_NAME)
+        self._files = self._read()
+        self._seen: set[str] = set()
+        self._changed = False
+
+    def known(self, path: str) -> Scanned | None:
+        """The last look at a file; None where there was none that can be understood."""
+        self._seen.add(path)
+        try:
+            inode, size, mtime_ns, offset, lines, edge, findings = self._files[path]
+            return Scanned(inode, size, mtime_ns, offset, lines, edge, tuple(Finding(*found) for found in findings))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def note(self, path: str, scanned: Scanned) -> None:
+        """Remember a look."""
+        if len(scanned.findings) > MOST_KEPT:
+            return
+        row = [*scanned[:6], [list(found) for found in scanned.findings]]
+        if self._files.get(path) != row:
+            self._files[path] = row
+            self._changed = True
+
+    def store(self, *, everything: bool) -> str:
+        """Write it down; after a look at ``everything`` without the files that are gone. A sentence where it failed."""
+        if everything and self._files.keys() - self._seen:
+            self._files = {path: row for path, row in self._files.items() if path in self._seen}
+            self._changed = True
+        if not self._changed:
+            return ""
+        temporary = f"{self._path}.{os.getpid()}.tmp"
+        try:
+            private_folder(os.path.dirname(self._path))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            with os.fdopen(os.open(temporary, flags, MODE), "wb") as stream:
+                stream.write(orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files}))
+            os.replace(temporary, self._path)
+        except (OSError, TypeError) as error:
+            why = getattr(error, "strerror", "") or error
+            return f"What was seen could not be written down, so the next audit looks at all of it again: {why}"
+        return ""
+
+    def _read(self) -> dict[str, Any]:
+        if not is_private(os.path.dirname(self._path)):
+            return {}
+        try:
+            value = orjson.loads(read_regular(self._path, LARGEST))
+        except (OSError, ValueError):
+            return {}
+        ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (VERSION, rules().version)
+        files = value.get("files") if ours else None
+        return files if isinstance(files, dict) else {}

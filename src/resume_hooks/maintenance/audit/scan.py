@@ -1,0 +1,134 @@
+"""One file looked through for secrets: what was appended since the last look, or all of it where it was rewritten.
+
+Of a secret only its kind, its place and its length are kept; neither it nor any digest of it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.paths import open_regular
+from resume_hooks.redaction.json_lines import find_in_line
+from resume_hooks.redaction.prefilter import suspects
+from resume_hooks.redaction.scanner import seen
+from resume_hooks.transcripts.records import parse, string
+
+BLOCK = 256 * 1024
+"""Bytes that the first pass looks at in one go, up to the end of a line: what fits a core's own memory."""
+
+LARGEST_TEXT = 64 * 1024 * 1024
+"""Bytes of a text that is looked at as a whole, since a private key goes over lines; a longer one is, line by line."""
+
+_EDGE = 4096
+"""Bytes at the start and before where a look ended that tell whether a file was only appended to."""
+
+
+class Finding(NamedTuple):
+    """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
+
+    ``uuid`` and ``time`` are the record's, "" where the line is none that has them; ``part`` is the place of the file
+    that holds it, from the config home on, where several are kept as one.
+    """
+
+    kind: str
+    line: int
+    offset: int
+    length: int
+    uuid: str
+    time: str
+    part: str = ""
+
+
+class Scanned(NamedTuple):
+    """A file as it was looked at: what tells it, how far it was read in whole lines, and what was found."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    offset: int
+    lines: int
+    edge: str
+    findings: tuple[Finding, ...]
+
+
+def scan(path: str, known: Scanned | None, *, lines: bool, told: Callable[[int], None]) -> Scanned:
+    """Look through a file, of which ``known`` is the last look; ``told`` is given the bytes read. OSError.
+
+    ``lines`` is for transcripts, which grow by lines; any other file is looked at as a whole text.
+    """
+    with open_regular(path, follow=False) as stream:
+        status = os.fstat(stream.fileno())
+        if known and (status.st_ino, status.st_size, status.st_mtime_ns) == known[:3]:
+            return known
+        if not lines and status.st_size <= LARGEST_TEXT:
+            findings = tuple(in_text(stream.read()))
+            told(status.st_size)
+            return Scanned(status.st_ino, status.st_size, status.st_mtime_ns, 0, 0, "", findings)
+        start = known if known and known.inode == status.st_ino and _continues(stream, known, status.st_size) else None
+        return _grown(stream, start, status, told)
+
+
+def in_line(line: bytes, number: int, offset: int) -> Iterator[Finding]:
+    """The secrets in one line, which has a ``number`` and begins at ``offset`` of its file."""
+    found = find_in_line(line)
+    record = (parse(line) or {}) if found else {}
+    for secret in found:
+        length = secret.end - secret.start
+        yield Finding(
+            secret.kind, number, offset + secret.start, length, string(record, "uuid"), string(record, "timestamp")
+        )
+
+
+def in_text(raw: bytes) -> Iterator[Finding]:
+    """The secrets in a whole text; none in what is no text."""
+    if b"\0" in raw[: 2 * _EDGE]:
+        return  # a picture, a program
+    for span in seen(raw) if any(True for _ in suspects(raw)) else ():
+        yield Finding(span.kind, raw.count(b"\n", 0, span.start), span.start, span.end - span.start, "", "")
+
+
+def _grown(stream: BinaryIO, known: Scanned | None, status: os.stat_result, told: Callable[[int], None]) -> Scanned:
+    offset, number = (known.offset, known.lines) if known else (0, 0)
+    findings = [found for found in known.findings if found.line < number] if known else []
+    stream.seek(offset)
+    left = status.st_size - offset
+    while left > 0 and (block := stream.read(min(BLOCK, left))):
+        if not block.endswith(b"\n"):
+            block += stream.readline(left - len(block)) if left > len(block) else b""
+        findings += _in_block(block, number, offset)
+        told(len(block))
+        left -= len(block)
+        whole = block.rfind(b"\n") + 1
+        number += block.count(b"\n")
+        offset += whole
+    return Scanned(
+        status.st_ino, status.st_size, status.st_mtime_ns, offset, number, _edge(stream, offset), tuple(findings)
+    )
+
+
+def _in_block(block: bytes, number: int, offset: int) -> Iterator[Finding]:
+    """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file."""
+    end = counted = 0
+    for place in sorted(suspects(block)):
+        if place < end:
+            continue
+        start = block.rfind(b"\n", 0, place) + 1
+        end = block.find(b"\n", place) + 1 or len(block)
+        number += block.count(b"\n", counted, start)
+        counted = start
+        yield from in_line(block[start:end], number, offset + start)
+
+
+def _continues(stream: BinaryIO, known: Scanned, size: int) -> bool:
+    return size >= known.offset > 0 and _edge(stream, known.offset) == known.edge
+
+
+def _edge(stream: BinaryIO, offset: int) -> str:
+    """A digest of the bytes at a file's start and before ``offset``; far from enough to tell what is in them."""
+    stream.seek(0)
+    head = stream.read(min(_EDGE, offset))
+    stream.seek(max(0, offset - _EDGE))
+    return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()

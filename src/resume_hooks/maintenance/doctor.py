@@ -1,0 +1,293 @@
+"""What may be wrong with an installation: one small test a question, each finding with its remedy."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from resume_hooks import clock, settings
+from resume_hooks.archive.retention.forecast import outlook
+from resume_hooks.archive.trash.contents import held, strays
+from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault.verify import unreadable
+from resume_hooks.maintenance.state_permissions import oddities
+from resume_hooks.paths import config_home, projects_home, read_object, state_home
+from resume_hooks.search.index.status import status_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.manifest import held as kept_sessions
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system import bug_log as log
+from resume_hooks.system import claude_cli as client
+from resume_hooks.system import clipboard
+from resume_hooks.system.plugin_files import NAME
+from resume_hooks.system.text import counted
+
+OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
+"""Words in the hooks of other tools that answer to the same triggers."""
+
+
+class Finding(NamedTuple):
+    """One answer. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+
+    ``code`` is its stable name for programs; one that is not given is ``<name>-<level>``.
+    """
+
+    name: str
+    level: str
+    detail: str
+    remedy: str = ""
+    code: str = ""
+
+
+def diagnose(cwd: str) -> list[Finding]:
+    """Every finding, in the order in which things must work."""
+    questions: list[Callable[[str], Finding]] = [
+        _client,
+        _hooks_on,
+        _plugin,
+        _engine,
+        _others,
+        _transcripts,
+        _expiry,
+        _state,
+        _settings,
+        _log,
+        _index,
+        _trash,
+        _vault,
+        _clipboard,
+    ]
+    return [_coded(question(cwd)) for question in questions]
+
+
+def _coded(finding: Finding) -> Finding:
+    name = finding.name.replace(" ", "-")
+    return finding if finding.code else finding._replace(code=f"{name}-{finding.level}")
+
+
+def _client(_: str) -> Finding:
+    if not client.is_found():
+        return Finding(
+            "client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.", "client-missing"
+        )
+    version = client.version()
+    if version is None:
+        return Finding(
+            "client", "problem", "claude does not tell its version", "Run: claude --version", "client-silent"
+        )
+    text = ".".join(map(str, version))
+    if version < client.OLDEST:
+        oldest = ".".join(map(str, client.OLDEST))
+        return Finding(
+            "client", "problem", f"Claude Code {text} is older than {oldest}", "Run: claude update", "client-old"
+        )
+    return Finding("client", "ok", f"Claude Code {text}")
+
+
+def _hooks_on(cwd: str) -> Finding:
+    for key in ("disableAllHooks", "allowManagedHooksOnly"):
+        if path := client.switched_on(key, cwd):
+            remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
+            return Finding("hooks", "problem", f"{key} is true in {path}", remedy, "hooks-off")
+    return Finding("hooks", "ok", "not switched off in any settings file")
+
+
+def _plugin(cwd: str) -> Finding:
+    found = {name: on for name, on in client.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
+    if not found:
+        return Finding(
+            "plugin", "problem", "not installed in this config folder", "Run: resume-hooks install", "plugin-missing"
+        )
+    if not any(found.values()):
+        name = next(iter(found))
+        return Finding(
+            "plugin", "problem", f"{name} is switched off", f"Run: claude plugin enable {name}", "plugin-off"
+        )
+    return Finding("plugin", "ok", f"{', '.join(found)} is enabled")
+
+
+def _engine(_: str) -> Finding:
+    running = f"Python {sys.version.split()[0]} at {sys.executable}"
+    data = os.path.join(config_home(), "plugins", "data")
+    states = [read_object(os.path.join(data, name, "install.json")) for name in _ours(data)]
+    last = max(states, key=lambda state: _number(state.get("started")), default={})
+    if last.get("state") == "failed":
+        remedy = "Mend the cause, then start a session; a failure is tried again after an hour."
+        said = f"the plugin's own install failed: {last.get('error')}"
+        return Finding("engine", "problem", said, remedy, "engine-install-failed")
+    if last.get("state") == "installing":
+        said = "the plugin's own install is under way"
+        return Finding("engine", "note", said, "Wait a minute, then run doctor again.", "engine-installing")
+    how = "the plugin's own is ready" if last.get("state") == "ready" else "the plugin's own installs at the next start"
+    return Finding("engine", "ok", f"{running}; {how}")
+
+
+def _ours(data: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(data) if name.startswith(NAME)]
+    except OSError:
+        return []
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _others(cwd: str) -> Finding:
+    rivals = sorted({where for where, command in client.prompt_hooks(cwd) if any(word in command for word in OTHERS)})
+    rivals += [name for name, on in client.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
+    if rivals:
+        named = ", ".join(dict.fromkeys(rivals))
+        remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
+        return Finding("other tools", "problem", f"{named} answers the same triggers", remedy, "other-tools-answer")
+    return Finding("other tools", "ok", "nothing else answers the same triggers")
+
+
+def _transcripts(cwd: str) -> Finding:
+    here, everywhere = len(store.sessions_of(cwd)), len(store.all_sessions())
+    if hidden := store.unlistable():
+        more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
+        remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
+        said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
+        return Finding("transcripts", "problem", said, remedy, "transcripts-hidden")
+    if not everywhere:
+        remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
+        return Finding("transcripts", "note", f"none under {projects_home()}", remedy, "transcripts-none")
+    said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {projects_home()}"
+    return Finding("transcripts", "ok", said)
+
+
+def _expiry(cwd: str) -> Finding:
+    found = outlook(cwd, os.environ)
+    days, path = found.retention
+    said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
+    if days is None:
+        return Finding(
+            "expiry", "ok", f"the client deletes no session ({said} is no number of days)", "", "expiry-never"
+        )
+    text = f"sessions are deleted {days:,} days after their last write ({said})"
+    if found.first is None:
+        return Finding("expiry", "ok", f"{text}; none within seven days")
+    text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
+    text += f", and files of {found.younger:,} younger ones" if found.younger else ""
+    text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
+    may, why = policy.allowed(os.environ)
+    if not may:
+        return Finding("expiry", "note", f"{text}; none is kept: {why}", "", "expiry-unkept")
+    if found.unkept:
+        remedy = "The next session of each project keeps its own; now, and all: resume-hooks archive --all"
+        return Finding(
+            "expiry", "note", f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "expiry-soon"
+        )
+    return Finding("expiry", "ok", f"{text}; the vault has all of them", "", "expiry-kept")
+
+
+def _state(_: str) -> Finding:
+    folder = state_home()
+    if not os.path.lexists(folder):
+        return _unmade(folder)
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        return Finding(
+            "state",
+            "problem",
+            f"{folder} is not a folder",
+            "Move it away; a folder is made in its place.",
+            "state-no-folder",
+        )
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        remedy = f"Run: sudo chown -R $USER {folder}"
+        return Finding("state", "problem", f"{folder} belongs to another user", remedy, "state-foreign")
+    if status.st_mode & 0o077:
+        return Finding("state", "problem", f"{folder} can be read by others", f"Run: chmod 700 {folder}", "state-open")
+    if not os.access(folder, os.W_OK):
+        return Finding("state", "problem", f"{folder} can't be written", f"Run: chmod 700 {folder}", "state-read-only")
+    if found := oddities(folder):
+        more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
+        return Finding("state", "problem", f"{found[0].path} {found[0].why}{more}", found[0].remedy, "state-odd")
+    return Finding("state", "ok", f"{folder} is private and writable")
+
+
+def _unmade(folder: str) -> Finding:
+    """Of a state folder that is not there: whether the nearest folder that is lets us make it."""
+    parent = os.path.dirname(folder)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
+        return Finding("state", "ok", f"{folder} is made when it is first needed")
+    why = "can't be written" if os.path.isdir(parent) else "is not a folder"
+    remedy = f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a folder that can be written."
+    return Finding("state", "problem", f"{folder} can't be made: {parent} {why}", remedy, "state-unmakable")
+
+
+def _settings(_: str) -> Finding:
+    refused = settings.refused()
+    if refused:
+        remedy = "Mend it with: resume-hooks config KEY VALUE"
+        return Finding("settings", "problem", "; ".join(refused), remedy, "settings-refused")
+    return Finding("settings", "ok", "every value can be used")
+
+
+def _log(_: str) -> Finding:
+    noted = log.entries(os.environ)
+    if not noted:
+        return Finding("log", "ok", "no bug was ever noted")
+    bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
+    detail = f"{bugs} noted in {log.log_file(os.environ)}, the last one on {clock.minute(noted[-1])} UTC"
+    remedy = "Report it with what this prints: resume-hooks doctor --bundle"
+    return Finding("log", "note", detail, remedy, "log-bugs")
+
+
+def _index(_: str) -> Finding:
+    status = status_of(os.environ)
+    if status.state == "newer":
+        return Finding(
+            "index", "problem", f"a newer resume-hooks wrote {status.file}", "Update this one.", "index-newer"
+        )
+    if status.state != "ready":
+        return Finding("index", "note", f"{status.state}; the next search makes it anew", "", f"index-{status.state}")
+    behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
+    return Finding("index", "ok", f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+
+
+def _trash(_: str) -> Finding:
+    entries, others = held(os.environ), strays(os.environ)
+    half = sum(stray.gone for stray in others)
+    odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
+    odd += [f"{half:,} half-removed"] if half else []
+    odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
+    odd += [size_text(sum(stray.size for stray in others))] if others else []
+    if odd:
+        return Finding("trash", "note", ", ".join(odd), "See what there is: resume-hooks restore --list", "trash-odd")
+    if not entries:
+        return Finding("trash", "ok", "empty")
+    size = size_text(sum(entry.size for entry in entries))
+    return Finding("trash", "ok", f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
+
+
+def _vault(_: str) -> Finding:
+    may, why = policy.allowed(os.environ)
+    kept, damaged = kept_sessions(os.environ), unreadable(os.environ)
+    if damaged:
+        odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
+        return Finding("vault", "problem", odd, "See what is wrong: resume-hooks archive --verify", "vault-odd")
+    size = f"kept sessions: {len(kept):,}, {size_text(sum(policy.taken(each) for each in kept))} beside the client's"
+    if not may:
+        return Finding("vault", "note", f"{size}; no more are kept: {why}", code="vault-off")
+    most, takes = settings.size("vault_max"), sum(policy.taken(each) for each in kept)
+    if most and takes > most:
+        remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
+        return Finding("vault", "note", f"{size}, more than vault_max allows", remedy, "vault-full")
+    return Finding("vault", "ok", size if kept else "empty")
+
+
+def _clipboard(_: str) -> Finding:
+    ways = clipboard.ways()
+    if not ways:
+        remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
+        return Finding("clipboard", "note", "no way to the clipboard from here", remedy, "clipboard-none")
+    return Finding("clipboard", "ok", f"tried in this order: {', '.join(ways)}")

@@ -1,0 +1,191 @@
+"""Where the folder of a session went, where it is gone: folders that hold what the session made and worked on.
+
+Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. What a transcript says
+is evidence for a person to judge, nothing more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import canonical
+from resume_hooks.reading.digest.repository import SAFE, offline
+from resume_hooks.system import subprocesses as programs
+from resume_hooks.system.git_worktrees import worktrees
+from resume_hooks.system.text import counted
+from resume_hooks.transcripts.head_tail import Glance
+
+REACH = 4 * 1024 * 1024
+"""Bytes at the end of a transcript that are searched for traces."""
+
+PATIENCE = 2.0
+"""Seconds that git has for all questions together."""
+
+ONE_ANSWER = 0.3
+"""Seconds that git has for one."""
+
+FOLDERS = 300
+"""Folders that are looked at."""
+
+SIBLINGS = 100
+"""Folders beside the one that is gone."""
+
+TRACES = 200
+"""Commits, and files, that are looked for."""
+
+SHORT = 7
+"""Digits of a commit's id as git prints it."""
+
+_COMMIT = re.compile(
+    rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
+)
+"""A commit as ``git commit`` tells of it, or a whole id."""
+
+_FILE = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
+
+
+class Traces(NamedTuple):
+    """What a session tells of its ``folder``: ids of commits, newest first, and files, relative to it."""
+
+    folder: str
+    commits: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A folder that the session's may have become, and what speaks for it."""
+
+    folder: str
+    commits: tuple[str, ...]
+    files: int
+    of_files: int
+    worktree: bool
+
+    @property
+    def why(self) -> str:
+        """What speaks for it, as the end of a sentence about the folder."""
+        said = []
+        if self.commits:
+            more = f" and {counted(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
+            said.append(f"holds the commit {self.commits[0][:SHORT]}{more} that the session saw")
+        if self.files:
+            said.append(f"has {self.files} of the {counted(self.of_files, 'file')} that it worked on")
+        if self.worktree:
+            said.append("is of the repository that it was a worktree of")
+        return ", ".join(said)
+
+
+def traces(path: str, folder: str) -> Traces:
+    """What the end of the transcript at ``path`` tells of the ``folder`` that it worked in. SessionNotFound as ever."""
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
+            text = stream.read(REACH)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
+    files = dict.fromkeys(_inside(folder, (_string(m.group(1)) for m in _FILE.finditer(text))))
+    return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
+
+
+def places(found: Traces, folders: Iterable[str], environ: Mapping[str, str]) -> list[Place]:
+    """The folders that something speaks for, the likeliest first: among ``folders`` and the worktrees of them."""
+    deadline = time.monotonic() + PATIENCE
+    old = canonical(found.folder)
+    likely = []
+    for root, worktree in _roots(folders, old):
+        folder = _placed(root, old, found.files)
+        known = _known(root, found.commits, environ, deadline) if found.commits else ()
+        files = _held(folder, found.files)
+        enough = 2 * files >= len(found.files) > 0
+        if known or worktree or enough:
+            likely.append(Place(folder, known, files, len(found.files), worktree))
+    likely.sort(key=lambda place: (len(place.commits), place.files, place.worktree), reverse=True)
+    return list({place.folder: place for place in reversed(likely)}.values())[::-1]
+
+
+def neighbours(paths: Iterable[str]) -> Iterator[str]:
+    """The folders that the sessions at ``paths`` were started in, one of each project folder; those that are there."""
+    seen: set[str] = set()
+    for path in paths:
+        project = os.path.dirname(path)
+        if project not in seen and len(seen) < FOLDERS:
+            seen.add(project)
+            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                folder = Glance(path).cwd
+                if os.path.isabs(folder) and "\0" not in folder and os.path.isdir(folder):
+                    yield folder
+
+
+def _roots(folders: Iterable[str], old: str) -> Iterator[tuple[str, bool]]:
+    """Folders to look at: repositories whole, each with whether the old one is known as a worktree of it."""
+    seen: set[str] = set()
+    for folder in folders:
+        trees = worktrees(folder)
+        roots = [tree for tree in trees if os.path.lexists(os.path.join(tree, ".git"))]
+        for tree in roots or trees[:1]:
+            if tree not in seen and len(seen) < FOLDERS and tree != old and os.path.isdir(tree):
+                seen.add(tree)
+                yield tree, old in trees
+
+
+def siblings(old: str) -> list[str]:
+    """Folders beside one that is gone, where a renamed one stands, or in the nearest folder above it that is left."""
+    above = os.path.dirname(canonical(old))
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    try:
+        with os.scandir(above) as entries:
+            found = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return found[:SIBLINGS]
+
+
+def _placed(root: str, old: str, files: tuple[str, ...]) -> str:
+    """Where in a repository the old folder would be: the root, or the folder below it that the old path ends with."""
+    parts = old.strip(os.sep).split(os.sep)
+    ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
+    below = [folder for folder in ends if os.path.isdir(folder)]
+    wanted = [root, *below] if os.path.basename(root) == parts[-1] else [*below, root]
+    return max(wanted, key=lambda folder: _held(folder, files))  # the first of equals
+
+
+def _held(folder: str, files: tuple[str, ...]) -> int:
+    return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
+
+
+def _known(root: str, commits: tuple[str, ...], environ: Mapping[str, str], deadline: float) -> tuple[str, ...]:
+    """Those of the commits that a repository holds; none where git does not say so in time."""
+    if not os.path.lexists(os.path.join(root, ".git")):
+        return ()
+    command = ["git", "-C", root, *SAFE, "cat-file", "--batch-check"]
+    asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
+    until = min(deadline, time.monotonic() + ONE_ANSWER)
+    told = programs.output(command, offline(environ), until, asked) or b""
+    rows = told.split(b"\n")[: len(commits)]
+    return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])
+
+
+def _inside(folder: str, paths: Iterable[str]) -> Iterator[str]:
+    """Paths below a folder, relative to it; none that leaves it again."""
+    start = folder.rstrip(os.sep) + os.sep
+    for path in paths:
+        if path.startswith(start) and "\0" not in path:
+            relative = os.path.normpath(path[len(start) :])
+            if not relative.startswith(".."):
+                yield relative
+
+
+def _string(raw: bytes) -> str:
+    try:
+        return str(json.loads(raw))
+    except ValueError:
+        return ""

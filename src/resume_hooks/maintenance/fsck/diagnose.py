@@ -1,0 +1,99 @@
+"""One reading of a session, all groups of defects looked for: a file is parsed once, whatever is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.maintenance.fsck import branches, compactions, damage, messages, pairs, sequence, thinking
+from resume_hooks.maintenance.fsck import links as ties
+from resume_hooks.maintenance.fsck.branches import Hint
+from resume_hooks.maintenance.fsck.companions import Named, of_companions
+from resume_hooks.maintenance.fsck.findings import Finding, Kind, Report, report
+from resume_hooks.maintenance.fsck.retention import Trimmed, of_originals
+from resume_hooks.paths import session_id_of
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.write_scan import SNAPSHOTS
+
+UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", repairable=False)
+
+
+class Ledger:
+    """An observer of ``transcript.scan``.
+
+    ``certain`` holds whatever is chosen for the conversation; ``where_live`` only for records that are part of it.
+    """
+
+    def __init__(self) -> None:
+        self.certain: list[Finding] = []
+        self.where_live: list[Finding] = []
+        self.hints: list[Hint] = []
+        self.logical: dict[str, str] = {}
+        self.named = Named()
+        self.trimmed = Trimmed()
+        self.thoughts = thinking.Thoughts()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        self.certain += damage.of_line(line, node)
+        self.trimmed.take(record, line.number)
+        if node is None:
+            self._keep_books(line, record)
+            return
+        self.where_live += damage.of_text(line, node)
+        if node.kind == "assistant":
+            self.where_live += self.thoughts.take(record, node)
+        if node.spoken:
+            self.certain += messages.of_broken(record, node)
+            self.where_live += messages.of_content(record, node)
+        if node.boundary:
+            self.logical[node.uuid] = string(record, "logicalParentUuid")
+            self.hints.clear()  # a compaction makes the client forget them
+        if node.results and b"<persisted-output>" in line.raw:
+            self.named.take_results(record, line.number)
+
+    def _keep_books(self, line: Line, record: Record) -> None:
+        kind = records.kind(record)
+        if kind == "last-prompt" and string(record, "leafUuid"):
+            self.hints.append(Hint(line.number, string(record, "leafUuid")))
+        elif kind in SNAPSHOTS:
+            self.named.take_snapshot(record, line.number)
+
+
+def examine(session: SessionFile, environ: Mapping[str, str]) -> Report:
+    """Everything that is broken in a session. Never raises for what is in the file: that is a finding."""
+    try:
+        _, found = diagnose(session, environ)
+    except ResumeHooksError as error:
+        return report(session.session_id, session.path, [Finding(UNREADABLE, error.message)])
+    return found
+
+
+def diagnose(
+    session: SessionFile, environ: Mapping[str, str], observers: Sequence[Observer] = ()
+) -> tuple[Transcript, Report]:
+    """A session as it was read, and what is broken in it. SessionNotFound, NotATranscript as ``scan``."""
+    ledger = Ledger()
+    transcript = scan(session.path, observers=(ledger, *observers))
+    found = _findings(transcript, ledger, session.session_id, environ)
+    return transcript, report(session.session_id, session.path, found)
+
+
+def _findings(transcript: Transcript, ledger: Ledger, session_id: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    live = {node.number for node in transcript.chain}
+    yield from ledger.certain
+    yield from damage.of_bad_lines(transcript)
+    yield from (finding for finding in ledger.where_live if finding.record in live)
+    yield from thinking.of_alone(transcript.chain, ledger.thoughts.alone)
+    yield from pairs.of_pairs(transcript.chain)
+    yield from ties.of_ties(transcript)
+    yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
+    yield from compactions.of_compactions(transcript)
+    yield from sequence.of_sequence(transcript, session_id_of(transcript.path))
+    yield from of_companions(ledger.named, session_id, environ)
+    yield from of_originals(ledger.trimmed, transcript.path, environ)

@@ -1,0 +1,97 @@
+"""The links between records: parents that are missing, come later or go round, and ids that stand twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.transcripts.graph import Graph
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.transcript import Transcript
+
+CUT = Kind(
+    "history-cut", "error", "Every client loads the conversation from this record on; what is before is not sent."
+)
+BRIDGED = Kind(
+    "parent-bridged",
+    "warning",
+    "Clients up to 2.1.42 lose everything before it; later ones go on at the record nearest in time.",
+)
+DANGLING = Kind("parent-missing", "warning", "Clients start the conversation here. Nothing before it is in this file.")
+ASIDE = Kind("parent-missing-aside", "note", "The record is on no branch that a client would load.")
+CYCLE = Kind(
+    "parent-cycle",
+    "error",
+    "Client 2.1.112 refuses the whole session; others end the conversation where the circle closes.",
+)
+LATER = Kind("parent-after-child", "note", "Clients load it as it is; clients write it so themselves.")
+TWICE = Kind("uuid-repeated", "error", "The last one wins: what the earlier record says is not sent.", repairable=False)
+COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
+
+
+def of_ties(transcript: Transcript) -> Iterator[Finding]:
+    """Every broken link of a transcript."""
+    nodes = {node.uuid: node for node in transcript.nodes}
+    yield from _of_chain(transcript, nodes)
+    on_chain = {node.uuid for node in transcript.chain}
+    for node in transcript.nodes:
+        above = nodes.get(node.parent) if node.parent else None
+        if above is not None and above.number > node.number:
+            yield Finding(LATER, f"Its parent stands in record {above.number}", node.number, node.uuid)
+        elif node.parent and above is None and node.uuid not in on_chain and node.kind != "progress":
+            yield Finding(ASIDE, f"Its parent {node.parent} is not in the file", node.number, node.uuid)
+    yield from _of_circles(transcript, nodes)
+    yield from _of_repetitions(transcript)
+
+
+def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Finding]:
+    """Gaps of the live chain: bridged within it, a cut at its start."""
+    graph = Graph(transcript.nodes, transcript.size)
+    before: Node | None = None
+    for node in transcript.chain:
+        if before is None and not node.boundary and not graph.is_root(node):
+            yield _start(transcript, node)
+        elif before is not None and node.parent is not None and node.parent not in nodes:
+            message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
+            yield Finding(BRIDGED, message, node.number, node.uuid)
+        before = node
+
+
+def _start(transcript: Transcript, first: Node) -> Finding:
+    on_chain = {node.uuid for node in transcript.chain}
+    lost = sum(
+        node.prompt and not node.sidechain and node.uuid not in on_chain
+        for node in transcript.nodes
+        if node.number < first.number
+    )
+    tail = f"; {lost} earlier turns are lost" if lost else ""
+    message = f"Its parent {first.parent} leads nowhere{tail}"
+    return Finding(CUT if lost else DANGLING, message, first.number, first.uuid)
+
+
+def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Finding]:
+    """One finding a circle, at the record that closes it in the order of the file."""
+    settled: set[str] = set()
+    for start in transcript.nodes:
+        path: dict[str, None] = {}
+        node: Node | None = start
+        while node is not None and node.uuid not in settled and node.uuid not in path:
+            path[node.uuid] = None
+            node = nodes.get(node.parent) if node.parent else None
+        if node is not None and node.uuid in path:
+            round_trip = list(path)[list(path).index(node.uuid) :]
+            first = min((nodes[uuid] for uuid in round_trip), key=lambda found: found.number)
+            yield Finding(
+                CYCLE, f"Its parents lead back to itself, past {len(round_trip)} records", first.number, first.uuid
+            )
+        settled.update(path)
+
+
+def _of_repetitions(transcript: Transcript) -> Iterator[Finding]:
+    seen: dict[str, Node] = {}
+    for node in transcript.nodes:
+        first = seen.setdefault(node.uuid, node)
+        if first is not node:
+            same = transcript.read(first).get("message") == transcript.read(node).get("message")
+            kind = COPY if same else TWICE
+            yield Finding(kind, f"Record {first.number} has the same uuid", node.number, node.uuid)

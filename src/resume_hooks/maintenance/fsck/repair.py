@@ -1,0 +1,174 @@
+"""A repaired child: everything of a session that can be reached, in a form that every client and the API take.
+
+Deciding and acting are apart, as for every child: ``plan`` only reads, ``write`` applies a plan and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.create import Birth
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import Edit, Succession, lines, succession
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
+from resume_hooks.maintenance.fsck.compactions import MARKS_LOST
+from resume_hooks.maintenance.fsck.companions import OUTPUT_GONE
+from resume_hooks.maintenance.fsck.damage import GARBAGE, SURROGATE, TORN, UTF8
+from resume_hooks.maintenance.fsck.diagnose import diagnose
+from resume_hooks.maintenance.fsck.findings import Finding, Report
+from resume_hooks.maintenance.fsck.links import TWICE
+from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
+from resume_hooks.maintenance.fsck.salvage import salvaged
+from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.write_scan import Survey
+
+KIND = "repair"
+
+_LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
+"""What was lost before anyone could repair it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """Everything that ``write`` needs; ``lost`` says in words what the child can't hold."""
+
+    birth: Birth
+    child: Succession
+    report: Report
+    lost: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+
+
+def plan(
+    session: SessionFile, environ: Mapping[str, str], *, branch: str | None = None, output_dir: str | None = None
+) -> RepairPlan:
+    """Decide on a repaired child. UsageError for a branch that isn't there; fails where nothing can be reached."""
+    survey = Survey()
+    transcript, report = diagnose(session, environ, [survey])
+    chain = repaired_chain(transcript, salvaged(transcript), branch)
+    if not any(node.spoken for node in chain):
+        raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
+    whole = _with_chain(transcript, chain)
+    _survey_salvaged(whole, survey)
+    glance = Glance(session.path)
+    child = birth.expect(session, glance, KIND, environ, output_dir)
+    before, after = _tokens(session.path, transcript.chain, chain)
+    told = tokens.stated(session.path)
+    row = succession(
+        whole,
+        survey,
+        child.setting,
+        title=child.title,
+        head=continue_line(
+            parent_id=session.session_id,
+            parent_file=child.parent_file,
+            kind=KIND,
+            at=child.setting.at,
+            size=Size(after, told.ratio) if told else None,
+        ),
+        lineage=child.block,
+        edits=_edits(report),
+        books=books_of(whole, survey, glance, child.session_id),
+        shrunk=False,
+    )
+    return RepairPlan(child, row, report, tuple(_lost(report, row, chain)), before, after)
+
+
+def write(decided: RepairPlan, environ: Mapping[str, str]) -> Receipt:
+    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
+    born = birth.bear(
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+    )
+    return receipt(decided, born)
+
+
+def receipt(decided: RepairPlan, born: birth.Born | None = None) -> Receipt:
+    """The receipt of a plan, applied or not."""
+    return birth.receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
+
+
+def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
+    """Tokens of a session and of its repaired child: what a trim stated differs by what the characters differ by."""
+    after = tokens.context_of(chain)
+    if not live:
+        return 0, after.tokens
+    before = tokens.session_context(path, live).tokens
+    if after.measured:
+        return before, after.tokens
+    return before, max(0, before + after.tokens - tokens.context_of(live).tokens)
+
+
+def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
+    """The same file with another conversation."""
+    whole = Transcript(transcript.path)
+    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
+    whole.chain = chain
+    return whole
+
+
+def _survey_salvaged(whole: Transcript, survey: Survey) -> None:
+    """Have the survey see the records of bad lines too, under the numbers that they have in the chain."""
+    with open(whole.path, "rb") as stream:
+        for node in whole.chain:
+            stream.seek(node.offset)
+            raw = stream.read(node.length)
+            if not raw.endswith(b"\n"):
+                survey(Line(node.number, node.offset, raw), whole.read(node), node)
+
+
+def _edits(report: Report) -> dict[int, Edit]:
+    """What must be done to single records beyond what every child gets."""
+    edits: dict[int, Edit] = {}
+    for group in report.groups:
+        edit = {ALTERED: without_thinking, SURROGATE: _encoded_anew, UTF8: _encoded_anew}.get(group.kind)
+        for finding in group.findings if edit else ():
+            if edit is not None and finding.record is not None:
+                edits[finding.record] = edit
+    return edits
+
+
+def _encoded_anew(record: Record) -> Record:
+    """The record as it was parsed: U+FFFD stands for what is no character."""
+    return record
+
+
+def _lost(report: Report, row: Succession, chain: Sequence[Node]) -> list[str]:
+    """What the child can't hold, in words."""
+    kept = {node.uuid for node in chain}
+    lost = [
+        _told(finding)
+        for group in report.groups
+        for finding in group.findings
+        if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
+    ]
+    for number, calls in row.linear.dropped.items():
+        lost.append(f"record {number}: left out, for want of its counterpart: {', '.join(sorted(calls))}")
+    return lost
+
+
+def _told(finding: Finding) -> str:
+    return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
+
+
+def _checks(decided: RepairPlan, path: str) -> list[checks.Check]:
+    """What a repaired child must hold beyond every session's invariants."""
+    there = {node.uuid for node in scan(path).nodes}
+    whole = {node.uuid for node in decided.child.linear.nodes if node.number not in decided.child.edits}
+    return [
+        *checks.check_session(path, decided.birth.session_id),
+        checks.Check("every record that was to be kept is there", whole <= there),
+    ]

@@ -1,0 +1,244 @@
+"""What a scrub finds, before anything is changed: every place that holds secrets, and what will become of it.
+
+The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
+would not know them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.maintenance.scrub.cleaner import Cleaner, Found
+from resume_hooks.maintenance.scrub.documents import documents_of
+from resume_hooks.maintenance.scrub.inspect import Held, Memory, look
+from resume_hooks.maintenance.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
+from resume_hooks.maintenance.scrub.locations import (
+    CLIENT,
+    DOCUMENT,
+    FILE_BACKUP,
+    INDEXED,
+    READABLE,
+    TRANSCRIPT,
+    Place,
+    client_files,
+    inventory,
+    notes_of,
+)
+from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT, family
+from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.liveness import Clients
+from resume_hooks.transcripts.head_tail import Glance
+
+HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
+"""What a place came to: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
+
+SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
+"""How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+
+
+class Wanted(NamedTuple):
+    """What a scrub in place reaches beyond the session, its copies and its children."""
+
+    parents: bool = False
+    others: bool = False
+    file_backups: bool = False
+    documents: bool = False
+    client: bool = False
+
+
+class Row(NamedTuple):
+    """A place with what it holds: secrets by kind. ``state`` is one of four words, ``why`` a sentence or ""."""
+
+    place: Place
+    kinds: dict[str, int]
+    state: str
+    why: str
+
+    @property
+    def total(self) -> int:
+        """Secrets in it."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
+
+    ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
+    ``title`` is the session's, without what is known. ``short`` are secrets that could be any word: nowhere but where
+    the scanner finds them are they known.
+    """
+
+    session: SessionFile
+    kinds: Collection[str]
+    wanted: Wanted
+    relations: Mapping[str, str]
+    values: Mapping[str, str]
+    memory: Memory
+    rows: tuple[Row, ...]
+    scanner: Cleaner
+    known: Cleaner
+    live: str
+    title: str
+    short: frozenset[str] = frozenset()
+
+    @property
+    def held(self) -> list[Row]:
+        """The places that are to be changed, the index aside."""
+        return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
+
+    def cleaner_of(self, place: Place) -> Cleaner:
+        """What takes secrets out of a place: the family's own files are scanned, too."""
+        return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
+
+
+def look_everywhere(
+    session: SessionFile,
+    environ: Mapping[str, str],
+    *,
+    kinds: Collection[str] = (),
+    named: Mapping[str, str] | None = None,
+    wanted: Wanted = Wanted(),  # noqa: B008 - a value that nobody can change
+) -> Findings:
+    """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
+    return _look(_nothing(session, kinds, wanted, named or {}), environ)
+
+
+def look_again(found: Findings, environ: Mapping[str, str]) -> Findings:
+    """Look at every place that is there now for what was found, and for what else a scan finds.
+
+    What held nothing, and nobody has changed since, is not read again.
+    """
+    return _look(found, environ)
+
+
+def _nothing(
+    session: SessionFile,
+    kinds: Collection[str],
+    wanted: Wanted,
+    values: Mapping[str, str],
+) -> Findings:
+    cleaner = Cleaner(kinds, Literals(values))
+    return Findings(session, kinds, wanted, {}, values, Memory(), (), cleaner, cleaner, "", "")
+
+
+def _look(before: Findings, environ: Mapping[str, str]) -> Findings:
+    session, wanted = before.session, before.wanted
+    relations = {**family(session, environ), **before.relations}
+    places = inventory(relations, environ)
+    if not is_kept(session.path, environ) and all(place.path != session.path for place in places):
+        places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
+    values, short = dict(before.values), set(before.short)
+    for place in places:
+        if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
+            held = () if before.memory.knows(place) else _looked(place, before.scanner, environ).found
+            values |= _told(held)
+            short |= {each.values[-1] for each in held if each.values and not _told([each])}
+    texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
+    literals = Literals(texts, {value: kind for value, kind in values.items() if value not in texts})
+    found = replace(
+        before,
+        relations=relations,
+        values=values,
+        memory=before.memory if values == before.values else Memory(),
+        short=frozenset(short),
+        scanner=Cleaner(before.kinds, literals),
+        known=Cleaner(literals=literals, scanning=False),
+    )
+    clients = Clients(environ)
+    everywhere = [*_elsewhere(session, environ), *places]
+    rows = [row for place in everywhere if (row := _row(place, found, environ, clients))]
+    if not os.path.lexists(session.path):
+        return replace(found, rows=tuple(rows), live="")
+    live = "" if is_kept(session.path, environ) else clients.why_live(session)
+    return replace(found, rows=tuple(rows), live=live, title=found.known.words(Glance(session.path).title))
+
+
+def is_reached(relation: str, wanted: Wanted) -> bool:
+    """Whether the places of sessions that stand so are scrubbed."""
+    return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
+
+
+def _elsewhere(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Place]:
+    yield from documents_of(session, environ)
+    yield from client_files(environ)
+    yield from notes_of(environ)
+
+
+def _told(found: Iterable[Found]) -> dict[str, str]:
+    """The secrets that can be looked for as text, with their kinds."""
+    told: dict[str, str] = {}
+    for each in found:
+        for value in each.values:
+            looked_for = [value] if is_telling(value) or is_token(value) else []
+            told |= dict.fromkeys([*looked_for, *lines_of(value)], each.kind)
+    return told
+
+
+def _looked(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+    """What a place holds, nothing where it can't be read."""
+    with contextlib.suppress(OSError, ResumeHooksError):
+        return look(place, cleaner, environ)
+    return Held(place, (), stuck=False)
+
+
+def _row(place: Place, found: Findings, environ: Mapping[str, str], clients: Clients) -> Row | None:
+    """A place that holds secrets, or of which that can't be told; None for any other."""
+    if place.kind != INDEXED and found.memory.knows(place):
+        return None
+    wanted = found.wanted
+    try:
+        held = found.memory.look(place, found.cleaner_of(place), environ)
+    except (OSError, ResumeHooksError) as error:
+        return _unread(place, error, wanted) if os.path.lexists(place.path) else None
+    if not held.found and not held.stuck and place.kind != INDEXED:
+        return None
+    kinds = dict(Counter(each.kind for each in held.found))
+    if why := _why_outside(place, wanted):
+        return Row(place, kinds, OUTSIDE, why)
+    if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
+        return Row(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
+    stuck = held.stuck and not held.found
+    return Row(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+
+
+def _unread(place: Place, error: OSError | ResumeHooksError, wanted: Wanted) -> Row:
+    """A place that can't be looked at. Of whose session it is can't be told, either, where that is not known."""
+    why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
+    outside = _why_outside(place, wanted._replace(others=True))
+    said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+    return Row(place, {}, OUTSIDE if outside else LEFT, said)
+
+
+STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
+
+
+def _why_outside(place: Place, wanted: Wanted) -> str:
+    """Why a place is none of those that were asked for, and what asks for it; "" where it is one."""
+    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
+        return "It is a file of settings, where a secret may be in use: change it by hand."
+    asked = {
+        FILE_BACKUP: (wanted.file_backups, "It is a copy of a file of yours, to be put back by a rewind: --backups."),
+        DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
+        CLIENT: (wanted.client, "It is the client's own: --client."),
+    }.get(place.kind)
+    if asked is not None and not asked[0]:
+        return asked[1]
+    if not is_reached(place.relation, wanted):
+        return {PARENT: "The session came from it: --lineage.", OTHER: "Another session: --everywhere."}[place.relation]
+    return ""
+
+
+def _why_live(place: Place, clients: Clients) -> str:
+    try:
+        status = os.stat(place.path)
+    except OSError:
+        return ""
+    return clients.why_live(SessionFile(place.session_id, place.path, status.st_mtime, status.st_size))

@@ -1,0 +1,131 @@
+"""What places hold: lines and texts without secrets, and the secrets that were in them. Nothing is written here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.errors import WriteFailed
+from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, Found
+from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Place, files_in
+from resume_hooks.paths import ENDING, open_regular
+from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
+from resume_hooks.sessions.archived.unpack import pieces_of
+from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.transcripts.lines import read_lines
+
+LARGEST_TEXT = 64 * 1024 * 1024
+"""Bytes of a text that is looked at as a whole; a longer one is, line by line."""
+
+_HEAD = 8 * 1024
+"""Bytes in which a NUL says that a file is no text."""
+
+
+class Held(NamedTuple):
+    """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
+
+    place: Place
+    found: tuple[Found, ...]
+    stuck: bool
+
+
+def look(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+    """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
+    if os.path.islink(place.path):
+        raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
+    found: list[Found] = []
+    stuck = False
+    for cleaned in _contents(place, cleaner, environ):
+        found += cleaned.found
+        stuck = stuck or cleaned.stuck
+    return Held(place, tuple(found), stuck)
+
+
+def _contents(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Iterator[Cleaned]:
+    if place.kind == KEPT:
+        kept = notes.find(place.session_id, environ)
+        if kept is None:
+            raise WriteFailed(
+                notes.why_unreadable(place.session_id, environ) or "It has no note, or can't be listed",
+                "What it holds can't be told: update this resume-hooks, or move it away.",
+            )
+        yield from _cleaned_kept(kept, cleaner)
+    elif place.kind == TRASHED and os.path.isdir(place.path):
+        for path in files_in(place.path):
+            yield from cleaned_of(path, cleaner, lines=is_lines(path))
+    elif place.kind != INDEXED:  # built anew in any case
+        yield from cleaned_of(place.path, cleaner, lines=is_lines(place.path))
+
+
+class Memory:
+    """The places that held nothing when they were looked at, which are not read again as long as they stay so."""
+
+    def __init__(self) -> None:
+        self._clean: dict[Place, object] = {}
+
+    def knows(self, place: Place) -> bool:
+        """Whether a place held nothing, and nobody changed it since."""
+        return place in self._clean and self._clean[place] == _state(place)
+
+    def look(self, place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+        """As ``look``, remembered."""
+        state = _state(place)
+        held = look(place, cleaner, environ)
+        if not held.found and not held.stuck:
+            self._clean[place] = state
+        return held
+
+
+def _state(place: Place) -> object:
+    """What changes with any change of a place."""
+    paths = [place.path, *files_in(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]
+    return [(path, *_status(path)) for path in paths]
+
+
+def _status(path: str) -> tuple[int, ...]:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def cleaned_of(path: str, cleaner: Cleaner, *, lines: bool) -> Iterator[Cleaned]:
+    """A file's content without secrets, by ``lines``, or whole where a secret may go over several. OSError."""
+    with open_regular(path, follow=False) as stream:
+        binary = b"\0" in stream.read(_HEAD)
+        stream.seek(0)
+        if binary:
+            yield from (Cleaned(piece, (), cleaner.knows(piece)) for piece in iter(lambda: stream.read(BUFFER), b""))
+        elif lines or os.fstat(stream.fileno()).st_size > LARGEST_TEXT:
+            yield from (cleaner.line(line.raw) for line in read_lines(stream))
+        else:
+            yield cleaner.text(stream.read())
+
+
+def is_lines(path: str) -> bool:
+    """Whether a file is lines of records, by its name."""
+    return ENDING in os.path.basename(path)
+
+
+def _kept_parts(kept: Kept) -> Iterator[tuple[Part, Iterator[bytes]]]:
+    parts = list(kept.all_parts)
+    for part in parts:
+        if not part.packed:
+            yield part, pieces_of(stored_path(kept, part), part.size)
+    yield from packs.contents(kept, [part for part in parts if part.packed])
+
+
+def _cleaned_kept(kept: Kept, cleaner: Cleaner) -> Iterator[Cleaned]:
+    """What the vault holds of a session without secrets: lines of records, and other texts whole."""
+    for part, pieces in _kept_parts(kept):
+        if is_lines(part.place) or part.size > LARGEST_TEXT:
+            yield from map(cleaner.line, lines_of(pieces))
+        else:
+            yield cleaner.text(b"".join(pieces))
+    for text in (kept.title, kept.about.tag, *kept.about.titles):
+        yield cleaner.text(text.encode("utf-8", "replace"))

@@ -1,0 +1,201 @@
+"""The places in which secrets of a session can lie: its own files, copies of them, and what others keep of it.
+
+What the client and the user keep elsewhere is looked at, too, but nobody's to change unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.archive.file_history import backup as keeping
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT
+from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, projects_home, state_home
+from resume_hooks.search.index.database import FILE_NAME as INDEX
+from resume_hooks.search.index.database import index_file
+from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived.layout import FOLDER as VAULT
+from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
+from resume_hooks.sessions.files import linked
+from resume_hooks.sessions.subagents import PREFIX, name_of, owner
+from resume_hooks.settings import FILE_NAME as SETTINGS
+from resume_hooks.storage import backups
+
+TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
+BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
+FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
+
+RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+"""The kinds of files that are lines of records."""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A session's id in a name: of its file, its folder, or what a copy of either is called."""
+
+MOST_FILES = 200_000
+"""Files that are looked at below one folder."""
+
+_ELSEWHERE = frozenset({"projects", "file-history", "plugins", "sessions", "local", "node_modules", ".git"})
+"""Folders of the config home that hold nothing that was said, or are looked at session by session."""
+
+_OUR_OWN = frozenset({VAULT, UNPACKED, trash.FOLDER, backups.FOLDER, "plugin"})
+_NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
+
+
+class Place(NamedTuple):
+    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none.
+
+    What can't be listed, or is a link that is not followed, stands as one place for all that may be in it.
+    """
+
+    kind: str
+    path: str
+    session_id: str
+    relation: str
+
+
+def inventory(relations: Mapping[str, str], environ: Mapping[str, str]) -> list[Place]:
+    """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
+
+    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
+    tells what they are.
+    """
+    found = [*_copies(relations, environ), *_in_projects(relations, environ)]
+    order = [OTHER, PARENT, CHILD, OWN]
+    return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
+
+
+def notes_of(environ: Mapping[str, str]) -> Iterator[Place]:
+    """What else lies in our state folder: notes of one hook for another, logs; and the index."""
+    home = state_home(environ)
+    for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
+        if os.path.basename(path) not in _NO_NOTES:
+            yield Place(NOTE, path, "", "")
+    if os.path.lexists(index_file(environ)):
+        yield Place(INDEXED, index_file(environ), "", "")
+
+
+def client_files(environ: Mapping[str, str]) -> Iterator[Place]:
+    """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
+    home, own = config_home(environ), os.path.realpath(state_home(environ))
+
+    def is_left_out(folder: str) -> bool:
+        return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
+
+    for path in files_in(home, is_left_out):
+        yield Place(CLIENT, path, "", "")
+
+
+def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+    """The regular files below a folder, in the order of their names; no link is followed.
+
+    A folder that can't be listed, or has too many files below it, comes itself, and a file of which nothing can be
+    told: reading it fails.
+    """
+    if os.path.islink(folder):
+        return
+    found = 0
+    closed: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=closed.append):
+        folders[:] = sorted(name for name in folders if not left_out(os.path.join(root, name)))
+        for name in sorted(names):
+            path = os.path.join(root, name)
+            if _may_be_file(path):
+                found += 1
+                if found > MOST_FILES:
+                    yield folder
+                    return
+                yield path
+    yield from (error.filename for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether a path is that of a regular file, as far as can be told."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """What is kept of sessions outside of the projects: backups, the trash, the vault."""
+    for home, kind in (
+        (os.path.join(config_home(environ), HISTORY), FILE_BACKUP),
+        (os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER), FILE_BACKUP),
+        (os.path.join(state_home(environ), backups.FOLDER), BACKUP),
+        (unpacked(environ), READABLE),
+    ):
+        for path in _files_of_ours(home, {os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER)} - {home}):
+            session_id = _id_below(home, path)
+            copy = kind == BACKUP and not path.endswith(ENDING)
+            yield Place(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
+    yield from _trashed(relations, environ)
+    for kept in notes.held(environ):
+        yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
+    for path in notes.unreadable(environ):
+        session_id = _id_below(vault(environ), path)
+        yield Place(KEPT, path, session_id, relations.get(session_id, OTHER))
+
+
+def _trashed(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """The deleted sessions, and each file of the trash that is none of theirs.
+
+    Whose session that is of nothing can tell, so it counts as one that came from the named one.
+    """
+    home, told = os.path.join(state_home(environ), trash.FOLDER), {entry.folder for entry in trash.held(environ)}
+    for path in (*told, *_files_of_ours(home, told)):
+        session_id = _id_below(home, path)
+        yield Place(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
+
+
+def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
+    """The files below a folder of the state folder, but for locks; where that is a link, the link itself."""
+    found = [home] if os.path.islink(home) else files_in(home, left_out.__contains__)
+    return (path for path in found if os.path.basename(path) != backups.LOCK)
+
+
+def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+    """The files of all sessions in the client's project folders."""
+    for folder in all_folders(environ):
+        for path in files_in(folder):
+            first, *deeper = os.path.relpath(path, folder).split(os.sep)
+            session_id = _session_of(path, first)
+            kind = _kind(first, deeper, session_id)
+            yield Place(kind, path, session_id, relations.get(session_id, OTHER))
+    yield from (Place(COPY, folder, "", OTHER) for folder in linked(environ))
+    home = projects_home(environ)
+    try:
+        os.scandir(home).close()
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield Place(COPY, home, "", OTHER)
+
+
+def _session_of(path: str, first: str) -> str:
+    """The session that a file of a project folder is of, by the first step of its way from there; ``""`` for none."""
+    if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
+        return owner(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+    named = _ID.search(first)
+    return named[0] if named else ""
+
+
+def _kind(first: str, deeper: list[str], session_id: str) -> str:
+    """What a file of a project folder is, by its path from there."""
+    last = deeper[-1] if deeper else first
+    if not deeper and first == session_id + ENDING:
+        return TRANSCRIPT
+    if name_of(last):
+        return SUBAGENT
+    return COMPANION if deeper or last.startswith(PREFIX) else COPY
+
+
+def _id_below(folder: str, path: str) -> str:
+    """The session whose id the first step from a folder to what lies in it is; ``""`` for none."""
+    first = os.path.relpath(path, folder).split(os.sep)[0]
+    return first if is_session_id(first) else ""

@@ -1,0 +1,202 @@
+"""A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
+
+The session's own transcript comes last. Until then a look at it tells what the secrets are, so that a purge that was
+interrupted is finished by running it again. What others made of it meanwhile, children and kept copies, is looked for
+once it holds none any more, by what is known by then: from there on nobody can make more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+
+from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import rewrite as rewriting
+from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
+from resume_hooks.maintenance.scrub import replace as replacing
+from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, STUCK, Findings, Row, look_again
+from resume_hooks.maintenance.scrub.inspect import look
+from resume_hooks.maintenance.scrub.locations import (
+    INDEXED,
+    KEPT,
+    READABLE,
+    SUBAGENT,
+    TRANSCRIPT,
+    TRASHED,
+    Place,
+    files_in,
+)
+from resume_hooks.maintenance.scrub.related_sessions import OWN
+from resume_hooks.search.index.connect import forget_index, opened_index
+from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived.layout import folder_of, unpacked
+from resume_hooks.sessions.subagents import name_of
+from resume_hooks.storage import backups
+from resume_hooks.storage.atomic import sweep
+
+ROUNDS = 5
+"""How often it is looked for what others made meanwhile."""
+
+CAME = "It came while the others were rewritten. Run the command again."
+
+
+def purge(found: Findings, environ: Mapping[str, str]) -> list[Row]:
+    """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
+
+    SessionLive where the session is live: nothing was changed. What can't be done is told with its place, and all
+    else is done.
+    """
+    if found.live:
+        raise SessionLive(f"The session is live: {found.live}", "Quit its client and wait a minute, then run it again.")
+    done: dict[Place, Row] = {}
+    order: dict[Place, None] = {}
+    for _ in range(ROUNDS):
+        order |= dict.fromkeys(row.place for row in found.rows)
+        for stage in (_is_first, _is_index, _is_own):
+            for row in found.rows:
+                if _is_due(row, done) and stage(row.place):
+                    done[row.place] = _done(row, found, environ)
+        busy = _settled(found, environ)
+        found = look_again(found, environ)
+        if found.live or not any(_is_due(row, done) for row in found.held):
+            break
+    last = {row.place: row for row in (*found.rows, *busy)}
+    rows = (_ended(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_indexed(row, environ) if row.place.kind == INDEXED else row for row in rows if row]
+
+
+def _is_due(row: Row, done: Mapping[Place, Row]) -> bool:
+    """Whether a place is to be dealt with: one that could not be is not tried again."""
+    return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
+
+
+def _settled(found: Findings, environ: Mapping[str, str]) -> list[Row]:
+    """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
+    seen: set[str] = set()
+    busy = []
+    for place in (row.place for row in found.rows if row.state == HELD):
+        if place.session_id and place.session_id not in seen:
+            seen.add(place.session_id)
+            try:
+                with noting.only_one(place.session_id, environ):
+                    noting.sweep(place.session_id, environ)
+            except SessionLive as error:
+                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, environ))
+                busy.append(Row(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
+            except ResumeHooksError:
+                continue  # the next look tells why
+    return busy
+
+
+def _ended(done: Row | None, last: Row | None) -> Row | None:
+    """What became of a place, by what was done to it and what the last look tells; None where there is nothing now."""
+    if done is not None and done.state == LEFT:
+        return done
+    if last is None or last.place.kind == INDEXED:
+        return done or last
+    return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
+
+
+def clear_left(environ: Mapping[str, str]) -> None:
+    """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
+    replacing.sweep_copies(environ)
+    noting.sweep_leftovers(environ)
+    for kept in notes.held(environ):
+        with contextlib.suppress(ResumeHooksError), noting.changing(kept, environ, "cleared"):
+            pass
+
+
+def _is_own(place: Place) -> bool:
+    return place.kind == TRANSCRIPT and place.relation == OWN
+
+
+def _is_index(place: Place) -> bool:
+    return place.kind == INDEXED
+
+
+def _is_first(place: Place) -> bool:
+    return not _is_own(place) and not _is_index(place)
+
+
+def _done(row: Row, found: Findings, environ: Mapping[str, str]) -> Row:
+    """A row after its place was dealt with."""
+    cleaner = found.cleaner_of(row.place)
+    sweep(os.path.dirname(row.place.path))
+    if not os.path.lexists(row.place.path):
+        return row._replace(state=REMOVED)
+    try:
+        _clear(row.place, cleaner, environ)
+        left = look(row.place, cleaner, environ) if os.path.lexists(row.place.path) else None
+    except ResumeHooksError as error:
+        return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
+    except OSError as error:
+        return row._replace(state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}.")
+    if left is not None and left.found:
+        return row._replace(state=LEFT, why="It holds secrets still. Run the command again.")
+    return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
+
+
+def _clear(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+    if place.kind == KEPT:
+        _clear_kept(place, cleaner, environ)
+    elif place.kind == READABLE and place.session_id:
+        shutil.rmtree(os.path.join(unpacked(environ), place.session_id), ignore_errors=True)
+    elif place.kind == TRASHED:
+        _clear_trashed(place, cleaner, environ)
+    elif place.kind == INDEXED:
+        forget_index(environ)
+    elif place.kind == TRANSCRIPT:
+        with backups.only_one(place.session_id, environ):
+            replacing.replace(place, cleaner, environ)
+    else:
+        replacing.replace(place, cleaner, environ)
+
+
+def _clear_kept(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+    kept = notes.find(place.session_id, environ)
+    if kept is not None:
+        rewriting.rewrite(
+            kept,
+            lambda line: cleaner.line(line).raw,
+            environ,
+            text=lambda whole: cleaner.text(whole).raw,
+        )
+
+
+def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+    """Rewrite the files of a deleted session; while they don't fit the digests of its note, it holds none."""
+    with trash.only_one(environ):
+        entry = next((each for each in trash.held(environ) if each.folder == place.path), None)
+        if entry is None:
+            raise WriteFailed(
+                f"{place.path} is of no deleted session that can be told: its note can't be read",
+                "Update this resume-hooks, or move it away.",
+            )
+        entry = entry._replace(title=cleaner.words(entry.title))
+        trash.renote(trash.unweighed(entry))
+        for path in files_in(entry.folder):
+            if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {trash.BEGUN, trash.DONE}:
+                own = os.path.basename(path) == entry.parts[0].name
+                kind = TRANSCRIPT if own else SUBAGENT if name_of(path) else TRASHED
+                replacing.replace(place._replace(kind=kind, path=path), cleaner, environ)
+        trash.renote(trash.weighed(entry))
+
+
+def _indexed(row: Row, environ: Mapping[str, str]) -> Row:
+    """The index made anew, of what there is now; a search may have made one of what was there before."""
+    if row.state == LEFT:
+        return row
+    try:
+        forget_index(environ)
+    except ResumeHooksError as error:
+        return row._replace(state=LEFT, why=f"{error.message}. {error.remedy}")
+    row = row._replace(state=REMOVED)
+    try:
+        with opened_index(environ):
+            return row
+    except ResumeHooksError as error:
+        return row._replace(why=f"It is built anew by the next search: {error.message}")

@@ -1,0 +1,202 @@
+"""Texts within a budget of characters: shared so that one huge piece crowds out no other, never exceeded.
+
+Whatever is left out is said where it stood, with the words that get it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from resume_hooks.system.text import counted
+
+INDENT = "  "
+"""Before every line of foreign text, so that a line at the margin is always one of ours."""
+
+VOICE = 4
+"""How much more of the room a prompt or an answer gets than the output of a tool."""
+
+LEAST = 160
+"""Characters that a cut text has at least with its notice; a text of less than that is no use."""
+
+GAP = 160
+"""Characters that are kept free for the line that tells of a gap."""
+
+TAIL_SHARE = 3
+"""Of the output of a tool a third of the room is for its end, where errors stand."""
+
+
+class Piece(NamedTuple):
+    """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
+
+    ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing`` characters were taken
+    out of the middle of a body that is longer than any room there is (``bounded``).
+    """
+
+    head: str
+    body: str
+    command: str
+    voice: bool
+    missing: int = 0
+
+    @property
+    def length(self) -> int:
+        """Characters that it takes whole, with the line feed at its end."""
+        return len(self.head) + 1 + (len(self.body) + 1 if self.body else 0)
+
+    @property
+    def least(self) -> int:
+        """Characters that it takes at least."""
+        return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
+
+
+CUT, CUT_HINT = "…", "… --max-chars 0"
+"""How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
+
+HINTED = 3 * len(CUT_HINT)
+"""Characters from which on the words have room, so that the marker before them stays whole."""
+
+SPARE = 20
+"""Characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow."""
+
+Gap = Callable[[int, int], str]
+"""The line that stands for the pieces from the first to the last of these places, both left out."""
+
+
+def indented(text: str) -> str:
+    """Foreign text as a body: every line set off from the margin, blank ends cut."""
+    return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n")) if text.strip() else ""
+
+
+def bounded(text: str, limit: int) -> tuple[str, int]:
+    """A text without a middle that no answer of ``limit`` characters could hold, and how long that was; 0: no limit.
+
+    An output of 60 MB is not worked through for the 20,000 characters that are shown of it.
+    """
+    reach = 2 * limit + LEAST
+    if not limit or len(text) <= 2 * reach:
+        return text, 0
+    return text[:reach] + text[-reach:], len(text) - 2 * reach
+
+
+def fit(opening: str, pieces: Sequence[Piece], limit: int, gap: Gap) -> str:
+    """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
+    if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
+        return "\n".join([opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)])
+    kept = _chosen(pieces, limit - len(opening) - 1)
+    room = limit
+    for _ in range(3):  # what is promised of each gap and notice is generous; once more where it was not
+        text = "\n".join([opening, *_laid_out(pieces, kept, room - len(opening) - 1, gap)])
+        if len(text) < limit:
+            return text
+        room -= len(text) - limit + 1
+    return cut_lines(text, limit)
+
+
+def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
+    """``opening`` and as many blocks of both ends as ``limit`` characters hold; 0 sets no limit."""
+    whole = "\n".join([opening, *blocks])
+    if not blocks or not limit or len(whole) < limit:
+        return cut_lines(whole, limit) if limit else whole
+    first, last = 0, len(blocks)
+    room = limit - len(opening) - len(gap(0, len(blocks) - 1)) - SPARE
+    while first < last:
+        from_end = len(blocks) - last <= first
+        room -= len(blocks[last - 1] if from_end else blocks[first]) + 1
+        if room < 1:
+            break
+        first, last = (first, last - 1) if from_end else (first + 1, last)
+    return cut_lines("\n".join([opening, *blocks[:first], gap(first, last - 1), *blocks[last:]]), limit)
+
+
+def cut_lines(text: str, limit: int) -> str:
+    """The last resort for a budget of a few characters: what fits with the line feed that follows, and a sign."""
+    if len(text) < limit:
+        return text
+    room = max(0, limit - 1)
+    sign = (CUT_HINT if room >= HINTED else CUT)[:room]
+    return text[: room - len(sign)].rstrip() + sign
+
+
+def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
+    """``room`` shared out by weight; what one does not need goes to the others, so that the short ones stay whole."""
+    given = [0] * len(sizes)
+    waiting = [place for place, size in enumerate(sizes) if size]
+    while waiting and room > 0:
+        level = room / sum(weights[place] for place in waiting)
+        small = [place for place in waiting if sizes[place] <= level * weights[place]]
+        for place in small or waiting:
+            given[place] = sizes[place] if small else int(level * weights[place])
+        if not small:
+            break
+        room -= sum(sizes[place] for place in small)
+        waiting = [place for place in waiting if not given[place]]
+    return given
+
+
+def cut(piece: Piece, room: int) -> str:
+    """The body of a piece in ``room`` characters, with the notice of what is missing; the notice alone if need be."""
+    body = piece.body
+    if len(body) <= room:
+        return body
+    notice = f"{INDENT}… {counted(len(body) + piece.missing, 'more character')}: {piece.command}"
+    left = room - len(notice) - 2
+    if left < len(INDENT) + 20:
+        return f"{INDENT}… {counted(len(body) + piece.missing, 'character')}: {piece.command}"
+    tail = 0 if piece.voice else left // TAIL_SHARE
+    notice = f"{INDENT}… {counted(len(body) - left + piece.missing, 'more character')}: {piece.command}"
+    last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
+    return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
+
+
+def _chosen(pieces: Sequence[Piece], room: int) -> list[bool]:
+    """Which pieces stay: all if their least fits, else the voices from the first on, then what stands among them."""
+    kept = [True] * len(pieces)
+    if sum(piece.least for piece in pieces) <= room:
+        return kept
+    kept = [False] * len(pieces)
+    room -= GAP
+    for voice in (True, False):
+        for place, piece in enumerate(pieces):
+            if piece.voice is not voice:
+                continue
+            room -= piece.least + (GAP if _splits(kept, place) else 0)
+            if room < 0:
+                return kept
+            kept[place] = True
+    return kept
+
+
+def _splits(kept: Sequence[bool], place: int) -> bool:
+    """Whether keeping a piece makes two gaps of one."""
+    before, after = place > 0 and not kept[place - 1], place + 1 < len(kept) and not kept[place + 1]
+    return before and after
+
+
+def _laid_out(pieces: Sequence[Piece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
+    gaps = {start: gap(start, end) for start, end in _gaps(kept)}
+    stay = [place for place, here in enumerate(kept) if here]
+    fixed = sum(len(line) + 1 for line in gaps.values()) + sum(len(pieces[place].head) + 2 for place in stay)
+    sizes = [len(pieces[place].body) for place in stay]
+    given = shares(sizes, [VOICE if pieces[place].voice else 1 for place in stay], room - fixed)
+    rooms = dict(zip(stay, given, strict=True))
+    lines = []
+    for place, piece in enumerate(pieces):
+        if place in rooms:
+            lines += [piece.head, cut(piece, rooms[place])]
+        elif place in gaps:
+            lines.append(gaps[place])
+    return [line for line in lines if line]
+
+
+def _gaps(kept: Sequence[bool]) -> list[tuple[int, int]]:
+    """The runs of pieces that are left out, each by its first and last place."""
+    found: list[tuple[int, int]] = []
+    for place, here in enumerate(kept):
+        if here:
+            continue
+        if found and found[-1][1] == place - 1:
+            found[-1] = found[-1][0], place
+        else:
+            found.append((place, place))
+    return found

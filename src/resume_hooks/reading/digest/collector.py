@@ -1,0 +1,289 @@
+"""What a digest is made of, gathered in one pass over the files of a lineage, oldest first.
+
+Every fact keeps its place, the session and the line that it was found in. What a child copied of its parent is
+passed over, and so is what a trim left in the place of contents: both were found there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+from resume_hooks.reading.digest import call_outcomes as endings
+from resume_hooks.reading.digest.branches import Branches
+from resume_hooks.reading.digest.facts import Call, Change, Place, Refusal, Run, Said
+from resume_hooks.reading.digest.open_list import OpenList
+from resume_hooks.reading.digest.prescan import Skimmed
+from resume_hooks.reading.digest.prompts import Prompts
+from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions.link_log import AFTER_CLEAR
+from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import Record, string
+
+ANSWERS = 8_000
+"""Characters of a user's answers to questions."""
+
+_ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
+_WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "Update"})
+_READERS = frozenset({"Read", "NotebookRead"})
+_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate", "Task", "Agent"})
+_FOREIGN_WRITER = re.compile(
+    r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
+)
+
+
+class Story:
+    """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
+
+    def __init__(self, *, sidechain: bool = False) -> None:
+        self.prompts = Prompts()
+        self.open_list = OpenList()
+        self.said: list[Said] = []
+        self.closing: list[Said] = []
+        """What the assistant said last before each prompt."""
+        self.answers: list[Said] = []
+        self.refusals: list[Refusal] = []
+        self.runs: list[Run] = []
+        self.changes: list[Change] = []
+        self.looked_at: dict[tuple[str, str], Place] = {}
+        """Files that were read, by path and the folder that they were read from."""
+        self.plans: list[Said] = []
+        self.links: dict[str, Place] = {}
+        self.summaries: list[Place] = []
+        self.questions: list[Said] = []
+        self.agents: dict[str, int] = {}
+        """The sub-agents that answered, by id, and the order in which they did."""
+        self.unanswered: Said | None = None
+        """What the assistant said since the last prompt, its last words."""
+        self._open: dict[str, Call] = {}
+        self._in_background: dict[str, int] = {}
+        self._sidechain = sidechain
+        self._branches = Branches()
+        self._order = 0
+
+    @property
+    def last_said(self) -> Said | None:
+        """What the assistant said last, after the last prompt or before it."""
+        return self.unanswered or (self.said[-1] if self.said else None)
+
+    def end_file(self, session_id: str) -> None:
+        """A file was read to its end: what was said on branches that were abandoned is taken out again.
+
+        What ran there, and which files it changed, stays: it did happen.
+        """
+        self._open.clear()
+        counts = self._branches.end_file(session_id)
+        for rows in (self.said, self.closing, self.answers, self.plans, self.questions):
+            rows[:] = filter(counts, rows)
+        self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
+        if self.unanswered and not counts(self.unanswered):
+            self.unanswered = None
+        if self.prompts.end_file(counts):
+            self._prompted()
+
+    def take(self, record: Record, session_id: str, number: int) -> None:
+        """Take in one record, the 0-based line ``number`` of a session."""
+        if (record.get("isSidechain") is True) != self._sidechain:
+            return
+        self._order += 1
+        if self._branches.is_copy(record, self._order):
+            return
+        handler = _HANDLERS.get(string(record, "type"))
+        if handler is not None:
+            handler(self, record, Place(session_id, number, self._order))
+
+    def take_skimmed(self, skimmed: Skimmed, session_id: str, number: int) -> bool:
+        """Take in what was skimmed of a record; False where the whole of it matters."""
+        if skimmed.sidechain != self._sidechain:
+            return True
+        call = self._open.get(skimmed.call) if skimmed.call else None
+        if call is not None and call.tool in _TEXT_MATTERS:
+            return False
+        self._order += 1
+        if not self._branches.is_known(skimmed.uuid, skimmed.parent, self._order) and call is not None:
+            del self._open[skimmed.call]
+            self._worked(call, "", Place(session_id, number, self._order), skimmed.uuid)
+        return True
+
+    def _assistant(self, record: Record, place: Place) -> None:
+        if not records.model(record) and not records.counted_tokens(record)[1]:
+            return  # the client's own words, or our card
+        for block in records.blocks(record):
+            kind = string(block, "type")
+            if kind == "text":
+                text = string(block, "text").strip()
+                if text and not endings.is_placeholder(text):
+                    self.unanswered = Said(text, place, string(record, "uuid"))
+                    self.said.append(self.unanswered)
+            elif kind == "tool_use":
+                self._called(record, block, place)
+
+    def _called(self, record: Record, block: Record, place: Place) -> None:
+        given = block.get("input")
+        call = Call(string(block, "name"), given if isinstance(given, dict) else {}, place, string(record, "cwd"))
+        self._open[string(block, "id")] = call
+        if call.tool == "AskUserQuestion":
+            self.questions += [Said(asked, place, string(record, "uuid")) for asked in _questions(call)]
+
+    def _user(self, record: Record, place: Place) -> None:
+        content = records.message(record).get("content")
+        if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
+            self._told(record, place)
+            return
+        if isinstance(content, list):
+            answers = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+            for block in answers:
+                self._result(record, block, place)
+            if answers:
+                return
+        elif isinstance(content, str):
+            self._notified(content, place)
+        plan = string(record, "planContent")
+        if plan.strip():
+            self.plans.append(Said(plan, place, string(record, "uuid")))
+        if records.is_prompt(record):
+            self._typed(Said(records.prompt_text(record), place, string(record, "uuid")))
+
+    def _told(self, record: Record, place: Place) -> None:
+        """A summary of the client's, or what a child of ours was told: of that, what the user put there counts."""
+        text = records.text(record)
+        if text.startswith(lineage_block.OPENING):
+            self._typed(Said(_put_by_user(text), place, string(record, "uuid")))
+        elif record.get("isCompactSummary") is True:
+            self.summaries.append(place)
+
+    def _typed(self, said: Said) -> None:
+        if self.prompts.take(said):
+            self._prompted()
+
+    def _prompted(self) -> None:
+        """The user said something: what was asked is answered, what the assistant said before ended a turn."""
+        if self.unanswered is not None:
+            self.closing.append(self.unanswered)
+            self.unanswered = None
+        self.questions.clear()
+
+    def _attached(self, record: Record, place: Place) -> None:
+        found = record.get("attachment")
+        if not isinstance(found, dict):
+            return
+        kind, uuid = string(found, "type"), string(record, "uuid")
+        if kind == "queued_command":
+            prompt = string(found, "prompt")
+            self._notified(prompt, place)
+            self._typed(Said(prompt, place, uuid))
+        elif kind == "hook_additional_context":
+            texts = found.get("content")
+            for text in texts if isinstance(texts, list) else ():
+                if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
+                    self._typed(Said(_put_by_user(text), place, uuid))
+
+    def _queued(self, record: Record, place: Place) -> None:
+        if self.prompts.queued(record, place):
+            self._prompted()
+        self._notified(string(record, "content"), place)
+
+    def _linked(self, record: Record, place: Place) -> None:
+        if url := string(record, "prUrl"):
+            self.links[url] = place
+
+    def _hinted(self, record: Record, _place: Place) -> None:
+        self._branches.hinted(string(record, "leafUuid"))
+
+    def _result(self, record: Record, block: Record, place: Place) -> None:
+        call = self._open.pop(string(block, "tool_use_id"), None)
+        if call is None:
+            return
+        text = endings.text_of(block)
+        if refused := endings.refusal(call, record, block, text, place):
+            self._refused(refused)
+        elif call.tool == "Bash":
+            self._ran(call, record, block, text, place)
+        elif block.get("is_error") is not True:
+            self._worked(call, text, place, string(record, "uuid"))
+            self._answered_by_agent(record)
+
+    def _refused(self, refused: Refusal) -> None:
+        self.refusals.append(refused)
+        if refused.by_user and refused.said.text:
+            self._typed(refused.said._replace(correcting=True))
+
+    def _worked(self, call: Call, text: str, place: Place, uuid: str) -> None:
+        """A tool other than the shell did what it was called for."""
+        if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
+            self.changes += [Change(path, call.folder, call.place) for path in call.paths()]
+        elif call.tool in _READERS:
+            self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
+        elif call.tool == "AskUserQuestion":
+            self._answered(text, place, uuid)
+        elif call.tool == "ExitPlanMode":
+            plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
+            if not endings.is_placeholder(plan):
+                self.plans.append(Said(plan or inside, call.place if plan else place, uuid))
+        elif call.tool == "TodoWrite":
+            self.open_list.write(call)
+        elif call.tool == "TaskCreate":
+            self.open_list.create(call, text)
+        elif call.tool == "TaskUpdate":
+            self.open_list.update(call)
+
+    def _answered(self, text: str, place: Place, uuid: str) -> None:
+        if not text.startswith(_ANSWERED):
+            return  # nobody was there
+        pairs = _pairs(text[:ANSWERS])
+        self.answers += [Said(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
+        self._prompted()
+        self._typed(Said("\n".join(answered for _, answered in pairs), place, uuid))
+
+    def _answered_by_agent(self, record: Record) -> None:
+        more = record.get("toolUseResult")
+        if isinstance(more, dict) and (agent := string(more, "agentId")):
+            self.agents[agent] = self._order
+
+    def _ran(self, call: Call, record: Record, block: Record, text: str, place: Place) -> None:
+        run = endings.run_of(call, record, block, text, place)
+        if run is None:
+            return
+        if task := endings.task_of(record, text):
+            self._in_background[task] = len(self.runs)
+        self.runs.append(run)
+
+    def _notified(self, text: str, place: Place) -> None:
+        """The client told what became of a command in the background."""
+        ending = endings.notified(text)
+        at = self._in_background.get(ending.task) if ending else None
+        if ending is not None and at is not None:
+            self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
+
+
+def _put_by_user(text: str) -> str:
+    """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
+    from resume_hooks.sessions.opening_records import REPORT  # noqa: PLC0415 - only children of ours pay for it
+
+    text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
+    return next_step_of(text) or text.partition(f"\n\n{REPORT}\n")[2]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """What stands as ``"question"="answer"`` in a text."""
+    found = list(_QUOTED.finditer(text))
+    return [(a[1], b[1]) for a, b in pairwise(found) if text[a.end() : b.start()].strip() == "="]
+
+
+def _questions(call: Call) -> list[str]:
+    rows = call.given.get("questions")
+    found = [string(row, "question") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [question for question in found if question]
+
+
+_HANDLERS: dict[str, Callable[[Story, Record, Place], None]] = {
+    "assistant": Story._assistant,  # noqa: SLF001 - the table belongs to the class
+    "user": Story._user,  # noqa: SLF001
+    "attachment": Story._attached,  # noqa: SLF001
+    "pr-link": Story._linked,  # noqa: SLF001
+    "queue-operation": Story._queued,  # noqa: SLF001
+    "last-prompt": Story._hinted,  # noqa: SLF001
+}

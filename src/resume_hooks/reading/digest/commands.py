@@ -1,0 +1,196 @@
+"""Shell commands as entries: what worked, what failed and what replaced it, which errors stand at the end.
+
+A command worked where its exit status says so and its output does not complain: behind a pipe the status is that of
+what only cut the output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.collector import Story
+from resume_hooks.reading.digest.entries import Entry, entry
+from resume_hooks.reading.digest.facts import Run
+from resume_hooks.reading.digest.noteworthy_commands import program_of
+from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.shell import Simple
+from resume_hooks.redaction.texts import redact
+
+LONGEST = 600
+"""Characters of a command; a longer one carries a document and is cut."""
+
+OFTEN = 5
+"""Runs from which on a command counts as run often."""
+
+ONCE = 200
+"""Characters from which on a command is taken for one that was made for one occasion."""
+
+SOON = 12
+"""Commands after a failed one among which the one that replaced it is looked for."""
+
+TURNS = 3
+"""Prompts back to which an error counts as one that may still stand."""
+
+LINE = 160
+"""Characters of the line that is quoted of an output."""
+
+NAMED = 100
+"""Characters of a command that failed, before what it said."""
+
+ENDS = 800
+"""Characters at each end of an output in which a complaint is looked for."""
+
+_TELLING = re.compile(
+    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
+)
+_COMPLAINT = re.compile(
+    r"^[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
+    r"(?:--- |test result: )?FAIL(?:ED)?\b|Traceback|[^\n]{1,120}: command not found|(?:Cannot|Could not|Unable to) |"
+    r"\(eval\):|not ok \d|npm ERR!|make(?:\[\d\])?: \*\*\*|Tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
+    r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|BUILD FAILED|"
+    r"Found [1-9]\d{0,5} errors?\b)[^\n]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RARE = ("git", "gh", "curl", "wget")
+"""Programs whose commands are mostly about one commit, one page."""
+
+
+class Command(NamedTuple):
+    """A run, the simple commands in it, its ``core`` and its ``program``, and what its output ``complains`` of."""
+
+    run: Run
+    parts: tuple[Simple, ...]
+    core: str
+    program: str
+    complaint: str
+
+    @property
+    def worked(self) -> bool:
+        """Whether it is known to have done what it was run for."""
+        return self.run.status == 0 and not self.run.failed and not self.complaint
+
+
+def commands_of(story: Story) -> list[Command]:
+    """Every command of a story, oldest first."""
+    known: dict[str, tuple[tuple[Simple, ...], str, str]] = {}
+    found = []
+    for run in story.runs:
+        parts, core, program = known.get(run.command) or known.setdefault(run.command, _taken_apart(run.command))
+        found.append(Command(run, parts, core, program, _complaint(run) if program else ""))
+    return found
+
+
+def _taken_apart(command: str) -> tuple[tuple[Simple, ...], str, str]:
+    parts = shell.simple_commands(command)
+    return parts, shell.core(command), program_of(parts)
+
+
+def worked(commands: Sequence[Command], folder: str) -> Iterator[Entry]:
+    """Commands that worked, in the form that did last: by how often and how lately they ran.
+
+    After them those that only their exit status speaks for, and those whose end was not told.
+    """
+    groups: dict[str, list[Command]] = {}
+    for command in commands:
+        if command.program:
+            groups.setdefault(command.core, []).append(command)
+    end = commands[-1].run.place.order or 1 if commands else 1
+    rows = []
+    for found in groups.values():
+        good = _best(found)
+        if good is not None:
+            weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
+            rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
+    for *_, run, note in sorted(rows, key=lambda row: row[:2]):
+        yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
+
+
+def _best(found: Sequence[Command]) -> Command | None:
+    """The run that tells most for a command: the last that worked, else the last that did not fail."""
+    for fits in (lambda command: command.worked, lambda command: not command.run.failed):
+        if good := next(filter(fits, reversed(found)), None):
+            return good
+    return None
+
+
+def _drawback(command: Command) -> int:
+    """What a command weighs less that nobody runs again as it stands, or of which it is not sure that it worked."""
+    weight = 0 if command.worked else OFTEN
+    if "<<" in command.run.command or len(command.run.command) > ONCE:
+        return weight + OFTEN
+    return weight + (OFTEN // 2 if command.program.startswith(_RARE) else 0)
+
+
+def _runs(found: Sequence[Command], good: Command) -> str:
+    """How often a command ran, and how it ended."""
+    notes = [f"{len(found)} runs"] if len(found) > 1 else []
+    if good.run.background:
+        notes.append("in the background" if good.run.status == 0 else "in the background, its end not told")
+    if good.complaint:
+        notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
+    last = found[-1]
+    if last.run.failed:
+        notes.append(f"its last run failed{_exit(last.run)}")
+    elif last.complaint and last is not good:
+        notes.append(f"of its last run the output says: {cut(last.complaint, LINE // 2)}")
+    elif not all(command.worked for command in found) and good.worked:
+        notes.append("failed before it worked" if not found[0].worked else "failed in between")
+    return ", ".join(notes)
+
+
+def _exit(run: Run) -> str:
+    return f", exit {run.status}" if run.status else ""
+
+
+def replaced(commands: Sequence[Command]) -> Iterator[Entry]:
+    """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
+    known = {command.core for command in commands if command.worked}
+    for index in range(len(commands) - 1, -1, -1):
+        failed = commands[index]
+        told = _what_failed(failed)
+        if not told or failed.core in known:
+            continue
+        known.add(failed.core)
+        later = (other for other in commands[index + 1 : index + SOON] if other.worked)
+        instead = next((other for other in later if failed.program and other.program == failed.program), None)
+        said = f"`{cut(failed.core, NAMED)}` {told}"
+        if instead:
+            said = f"{said}; then `{cut(redact(instead.core)[0], LINE)}` worked"
+        yield entry(said, failed.run.place, most=LONGEST)
+
+
+def errors(commands: Sequence[Command], since: int) -> Iterator[Entry]:
+    """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
+    last = {command.core: command for command in commands if command.program}
+    good = {command.program: command.run.place.order for command in commands if command.worked}
+    for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
+        order, told = command.run.place.order, _what_failed(command)
+        if told and order > since and good.get(command.program, -1) < order:
+            yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {told}", command.run.place)
+
+
+def _what_failed(command: Command) -> str:
+    """How a command failed, in its output's words; ``""`` where it is not known to have failed."""
+    if not command.run.failed:
+        return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
+    said = cut(_telling_line(command.run.output), LINE)
+    return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
+
+
+def _complaint(run: Run) -> str:
+    """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
+    if run.failed:
+        return ""
+    found = _COMPLAINT.search(run.output[:ENDS])
+    if found is None and len(run.output) > ENDS:
+        found = _COMPLAINT.search(run.output[max(ENDS, len(run.output) - ENDS) :])
+    return found.group().strip() if found else ""
+
+
+def _telling_line(output: str) -> str:
+    """The line of an output that says most of what went wrong."""
+    rows = [row.strip() for row in output.split("\n") if row.strip() and not row.startswith("Exit code")]
+    return next((row for row in rows if _TELLING.search(row)), rows[-1] if rows else "no output")

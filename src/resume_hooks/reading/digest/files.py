@@ -1,0 +1,163 @@
+"""Files as entries: which were changed, which were read, and what else was made."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell_writes as written
+from resume_hooks.reading.digest.collector import Story
+from resume_hooks.reading.digest.commands import Command
+from resume_hooks.reading.digest.entries import Entry, entry
+from resume_hooks.reading.digest.facts import Change, Place, Run
+from resume_hooks.reading.digest.repository import State
+from resume_hooks.system.text import plain_line
+
+PATH = 300
+"""Characters of a path; of a longer one its end is told."""
+
+LISTED = "listed by git"
+"""What is said of a file that nothing in the session names as written, but git as changed."""
+
+UNSURE = "its command failed"
+"""What is said of a file that a command was to write which failed, before that or after."""
+
+UNCOMMITTED = "uncommitted"
+
+WRITES = 60
+"""Files at most that one command is taken to name as what it changes."""
+
+LISTINGS = 300
+"""Files at most that git is taken to list after one command."""
+
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_COMMIT = re.compile(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+_URL = re.compile(r"https://[^\s\"'<>)\]]{1,500}")
+_LINK = re.compile(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
+_MAKES = re.compile(r"\b(?:create|push|release|publish|deploy)\b")
+
+
+class Touch(NamedTuple):
+    """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing."""
+
+    place: Place
+    doubt: str = ""
+
+
+class Paths:
+    """Paths as told from the ``folder`` that a session is at home in, and what git says of them now."""
+
+    def __init__(self, folder: str, git: State) -> None:
+        self.folder = folder
+        self._git = git
+
+    def told(self, path: str, folder: str = "") -> str:
+        """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
+        home = self.folder
+        kind = ntpath if _WINDOWS.match(home) or _WINDOWS.match(path) else posixpath
+        whole = path if path.startswith("~") else kind.normpath(kind.join(home, folder, path))
+        inside = home and whole.startswith(kind.join(home, ""))
+        return str(whole[len(kind.join(home, "")) :] if inside else whole)
+
+    def root_of(self, folder: str) -> str:
+        """The folder that git tells paths from, in ``folder``: the home folder, where nothing else is known."""
+        known = self._git.root or self.folder
+        return known if f"{folder}/".startswith(f"{known}/") else folder
+
+    def is_outside(self, told: str) -> bool:
+        """Whether a told path lies elsewhere than in the home folder."""
+        return told.startswith(("/", "~", "..")) or _WINDOWS.match(told) is not None
+
+    def is_dirty(self, told: str) -> bool:
+        """Whether a told path has changes that are not committed."""
+        root, dirty = self._git.root, self._git.dirty
+        return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, told), root) in dirty
+
+
+def touched(changes: Sequence[Change], commands: Sequence[Command], paths: Paths) -> dict[str, list[Touch]]:
+    """Files that were changed: by tools, by commands that name them, as git printed them."""
+    found: dict[str, list[Touch]] = {}
+    for change in changes:
+        found.setdefault(paths.told(change.path, change.folder), []).append(Touch(change.place))
+    for command in commands:
+        doubt = UNSURE if command.run.failed else ""
+        for path in islice(written.changed_by(command.parts), WRITES):
+            found.setdefault(paths.told(path, command.run.folder), []).append(Touch(command.run.place, doubt))
+    began = _first_work(changes, commands)
+    before: set[str] = set()
+    for command in commands:
+        listed = set(islice(_listed(command, paths), LISTINGS))
+        if command.run.place.order < began:
+            before |= listed  # it lay there already
+            continue
+        for path in listed - before:
+            found.setdefault(path, []).append(Touch(command.run.answered, LISTED))
+    return found
+
+
+def _first_work(changes: Sequence[Change], commands: Sequence[Command]) -> int:
+    """The order of the first thing that may have changed a file."""
+    works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
+    return min((*(change.place.order for change in changes[:1]), *works), default=0)
+
+
+def _listed(command: Command, paths: Paths) -> Iterator[str]:
+    """Files that git printed, as told from the home folder."""
+    if "git" not in command.run.command or (moved := written.started_in(command.parts)) is None:
+        return
+    folder = posixpath.join(command.run.folder, moved)
+    listed = written.listed_by_git(command.parts, command.run.output)
+    yield from (paths.told(path, folder) for path in listed.here)
+    yield from (paths.told(path, paths.root_of(folder)) for path in listed.rooted)
+
+
+def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Entry]:
+    """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
+    rows = sorted((_rank(path, told, paths), path) for path, told in found.items())
+    for _, path in rows:
+        told = found[path]
+        sure = [touch for touch in told if not touch.doubt]
+        last = max(sure or told, key=lambda touch: touch.place.order)
+        notes = (
+            f"{len(sure)} changes" if len(sure) > 1 else "",
+            last.doubt,
+            UNCOMMITTED if paths.is_dirty(path) else "",
+        )
+        yield Entry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
+
+
+def _rank(path: str, told: Sequence[Touch], paths: Paths) -> tuple[bool, bool, int]:
+    return paths.is_outside(path), all(touch.doubt for touch in told), -max(touch.place.order for touch in told)
+
+
+def read(story: Story, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[Entry]:
+    """Files that were read and not changed, the latest first."""
+    for (path, folder), place in reversed(story.looked_at.items()):
+        told = paths.told(path, folder)
+        if told not in found:
+            yield Entry(_shown(told), str(place))
+
+
+def artefacts(story: Story) -> Iterator[Entry]:
+    """Commits, pull requests and the like, and the client's own summaries; the latest first."""
+    for run in reversed(story.runs):
+        yield from _made(run)
+    yield from (entry(link, place) for link, place in reversed(story.links.items()))
+    yield from (entry("the client's summary of what it compacted", place) for place in reversed(story.summaries))
+
+
+def _made(run: Run) -> Iterator[Entry]:
+    if "git" in run.command and "[" in run.output:
+        for branch, commit, subject in _COMMIT.findall(run.output):
+            yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
+    if not run.failed and "https://" in run.output and _MAKES.search(run.command):
+        links = (_LINK.match(url) for url in _URL.findall(run.output))
+        yield from (entry(link.group(), run.answered) for link in links if link)
+
+
+def _shown(path: str) -> str:
+    return plain_line(path if len(path) <= PATH else f"…{path[-PATH:]}")

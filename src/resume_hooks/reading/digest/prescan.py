@@ -1,0 +1,82 @@
+"""Records that a digest needs little of, told without parsing them: long answers of tools, and what only links others.
+
+Most bytes of a session are files that were read; a digest needs to know of them only that the reading worked. In a
+line as clients write it a quote inside a text is always escaped, so these keys are never part of one. Whatever looks
+different is left to the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from resume_hooks.transcripts.records import REJECTION
+
+SHORTEST = 3_000
+"""Bytes of a line from which on skimming is faster than parsing."""
+
+REACH = 2_000
+"""Bytes at the start of a line that hold its envelope and the answer's own keys."""
+
+TELLING = frozenset({b"queued_command", b"hook_additional_context"})
+"""Kinds of attachments that say something."""
+
+_HEAD = re.compile(
+    rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
+)
+_MESSAGE = b'"message":'
+_USER = b'"type":"user",' + _MESSAGE
+_CALL = re.compile(
+    _USER + rb'\{(?:"role":"user",)?"content":\[\{'
+    rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
+)
+_OWN = re.compile(rb'([0-9a-f-]{36})","timestamp":"')
+_UUID = b'"uuid":"'
+_THOUGHT = b'"content":[{"type":"thinking",'
+_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
+_OTHERWISE = (b'"is_error":true', b'"tool_use_id"', b'"toolUseResult"')
+"""Keys between an answer's call and the record's own id that say more than that it worked."""
+
+_REFUSED = REJECTION.encode()
+
+
+class Skimmed(NamedTuple):
+    """A record's id and that of the one before it; the ``call`` that it answers without an error, ``""`` for none."""
+
+    uuid: str
+    parent: str
+    sidechain: bool
+    call: str = ""
+
+
+def skim(raw: bytes) -> Skimmed | None:
+    """What is told of a line; None where it has to be parsed."""
+    head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
+    if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
+        return None
+    if head[3] is None:
+        inner = raw.find(b"{", 1, REACH)  # what lies deeper is another record's: progress of a sub-agent
+        call = _CALL.match(raw, inner - len(_USER))
+        if call is not None:
+            return _answer(raw, head, call)
+        thinks = raw.startswith(_MESSAGE, inner - len(_MESSAGE)) and raw.find(_THOUGHT, inner, REACH) > 0
+        if not thinks or any(block in raw for block in _BLOCKS):
+            return None
+    at = raw.find(_UUID)
+    own = _OWN.match(raw, at + len(_UUID)) if at >= 0 and raw.find(_UUID, at + 1) < 0 else None
+    return _skimmed(head, own) if own else None
+
+
+def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Skimmed | None:
+    """The same of an answer. Behind its id comes what the client kept of the result, as long as the answer itself."""
+    at = raw.find(_UUID, call.end())
+    own = _OWN.match(raw, at + len(_UUID)) if at >= 0 else None
+    if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
+        return None
+    if any(raw.find(key, call.end(), at) >= 0 for key in _OTHERWISE):
+        return None
+    return _skimmed(head, own, call[1] or call[2])
+
+
+def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Skimmed:
+    return Skimmed(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())

@@ -1,0 +1,208 @@
+"""Passages: records as a model reads them, each with its reference, who speaks, and what was said or done.
+
+Calls are named in a line each; what the client adds by itself is told of, not repeated. One record is a passage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from resume_hooks.clock import minute
+from resume_hooks.reading.char_budget import Piece, bounded, indented
+from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_text, rendered, text_of
+from resume_hooks.sessions.references import Entry, Names, Place, is_record_id
+from resume_hooks.system.text import counted, one_line, plain, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import kind_of
+from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.turns import opens_turn
+
+WHOLE = 20_000
+"""Characters of a record that ``read`` prints unasked."""
+
+TARGET = 200
+"""Characters of what a call is about."""
+
+SLIGHT = 60
+"""Characters of further input that are not worth a notice: what a command is for."""
+
+EXPORTED = frozenset({"tool", "tool_result", "tool_use"})
+"""Kinds of records that only plain exports have; of other unknown kinds with messages clients keep logs."""
+
+WORDS = frozenset({"queued_command"})
+"""Attachments that hold what a person said."""
+
+UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"})
+"""Attachments that come with every other call and say nothing of the work."""
+
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+
+
+class Passage(NamedTuple):
+    """A record to be read; ``turn`` is -1 where it was not counted, ``speaker`` says whose words they are.
+
+    ``voice``: a person or the model speaks; ``added``: the client put it there by itself.
+    In ``text`` inputs of calls and what the client added are only told of.
+    """
+
+    entry: Entry
+    turn: int
+    uuid: str
+    timestamp: str
+    shown: Rendering
+    speaker: str
+    text: str
+    voice: bool
+    failed: bool
+    added: bool
+
+    @property
+    def word(self) -> str:
+        """What names the record behind a session: its line, or of one that was not counted its uuid and its place.
+
+        The uuid stays where the file is rewritten; the place finds it at once, and tells it from others of that uuid.
+        """
+        if self.entry.number >= 0:
+            return self.entry.word
+        return Place(self.entry.offset, self.uuid if is_record_id(self.uuid) else "").word
+
+    @property
+    def characters(self) -> int:
+        """Of the whole text, which ``text`` may be less of."""
+        return len(self.shown.text)
+
+    def piece(self, names: Names, limit: int = 0, *, with_turn: bool = False) -> Piece:
+        """As it is printed in an answer of ``limit`` characters, 0 for any number."""
+        reference = names.reference(self.entry.word)
+        turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
+        facts = [reference, minute(self.timestamp)[5:], turn, self.speaker]
+        head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
+        text, missing = bounded(self.text, limit)
+        command = whole_command(reference, self.characters)
+        return Piece(head, indented(plain(text)), command, self.voice, missing)
+
+
+def whole_command(reference: str, characters: int = 0) -> str:
+    """The command that prints a record, whole where it is known to have that many characters."""
+    return f"resume-hooks read {reference}" + (" --max-chars 0" if characters > WHOLE else "")
+
+
+def says(record: Record) -> bool:
+    """Whether somebody says or does something in a record: bookkeeping and empty thinking are none."""
+    kind = records.kind(record)
+    if kind == "attachment":
+        return kind_of(record) not in UNSAID
+    if kind == "system":
+        return bool(string(record, "content").strip()) or string(record, "subtype") == "api_error"
+    if kind == "progress" or not records.message(record):
+        return False
+    if kind not in records.CHAIN_KINDS:
+        return kind in EXPORTED
+    return any(_tells(block) for block in records.blocks(record))
+
+
+def is_added(record: Record) -> bool:
+    """Whether the client put a record there by itself: listings, reminders, what hooks said."""
+    return records.kind(record) == "attachment" and kind_of(record) not in WORDS
+
+
+def _tells(block: Record) -> bool:
+    key = {"text": "text", "thinking": "thinking"}.get(string(block, "type"))
+    return key is None or bool(string(block, key).strip())
+
+
+def passage(
+    record: Record, entry: Entry, names: Names, calls: Mapping[str, Call], turn: int = -1, *, subagent: bool = False
+) -> Passage:
+    """A record as a passage; ``calls`` are those that it may answer, ``subagent`` that it stands in the file of one."""
+    shown = rendered(record, calls)
+    prompt = opens_turn(record, subagent=subagent)
+    speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)
+    text = _brief(record, names.reference(entry.word), calls, len(shown.text))
+    aside = record.get("isSidechain") and not subagent
+    voice = prompt or (records.kind(record) == "assistant" and bool(records.text(record).strip()) and not aside)
+    uuid, time = string(record, "uuid"), string(record, "timestamp")
+    return Passage(entry, turn, uuid, time, shown, speaker, text, bool(voice), is_failure(record), is_added(record))
+
+
+def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
+    kind = shown.kind
+    who = kind
+    if kind == "attachment":
+        who = f"attachment {kind_of(record)}".rstrip()
+    elif kind == "system":
+        who = f"system {string(record, 'subtype')}".rstrip()
+    elif _answers(record):
+        state = "failed result" if failed_in(record) else "result"
+        who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip() if shown.tool else state
+    elif kind == "assistant" and record.get("isApiErrorMessage"):
+        who = "assistant, API error"
+    elif kind == "user" and not prompt:
+        who = "user, summary of a compaction" if record.get("isCompactSummary") else "user, not a prompt"
+    if record.get("isSidechain") and not subagent:
+        who = f"sub-agent's {who}"
+    return who
+
+
+def _answers(record: Record) -> bool:
+    return records.kind(record) == "tool_result" or any(b.get("type") == "tool_result" for b in records.blocks(record))
+
+
+def failed_in(record: Record) -> list[str]:
+    """The ids of calls that a record answers with an error; ``""`` for an answer of a plain export."""
+    if records.kind(record) == "tool_result":
+        return [""] if True in (record.get("is_error"), records.message(record).get("is_error")) else []
+    blocks = records.blocks(record) if records.kind(record) == "user" else []
+    return [string(b, "tool_use_id") for b in blocks if b.get("type") == "tool_result" and b.get("is_error") is True]
+
+
+def is_failure(record: Record) -> bool:
+    """Whether a record tells that a tool failed, or the API."""
+    api = records.kind(record) == "system" and string(record, "subtype") == "api_error"
+    return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
+
+
+def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters: int) -> str:
+    """What a record says, with its calls in a line each, and without what the client added by itself."""
+    kind = records.kind(record)
+    if is_added(record):
+        return f"[{counted(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
+    if kind == "assistant":
+        own = calls_in(record)
+        blocks = (_call(block, own, reference) if block.get("type") == "tool_use" else block_text(block)
+                  for block in records.blocks(record) if _tells(block))  # fmt: skip
+        return "\n".join(blocks)
+    said = text_of(record, calls)
+    return without_reminders(said.removeprefix("[error]\n") if failed_in(record) else said, reference)
+
+
+def _call(block: Record, own: Mapping[str, Call], reference: str) -> str:
+    """A call in one line: the tool, what it is about, and how much more it was given."""
+    given = block.get("input")
+    call = own.get(string(block, "id"))
+    about = call.target if call else ""
+    shown = one_line(plain_line(about or (fields_text(given) if isinstance(given, dict) else "")), TARGET)
+    left = sum(len(text) for text in records.strings(given)) - len(shown)
+    rest = f" (… {left:,} more characters of input: {whole_command(reference)})" if left > SLIGHT else ""
+    return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
+
+
+def without_reminders(text: str, reference: str = "") -> str:
+    """``text`` without what the client put between reminder marks, each told of where a ``reference`` is given.
+
+    Searched from mark to mark: a hostile text of nothing but opening marks is walked once.
+    """
+    parts = []
+    place = 0
+    while (start := text.find(_REMINDER, place)) >= 0:
+        end = text.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        end += len(_REMINDER_END)
+        parts.append(text[place:start])
+        if reference:
+            parts.append(f"[{end - start:,} characters of a reminder by the client: {whole_command(reference)}]")
+        place = end
+    return "".join([*parts, text[place:]])

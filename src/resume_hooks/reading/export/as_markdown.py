@@ -1,0 +1,219 @@
+"""A document as Markdown that GitHub shows well: a heading a turn, calls folded, fences longer than any inside.
+
+What the model wrote stays Markdown; what could break out of its place, or load anything, is escaped there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from resume_hooks.clock import minute
+from resume_hooks.reading.export.labels import (
+    MARKS,
+    SPEAKERS,
+    called_name,
+    left_out,
+    session_facts,
+    state_of,
+    tasks_of,
+    turn_facts,
+    turn_name,
+)
+from resume_hooks.reading.export.parts import (
+    ASSISTANT,
+    SUMMARY,
+    Agent,
+    Called,
+    Ending,
+    Note,
+    Part,
+    Picture,
+    Said,
+    Session,
+    Thought,
+    Turn,
+)
+from resume_hooks.reading.render import fields_text
+from resume_hooks.system.text import one_line, plain, plain_line
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
+_FENCE = re.compile(r" {0,3}(?:`{3,}[^`]*|~{3,}.*)")
+_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
+_SPAN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
+_RUNS = re.compile(r"`+")
+
+
+def as_markdown(parts: Iterable[Part]) -> Iterator[str]:
+    """The document of these parts, piece by piece."""
+    for part in parts:
+        yield from _pieces(part)
+
+
+def _pieces(part: Part) -> Iterator[str]:
+    if isinstance(part, Called):
+        yield from _called(part)
+    elif isinstance(part, Agent):
+        yield from _agent(part)
+    else:
+        yield f"{_shown(part)}\n\n"
+
+
+def _shown(part: Session | Turn | Said | Thought | Note | Picture | Ending) -> str:
+    if isinstance(part, Session):
+        return _session(part)
+    if isinstance(part, Turn):
+        facts = escaped(" · ".join(turn_facts(part)))
+        return f'## <a id="t{part.number}"></a>{turn_name(part)}: {escaped(one_line(part.words, 80))}\n\n{facts}'
+    if isinstance(part, Said):
+        return _said(part)
+    if isinstance(part, Thought):
+        return _folded("Thinking", fenced(part.text))
+    if isinstance(part, Note):
+        return _folded(part.what, fenced(part.text)) if part.text else f"*{escaped(part.what)}*"
+    if isinstance(part, Picture):
+        return f"*{escaped(part.about)}*"
+    return "---\n\n" + "\n".join(f"- {escaped(said)}" for said in left_out(part))
+
+
+def _session(session: Session) -> str:
+    facts = "\n".join(f"| {name} | {escaped(value)} |" for name, value in session_facts(session))
+    rows = (f"{turn.number}. [{escaped(one_line(turn.words, 80))}](#t{turn.number})" for turn in session.turns)
+    table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if session.turns else ""
+    return f"# {escaped(session.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
+
+
+def _said(said: Said) -> str:
+    when = f" · {minute(said.time)}" if said.time else ""
+    head = f"**{SPEAKERS[said.who]}**{when}"
+    if said.who == ASSISTANT:
+        return f"{head}\n\n{tamed(said.text)}"
+    if said.who == SUMMARY:
+        return _folded(SPEAKERS[said.who], tamed(said.text))
+    return f"{head}\n\n{_quoted(said.text)}"
+
+
+def _quoted(text: str) -> str:
+    """A text in a quote; spaces for its tabs, which are narrower behind the sign and could make a fence there."""
+    return "\n".join(f"> {line}" if line else ">" for line in tamed(plain(text).expandtabs(4)).split("\n"))
+
+
+def _called(called: Called) -> Iterator[str]:
+    state = f" ({state})" if (state := state_of(called)) else ""
+    about = f" {_html(called.about)}" if called.about else ""
+    yield f"<details>\n<summary><b>{_html(called_name(called))}</b>{about}{state}</summary>\n\n"
+    tasks = tasks_of(called.given)
+    if tasks:
+        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escaped(words)}" for status, words in tasks) + "\n\n"
+    elif called.given:
+        yield f"{_given(called)}\n\n"
+    if called.agent is not None:
+        yield from _agent(called.agent)
+    if called.answer is not None:
+        texts = (part if isinstance(part, str) else f"[{part.about}]" for part in called.answer.parts)
+        yield f"{fenced(chr(10).join(texts))}\n\n"
+    yield "</details>\n\n"
+
+
+def _given(called: Called) -> str:
+    """The input of a call; of an edit what it changes."""
+    old, new, command = (called.given.get(key) for key in ("old_string", "new_string", "command"))
+    if isinstance(old, str) and isinstance(new, str):
+        gone = [f"-{line}" for line in old.split("\n")] if old else []
+        come = [f"+{line}" for line in new.split("\n")] if new else []
+        return fenced("\n".join([*gone, *come]), "diff")
+    if isinstance(command, str):
+        return fenced(command, "sh")
+    return fenced(fields_text(called.given))
+
+
+def _agent(agent: Agent) -> Iterator[str]:
+    yield f"<details>\n<summary>Sub-agent {_html(agent.kind)} {_html(agent.name)}</summary>\n\n"
+    for part in agent.parts:
+        yield from _pieces(part)
+    yield "</details>\n\n"
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details>\n<summary>{_html(title)}</summary>\n\n{body}\n\n</details>"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A text in a fence that nothing in it can close."""
+    shown = plain(text)
+    longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def escaped(text: str) -> str:
+    """A text on one line that says what it says, and nothing to Markdown."""
+    return _SPECIAL.sub(r"\\\1", _html(text))
+
+
+def _html(text: str) -> str:
+    return plain_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def tamed(text: str) -> str:
+    """Markdown that stays in its place: no HTML, no images, links of the web alone, every fence closed.
+
+    Only what stands in a fence at the first column, outside of lists and quotes, stays as it is: a list or a quote may
+    end before its fence does. What is parsed is the tamed text, in which no HTML can move a fence.
+    """
+    given = plain(text).split("\n")
+    lines = [_tamed_line(line) for line in given]
+    if not any(_FENCE.fullmatch(line) for line in lines):
+        return "\n".join(lines)
+    last = ""
+    for token in _blocks().parse("\n".join(lines)):
+        if token.type != "fence" or token.level or token.map is None:
+            continue
+        start, end = token.map
+        closing = _CLOSING.fullmatch(lines[end - 1])
+        if end - start < 2 or closing is None or not closing[1].startswith(token.markup):
+            end, last = len(lines), token.markup
+        if given[start].startswith(token.markup):
+            lines[start + 1 : end] = given[start + 1 : end]
+    return "\n".join([*lines, last] if last else lines)
+
+
+@cache
+def _blocks() -> MarkdownIt:
+    # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(["inline", "reference", "html_block"])
+
+
+def _tamed_line(line: str) -> str:
+    """A line outside of a fence; a code span that would need escapes becomes an element, which takes them.
+
+    Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line is live.
+    """
+    if _FENCE.fullmatch(line):  # to some parsers one with a bar is the head of a table
+        return _harmless(line).replace("|", "&#124;")
+    if "```" in line:  # without the marks of a span behind it that could be a fence
+        return _harmless(line)
+    parts, place = [], 0
+    for span in _SPAN.finditer(line):
+        mark, said = span.groups()
+        kept = _harmless(span.group()) == span.group()
+        parts += [_harmless(line[place : span.start()]), f"{mark}{said}{mark}" if kept else _code(said)]
+        place = span.end()
+    return "".join([*parts, _harmless(line[place:])])
+
+
+def _code(said: str) -> str:
+    return f"<code>{escaped(said)}</code>"
+
+
+def _harmless(text: str) -> str:
+    shown = text.replace("<", "&lt;").replace("![", "!\\[")
+    return _LINK.sub(lambda found: f"]\\{found.group()[1:]}", shown)

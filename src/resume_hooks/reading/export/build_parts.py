@@ -1,0 +1,266 @@
+"""A session told part by part, in the order of its conversation: read record by record, made fit to leave, let go.
+
+A call is told together with its answer, which is looked up where it lies; a sub-agent's conversation stands within the
+call that started it. What the client adds by itself (reminders, listings, what hooks said) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.reading.excerpts import WORDS, without_reminders
+from resume_hooks.reading.export.parts import (
+    ASSISTANT,
+    SUMMARY,
+    USER,
+    Agent,
+    Answer,
+    Called,
+    Note,
+    Part,
+    Picture,
+    Said,
+    Thought,
+    Turn,
+)
+from resume_hooks.reading.export.redact import Hiding
+from resume_hooks.reading.export.select_records import WHOLE, Conversation, Row, conversation
+from resume_hooks.reading.render import block_text, calls_in, text_of
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, subagents_of
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import kind_of as attachment_kind
+from resume_hooks.transcripts.line_index import opened
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.records import Record, string
+
+ABOUT = 300
+"""Characters of what a call is about."""
+
+NAME = 100
+"""Characters of what something is called: a tool, an agent, a kind of note, a branch."""
+
+MAX_TOOLS = 100
+"""Tools of one turn that are told of."""
+
+MAX_DEPTH = 4
+"""Sub-agents within sub-agents that are told."""
+
+MAX_PICTURE = 8 * 1024 * 1024
+"""Characters of base64 of one image that a document carries."""
+
+
+class Telling:
+    """How a document tells: what is hidden, whether thoughts are told, and what was told of sub-agents already."""
+
+    def __init__(self, hiding: Hiding, *, thoughts: bool) -> None:
+        self.hiding = hiding
+        self.thoughts = thoughts
+        self.pictures = 0
+        self._agents: set[str] = set()
+
+    def turn(self, found: Conversation, line: int) -> Turn:
+        """The head of the turn whose prompt stands in a line."""
+        turn = found.turns[line]
+        return Turn(
+            number=turn.number,
+            line=line,
+            time=clock.normal(turn.time),
+            words=self.hiding.line(turn.first_words),
+            place=found.places[line],
+            tokens=turn.tokens,
+            tools={self.name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
+            failed=turn.failed,
+        )
+
+    def name(self, text: str) -> str:
+        """What something is called, on one line that is not long."""
+        return self.hiding.line(one_line(plain_line(text[: 4 * NAME]), NAME))
+
+    def parts(self, found: Conversation, depth: int = 0) -> Iterator[Part]:
+        """What was said and done in a conversation. SessionNotFound where the file changed meanwhile."""
+        agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
+        with opened(found.path) as stream:
+            walk = _Walk(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
+            for row in found.rows:
+                if row.number in found.turns and not depth:
+                    yield self.turn(found, row.number)
+                yield from walk.row(row)
+        for agent in walk.agents.values():
+            if told := self.agent(agent, depth):
+                yield told
+
+    def agent(self, agent: Subagent, depth: int) -> Agent | None:
+        """A sub-agent's conversation; None where it was told before."""
+        if agent.path in self._agents:
+            return None
+        self._agents.add(agent.path)
+        return Agent(self.name(agent.name), self.name(kind_of(agent.path)), self._agent_parts(agent, depth + 1))
+
+    def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
+        try:
+            found = conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
+            yield from self.parts(found, depth)
+        except SessionNotFound:
+            yield Note("sub-agent", "Its transcript can't be read.", 0)
+
+
+class _Walk:
+    """A conversation that is being told: ``agents`` are those that nothing started yet, by their ids."""
+
+    def __init__(
+        self, telling: Telling, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
+    ) -> None:
+        self.agents = agents
+        self._telling = telling
+        self._hiding = telling.hiding
+        self._stream = stream
+        self._depth = depth
+        self._answers = {call: row for row in reversed(found.rows) for call in row.results}
+        self._called = {call for row in found.rows for call in row.calls if call in self._answers}
+        self._last: tuple[int, Record] = (-1, {})
+
+    def row(self, row: Row) -> Iterator[Part]:
+        """The parts of one record."""
+        record = self._read(row)
+        kind = records.kind(record)
+        if kind == "system":
+            yield from self._system(record, row)
+        elif kind == "attachment":
+            if attachment_kind(record) in WORDS:
+                yield self._said(USER, text_of(record), record, row)
+        elif records.message(record):
+            yield from self._message(record, row)
+
+    def _message(self, record: Record, row: Row) -> Iterator[Part]:
+        kind = records.kind(record)
+        if kind == "assistant":
+            yield from self._assistant(record, row)
+        elif record.get("isCompactSummary"):
+            yield self._said(SUMMARY, text_of(record), record, row)
+        elif kind == "user" and not record.get("isMeta"):
+            yield from self._user(record, row)
+        elif kind not in records.CHAIN_KINDS:  # of a plain export
+            who = string(records.message(record), "role")
+            yield from self._note(who or kind, text_of(record), row)
+
+    def _assistant(self, record: Record, row: Row) -> Iterator[Part]:
+        calls = calls_in(record)
+        for block in records.blocks(record):
+            kind = string(block, "type")
+            if kind == "tool_use":
+                call = calls.get(string(block, "id"))
+                yield self._call(block, call.target if call else "", row)
+            elif kind == "text" and record.get("isApiErrorMessage"):
+                yield from self._note("API error", string(block, "text"), row)
+            elif kind == "text":
+                if string(block, "text").strip():
+                    yield self._said(ASSISTANT, string(block, "text"), record, row)
+            elif kind in {"thinking", "redacted_thinking"}:
+                said = string(block, "thinking").strip()
+                if said and self._telling.thoughts:
+                    yield Thought(self._hiding.text(said), row.number)
+            else:
+                yield from self._note(kind or "block", block_text(block), row)
+
+    def _user(self, record: Record, row: Row) -> Iterator[Part]:
+        prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
+        for block in records.blocks(record):
+            kind = string(block, "type")
+            if kind == "tool_result":
+                if string(block, "tool_use_id") not in self._called:
+                    yield Called("", "", {}, self._answer(block), None, row.number)
+            elif kind in {"image", "document"}:
+                yield self._picture(block)
+            elif prompt:
+                said = records.prompt_text(record) if _is_command(record) else block_text(block)
+                yield self._said(USER, without_reminders(said), record, row)
+            else:
+                yield from self._note("from the client", block_text(block), row)
+
+    def _system(self, record: Record, row: Row) -> Iterator[Part]:
+        subtype = string(record, "subtype")
+        if subtype == "compact_boundary":
+            about = record.get("compactMetadata")
+            tokens = about.get("preTokens") if isinstance(about, dict) else None
+            told = f"{tokens:,} tokens before" if isinstance(tokens, int) else ""
+            yield Note("compaction", told, row.number)
+        else:
+            yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
+
+    def _call(self, block: Record, target: str, row: Row) -> Called:
+        answer, agent = self._answered(string(block, "id"))
+        shown = self._hiding.block({"input": block.get("input")})
+        given = shown.get("input")
+        return Called(
+            tool=self._telling.name(string(block, "name")),
+            about=one_line(plain_line(self._hiding.line(target[: 4 * ABOUT])), ABOUT),
+            given=given if isinstance(given, dict) else {},
+            answer=answer,
+            agent=agent,
+            line=row.number,
+        )
+
+    def _answered(self, call: str) -> tuple[Answer | None, Agent | None]:
+        row = self._answers.pop(call, None) if call in self._called else None  # once, however often it is called
+        if row is None:
+            return None, None
+        record = self._read(row)
+        blocks = (block for block in records.blocks(record) if string(block, "tool_use_id") == call)
+        block = next(blocks, None)
+        said = record.get("toolUseResult")
+        agent_id = string(said, "agentId") if isinstance(said, dict) else ""
+        agent = self.agents.pop(agent_id, None)
+        told = self._telling.agent(agent, self._depth) if agent else None
+        return (self._answer(block) if block else None), told
+
+    def _answer(self, block: Record) -> Answer:
+        content = block.get("content")
+        parts: list[str | Picture] = []
+        for inner in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            if not isinstance(inner, dict):
+                continue
+            if string(inner, "type") in {"image", "document"}:
+                parts.append(self._picture(inner))
+            elif said := without_reminders(block_text(inner)):
+                parts.append(self._hiding.text(said))
+        return Answer(tuple(parts), failed=block.get("is_error") is True)
+
+    def _picture(self, block: Record) -> Picture:
+        about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
+        source = block.get("source")
+        held: Mapping[str, object] = source if isinstance(source, dict) else {}
+        data, form = held.get("data"), held.get("media_type")
+        text = data if isinstance(data, str) and held.get("type") == "base64" else ""
+        if len(text) > MAX_PICTURE:
+            about, text = f"{about}, left out: {size_text(len(text))}", ""
+        self._telling.pictures += bool(text)
+        kind = string(block, "type")
+        return Picture(kind, form if isinstance(form, str) else "", text, self._hiding.line(plain_line(about)))
+
+    def _said(self, who: str, text: str, record: Record, row: Row) -> Said:
+        return Said(who, self._hiding.text(text), clock.normal(record.get("timestamp")), row.number)
+
+    def _note(self, what: str, text: str, row: Row) -> Iterator[Part]:
+        if text.strip():
+            yield Note(self._telling.name(what), self._hiding.text(without_reminders(text)), row.number)
+
+    def _read(self, row: Row) -> Record:
+        if self._last[0] != row.number:
+            self._stream.seek(row.offset)
+            line = Line(row.number, row.offset, self._stream.read(row.length))
+            record = records.parse(line.body)
+            if record is None or (row.uuid and row.uuid not in (string(record, "uuid"), string(record, "sentAsUuid"))):
+                raise SessionNotFound(f"{self._stream.name} changed while it was read", "Run the command again.")
+            self._last = row.number, record
+        return self._last[1]
+
+
+def _is_command(record: Record) -> bool:
+    """Whether a prompt is a slash command, which stands in the record with marks around it."""
+    return records.text(record).lstrip().startswith("<command-message>")

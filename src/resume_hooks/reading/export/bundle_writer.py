@@ -1,0 +1,177 @@
+"""Writing a bundle: transcripts, large tool outputs and sub-agents' transcripts, secrets left out where asked.
+
+File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import orjson
+
+from resume_hooks import __version__, clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import open_regular, read_regular
+from resume_hooks.reading.export.bundle_format import (
+    ABOUT,
+    DAMAGED,
+    END,
+    FILES,
+    MAX_FILE,
+    MAX_FILES,
+    OUTPUTS,
+    Head,
+    Sums,
+    head_line,
+    opening,
+    stand_in,
+    sums_line,
+)
+from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.redaction.texts import Secret
+from resume_hooks.redaction.texts import redact as without_secrets
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.subagents import FOLDER, subagents_of
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import parse
+
+T = TypeVar("T")
+
+
+def export(
+    sessions: Sequence[SessionFile], environ: Mapping[str, str], *, redact: bool, left_out: Counter[str]
+) -> Iterator[bytes]:
+    """The bundle of these sessions, oldest first, piece by piece; ``left_out`` counts its secrets by kind.
+
+    SessionNotFound where one can't be read.
+    """
+    yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": redact})
+    hide = _Hiding(left_out) if redact else None
+    family = Family(environ)
+    for number, session in enumerate(sessions, 1):
+        yield from _session(session, family, hide, last=number == len(sessions))
+    yield END + b"\n"
+
+
+class _Hiding:
+    """Takes secrets out and counts them."""
+
+    def __init__(self, left_out: Counter[str]) -> None:
+        self._left_out = left_out
+
+    def line(self, body: bytes) -> bytes:
+        """A record's line without its secrets."""
+        return self._counted(redact_line(body))
+
+    def text(self, text: str) -> str:
+        """A text without its secrets."""
+        return self._counted(without_secrets(text))
+
+    def _counted(self, found: tuple[T, Sequence[Secret]]) -> T:
+        self._left_out.update(secret.kind for secret in found[1])
+        return found[0]
+
+
+def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last: bool) -> Iterator[bytes]:
+    yield head_line(_head(session, family, hide))
+    digest, count, damaged = hashlib.sha256(), 0, 0
+    try:
+        with open_regular(session.path) as stream:
+            for line in read_lines(stream):
+                body = _as_json(line.body)
+                damaged += body is None
+                body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
+                digest.update(body + b"\n")
+                yield (b",\n" if count else b"") + body
+                count += 1
+    except OSError as error:
+        raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Check the path.") from error
+    yield b"\n" + FILES
+    written = left_out = 0
+    for place, path in _files_of(session):
+        row = _file(place, path, hide)
+        left_out += row is None
+        if row is not None:
+            yield (b",\n" if written else b"\n") + row
+            written += 1
+    yield b"\n" + sums_line(Sums(count, digest.hexdigest(), damaged, left_out), last=last)
+
+
+def _head(session: SessionFile, family: Family, hide: _Hiding | None) -> Head:
+    glance, parent = Glance(session.path), family.parent_of(session.path)
+    clean: Callable[[str], str] = hide.text if hide else str
+    return Head(
+        session_id=session.session_id,
+        title=clean(encodable(plain_line(glance.title))),
+        cwd=encodable(home_folder(glance)),
+        created=glance.created,
+        ended=glance.ended,
+        parent_session_id=parent.session_id if parent else "",
+        kind=parent.kind if parent else "",
+    )
+
+
+def _as_json(body: bytes) -> bytes | None:
+    """A line as a part of a JSON document: as it is, written anew where only lenient parsers take it, None for none."""
+    body = body.strip()
+    if not body.startswith(b"{"):
+        return None
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        record = parse(body)
+        return None if record is None else encode(record)
+    return body
+
+
+def _files_of(session: SessionFile) -> list[tuple[str, str]]:
+    """What lies in a session's own folder and goes along: where it belongs there, and its path."""
+    outputs = os.path.join(session.path.removesuffix(".jsonl"), OUTPUTS)
+    found = [(f"{OUTPUTS}/{name}", os.path.join(outputs, name)) for name in _names(outputs)]
+    for agent in subagents_of(session.path):
+        about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
+        found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
+        found += [(f"{FOLDER}/{agent.name}{ABOUT}", about)] if os.path.isfile(about) else []
+    return sorted(dict(found).items())[:MAX_FILES]
+
+
+def _names(folder: str) -> list[str]:
+    """The regular files in a folder; none where it is a link, which could lead anywhere."""
+    if os.path.islink(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _file(place: str, path: str, hide: _Hiding | None) -> bytes | None:
+    """A file as a line of the bundle: as text where it is one; None where it can't go along."""
+    if encodable(place) != place:
+        return None
+    try:
+        content = read_regular(path, MAX_FILE)
+    except OSError:
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
+    return orjson.dumps({"place": place, "text": _hidden(text, path, hide) if hide else text})
+
+
+def _hidden(text: str, path: str, hide: _Hiding) -> str:
+    if not path.endswith(".jsonl"):
+        return hide.text(text)
+    return "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))

@@ -1,0 +1,178 @@
+"""A document of a session, or of its lineage: planned by one scan of each file, and told from there piece by piece.
+
+What is shown of each is decided before the first byte is written; memory holds where records lie, never all they say.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.reading.export.as_markdown import as_markdown
+from resume_hooks.reading.export.as_text import as_text
+from resume_hooks.reading.export.build_parts import Telling
+from resume_hooks.reading.export.bundle_writer import export as bundle
+from resume_hooks.reading.export.page.document import as_page
+from resume_hooks.reading.export.parts import Ending, Part, Session
+from resume_hooks.reading.export.redact import Hiding
+from resume_hooks.reading.export.select_records import Conversation, conversation
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import SessionFile, session_file
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.references import SHORT
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.transcript import Observer
+
+HTML, MARKDOWN, TEXT, JSON = "html", "md", "txt", "json"
+FORMS = (HTML, MARKDOWN, TEXT, JSON)
+"""The forms of a document, by the endings of their files."""
+
+BATCH = 64 * 1024
+"""Characters that are written at a time."""
+
+NAME_LENGTH = 60
+"""Characters of a title that a file's name has."""
+
+MAX_FOLDER, MAX_MODELS = 4_096, 20
+"""Characters of a folder, and models, that are told of."""
+
+_UNFIT = re.compile(r"[^\w]+|_+")
+
+
+class Choice(NamedTuple):
+    """What a document shall be: its ``form``, ``what`` of a conversation it tells, ``limit`` characters of one text."""
+
+    form: str
+    redact: bool
+    thoughts: bool
+    what: str
+    limit: int
+
+
+class Document:
+    """A document that can be written once; ``left_out`` and ``pictures`` are told when it was.
+
+    Reads each session once. SessionNotFound where one can't be, NotATranscript for a file of another program.
+    """
+
+    def __init__(
+        self,
+        sessions: Sequence[SessionFile],
+        choice: Choice,
+        environ: Mapping[str, str],
+        watching: Sequence[Observer] = (),
+    ) -> None:
+        self.sessions = tuple(sessions)
+        self.choice = choice
+        self.turns = 0
+        self._environ = environ
+        self._left_out: Counter[str] = Counter()
+        glances = [Glance(session.path) for session in sessions]
+        folders = [home_folder(glance) for glance in glances]
+        self._hiding = Hiding(environ, folders, redact=choice.redact, limit=choice.limit)
+        self._telling = Telling(self._hiding, thoughts=choice.thoughts)
+        self._told: list[tuple[Session, Conversation]] = []
+        if choice.form != JSON:
+            self._read(glances, folders, watching)
+        title = self._told[-1][0].title if self._told else self._hiding.line(plain_line(glances[-1].title))
+        self.name = file_name(title, sessions[-1].session_id, choice.form)
+
+    def _read(self, glances: Sequence[Glance], folders: Sequence[str], watching: Sequence[Observer]) -> None:
+        family, known = Family(self._environ), set[str]()
+        for session, glance, folder in zip(self.sessions, glances, folders, strict=True):
+            found = conversation(session, self.choice.what, known, watching)
+            head = self._head(session, glance, folder, found, family)
+            self.turns += len(head.turns)
+            self._told.append((head, found))
+
+    def _head(self, session: SessionFile, glance: Glance, folder: str, found: Conversation, family: Family) -> Session:
+        parent = family.parent_of(session.path)
+        named = self._telling.name
+        return Session(
+            session_id=session.session_id,
+            title=self._hiding.line(plain_line(glance.title)),
+            project=self._hiding.line(plain_line(folder[:MAX_FOLDER])),
+            branch=named(glance.branch),
+            created=glance.created,
+            ended=glance.ended,
+            kind=named(parent.kind) if parent else "",
+            parent=named(parent.session_id) if parent else "",
+            tokens=found.tokens,
+            models=tuple(named(model) for model in found.models[:MAX_MODELS]),
+            versions=named(glance.version),
+            turns=tuple(self._telling.turn(found, row.number) for row in found.rows if row.number in found.turns),
+            taken_over=found.taken_over,
+            damaged=found.damaged,
+        )
+
+    @property
+    def left_out(self) -> dict[str, int] | None:
+        """The secrets that were taken out, by kind; None where none were looked for."""
+        return dict(self._hiding.left_out + self._left_out) if self.choice.redact else None
+
+    @property
+    def pictures(self) -> int:
+        """Images and documents that it carries, into which nobody looked."""
+        return self._telling.pictures
+
+    @property
+    def cut(self) -> int:
+        """Texts that were too long, and were cut with a notice."""
+        return self._hiding.cut
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the document. SessionNotFound where a file changed since it was read."""
+        form = self.choice.form
+        if form == JSON:
+            yield from bundle(self.sessions, self._environ, redact=self.choice.redact, left_out=self._left_out)
+            return
+        parts = self._parts()
+        heads = [head for head, _ in self._told]
+        pieces = as_page(parts, heads) if form == HTML else as_markdown(parts) if form == MARKDOWN else as_text(parts)
+        yield from _batches(pieces)
+
+    def _parts(self) -> Iterator[Part]:
+        for head, found in self._told:
+            yield head
+            yield from self._telling.parts(found)
+        yield Ending(self.left_out, self.pictures if self.choice.form == HTML else 0, self.cut)
+
+
+def _batches(pieces: Iterable[str]) -> Iterator[bytes]:
+    waiting: list[str] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= BATCH:
+            yield encodable("".join(waiting)).encode()
+            waiting, size = [], 0
+    yield encodable("".join(waiting)).encode()
+
+
+def file_name(title: str, session_id: str, form: str) -> str:
+    """The name of a document where none is given: words of the title and the id, fit for every file system."""
+    words = _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower()).strip("-")[:NAME_LENGTH].rstrip("-")
+    while len(words.encode()) > 2 * NAME_LENGTH:
+        words = words[:-1]
+    short = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT]
+    return f"{words or 'session'}-{_UNFIT.sub('', short)}.{form}"
+
+
+def lineage_of(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[SessionFile], list[str]]:
+    """A session and its ancestors, oldest first, and the ids of those that are gone."""
+    there, gone = [], []
+    family = Family(environ)
+    for row in family.lineage(session.path):
+        path = session.path if row.session_id == session.session_id else family.path_of(row)
+        try:
+            there += [session_file(path)] if path else []
+            gone += [] if path else [row.session_id]
+        except SessionNotFound:  # deleted since it was found
+            gone.append(row.session_id)
+    return there, gone

@@ -1,0 +1,233 @@
+"""The whole page, piece by piece: its head with the rules of what may run, the table of turns, the turns, the ending.
+
+Nothing on it is fetched: images are held in it, and a policy names the one style and the one script by their digests.
+Without scripts turns fold all the same; search, copying and the switches need one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from resume_hooks.clock import minute
+from resume_hooks.reading.export.labels import SPEAKERS, left_out, session_facts, turn_facts, turn_name
+from resume_hooks.reading.export.page import calls
+from resume_hooks.reading.export.page.code import code
+from resume_hooks.reading.export.page.markup import Html, closing, element, joined, opening
+from resume_hooks.reading.export.page.pictures import picture
+from resume_hooks.reading.export.page.prose import prose, typed
+from resume_hooks.reading.export.parts import (
+    ASSISTANT,
+    SUMMARY,
+    Agent,
+    Called,
+    Ending,
+    Note,
+    Part,
+    Picture,
+    Said,
+    Session,
+    Thought,
+    Turn,
+)
+
+FEW = 3
+"""Turns up to which a page opens unfolded."""
+
+
+def as_page(parts: Iterable[Part], sessions: Iterable[Session]) -> Iterator[str]:
+    """The document of these parts; ``sessions`` are the heads in it, for the table of turns."""
+    heads = list(sessions)
+    yield from _beginning(heads)
+    walk = _Walk(unfolded=sum(len(head.turns) for head in heads) <= FEW)
+    for part in parts:
+        yield from walk.part(part)
+    yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n</body>\n</html>\n")
+
+
+def _beginning(heads: list[Session]) -> Iterator[str]:
+    title = heads[-1].title if heads else "Session"
+    style, script = _own("page.css"), _own("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    metas = (
+        element("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="robots", content="noindex"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content="resume-hooks"),
+        element("title", title),
+        element("style", style),
+    )
+    yield "<!doctype html>\n"
+    yield opening("html", lang="en") + "\n<head>\n" + "\n".join(metas) + "\n</head>\n<body>\n"
+    yield element("a", "Skip to the conversation", href="#conversation", class_="skip") + "\n"
+    yield _bar(title) + "\n" + _contents(heads) + "\n"
+    yield opening("main", id="conversation", tabindex="-1") + "\n"
+
+
+def _bar(title: str) -> Html:
+    return element(
+        "header",
+        element("span", title, class_="name", dir="auto"),
+        element(
+            "div",
+            element("input", id="words", type="search", placeholder="Search", aria_label="Search", autocomplete="off"),
+            element("output", "", id="count", aria_live="polite"),
+            _button("previous", "\N{UPWARDS ARROW}", "Previous hit (Shift+Enter)"),
+            _button("next", "\N{DOWNWARDS ARROW}", "Next hit (Enter)"),
+            _button("unfold", "Unfold", "Unfold everything"),
+            _button("fold", "Fold", "Fold everything"),
+            _button("theme", "\N{CIRCLE WITH RIGHT HALF BLACK}", "Light or dark"),
+            class_="tools",
+            role="search",
+        ),
+        class_="bar",
+    )
+
+
+def _button(name: str, shown: str, said: str) -> Html:
+    return element("button", shown, id=name, type="button", title=said, aria_label=said)
+
+
+def _contents(heads: list[Session]) -> Html:
+    """The table of turns, a list a session."""
+    lists = []
+    for place, head in enumerate(heads):
+        rows = (
+            element("li", element("a", element("span", f"{turn.number}", class_="number"), turn.words or "\N{EM DASH}",
+                                  href=f"#{_anchor(place, turn)}", dir="auto"), class_=turn.place)
+            for turn in head.turns
+        )  # fmt: skip
+        name = element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
+        lists.append(joined([name, element("ol", *rows)]))
+    return element(
+        "nav",
+        element("details", element("summary", "Turns"), *lists, open=True, id="turns"),
+        element("a", "What was left out", href="#left-out", class_="end"),
+        aria_label="Turns",
+    )
+
+
+def _anchor(place: int, turn: Turn) -> str:
+    """What a turn is called in addresses: its number, in a document of several sessions with that of its session."""
+    return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
+
+
+class _Walk:
+    """Writes parts, and closes what is open before the next of a kind."""
+
+    def __init__(self, *, unfolded: bool) -> None:
+        self._unfolded = unfolded
+        self._session = -1
+        self._in_turn = False
+
+    def part(self, part: Part) -> Iterator[str]:
+        """The markup of a part."""
+        if isinstance(part, (Session, Turn, Ending)):
+            yield self._ended()
+        if isinstance(part, Session):
+            self._session += 1
+            yield _session(part) + "\n"
+        elif isinstance(part, Turn):
+            self._in_turn = True
+            yield _turn(part, _anchor(max(self._session, 0), part), unfolded=self._unfolded) + "\n"
+        elif isinstance(part, Ending):
+            yield element("footer", *(element("p", said) for said in left_out(part)), id="left-out") + "\n"
+        else:
+            yield from _within(part)
+
+    def _ended(self) -> str:
+        ended, self._in_turn = self._in_turn, False
+        return "</div></details>\n" if ended else ""
+
+
+def _session(session: Session) -> Html:
+    facts = (joined([element("dt", name), element("dd", value, dir="auto")]) for name, value in session_facts(session))
+    return element("section", element("h1", session.title, dir="auto"), element("dl", *facts), class_="about")
+
+
+def _turn(turn: Turn, anchor: str, *, unfolded: bool) -> Html:
+    head = element(
+        "summary",
+        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to {turn_name(turn)}"),
+        element(
+            "span",
+            element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
+            element("span", " \N{MIDDLE DOT} ".join(turn_facts(turn)), class_="facts"),
+            class_="head",
+        ),
+    )
+    classes = f"turn {turn.place}"
+    return Html(f"{opening('details', class_=classes, id=anchor, open=unfolded)}{head}{opening('div', class_='body')}")
+
+
+def _within(part: Said | Thought | Note | Picture | Called | Agent) -> Iterator[str]:
+    if isinstance(part, Called):
+        yield from _called(part)
+    elif isinstance(part, Agent):
+        yield from _agent(part)
+    else:
+        yield _shown(part) + "\n"
+
+
+def _shown(part: Said | Thought | Note | Picture) -> Html:
+    if isinstance(part, Said):
+        return _said(part)
+    if isinstance(part, Thought):
+        return element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit")
+    if isinstance(part, Note):
+        head = element("b", part.what)
+        if not part.text.strip():
+            return element("p", head, class_="note unit")
+        if "\n" not in part.text and len(part.text) < 200:
+            return element("p", head, f" {part.text}", class_="note unit", dir="auto")
+        return element("details", element("summary", head), code(part.text), class_="note unit")
+    return element("div", picture(part), class_="unit")
+
+
+def _said(said: Said) -> Html:
+    when = element("time", minute(said.time)[11:], datetime=said.time, title=said.time) if said.time else Html("")
+    who = element("p", element("b", SPEAKERS[said.who]), when, class_="who")
+    if said.who == SUMMARY:
+        return element("details", element("summary", "Summary that the model went on from"), prose(said.text),
+                       class_="summary unit")  # fmt: skip
+    body = prose(said.text) if said.who == ASSISTANT else typed(said.text)
+    return element("article", who, body, class_=f"said {said.who} unit")
+
+
+def _called(called: Called) -> Iterator[str]:
+    classes = "call failed" if called.answer and called.answer.failed else "call"
+    yield opening("details", class_=f"{classes} unit", open=calls.is_open(called))
+    yield f"{calls.summary(called)}{calls.given(called)}"
+    if called.agent is not None:
+        yield from _agent(called.agent)
+    yield f"{calls.answer(called)}{closing('details')}\n"
+
+
+def _agent(agent: Agent) -> Iterator[str]:
+    yield opening("details", class_="agent")
+    yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
+    for part in agent.parts:
+        if not isinstance(part, (Session, Turn, Ending)):
+            yield from _within(part)
+    yield closing("details") + "\n"
+
+
+@cache
+def _own(name: str) -> Html:
+    """A file of ours that stands in the page."""
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
+        return Html(stream.read())
+
+
+def _digest(text: str) -> str:
+    """The digest by which a policy names what may run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

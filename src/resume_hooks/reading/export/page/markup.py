@@ -1,0 +1,71 @@
+"""Markup: the one place where foreign text becomes HTML. Whatever is not ``Html`` already is escaped here.
+
+Names of elements and attributes are ours; their values and contents may be anybody's.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+from resume_hooks.system.text import without_sequences
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+"""Controls, and what reorders or hides text; joiners that scripts and emoji need are not among them."""
+
+_VOID = frozenset({"br", "hr", "img", "input", "meta"})
+
+
+class Html(str):
+    """Markup that was made here, and nowhere else."""
+
+    __slots__ = ()
+
+
+def seen(text: str) -> str:
+    """A text in which nothing hides: a terminal's colours are gone, other controls are spelled out."""
+    lines = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
+    return _UNSEEN.sub(_spelled, lines)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return f"[U+{ord(found.group()):04X}]"
+
+
+def escape(text: str) -> Html:
+    """A text as markup that shows it, fit for content and for attributes in double quotes."""
+    return text if isinstance(text, Html) else Html(html.escape(seen(text), quote=True))
+
+
+def joined(parts: Iterable[str]) -> Html:
+    """Parts one behind the other, each escaped unless it is markup."""
+    return Html("".join([escape(part) for part in parts]))
+
+
+def opening(name: str, /, **attributes: str | bool) -> Html:
+    """The start of an element. An underscore at the end of an attribute's name is dropped, others become hyphens.
+
+    True stands for an attribute without a value, False for none.
+    """
+    said = []
+    for key, value in attributes.items():
+        if value is False:
+            continue
+        word = key.rstrip("_").replace("_", "-")
+        said.append(f" {word}" if value is True else f' {word}="{escape(value)}"')
+    return Html(f"<{name}{''.join(said)}>")
+
+
+def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
+    """An element with its content."""
+    start = opening(name, **attributes)
+    return start if name in _VOID else Html(f"{start}{joined(content)}</{name}>")
+
+
+def closing(name: str) -> Html:
+    """The end of an element."""
+    return Html(f"</{name}>")

@@ -1,0 +1,115 @@
+"""What leaves the machine: every text of a document goes through here once, before anybody lays it out.
+
+Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. What is cut is cut after its
+secrets were found, so that no half of one stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from resume_hooks.paths import project_key
+from resume_hooks.reading.render import fields_text
+from resume_hooks.redaction.texts import redact as without_secrets
+from resume_hooks.transcripts.records import Record
+
+LIMIT = 100_000
+"""Characters of one text that a document has where nothing else is asked for."""
+
+BEHIND = 16_384
+"""Characters behind a cut that are looked through for secrets that begin before it: more than a private key has."""
+
+DEEPEST = 40
+"""Levels of a tool's input that keep their form; what nests deeper becomes text."""
+
+WORD = 500
+"""Characters of a word that may be a secret by its key."""
+
+_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
+
+
+class Hiding:
+    """Makes texts fit to leave; ``left_out`` counts secrets by kind, ``cut`` texts that were too long.
+
+    Not ``redact``: secrets and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.
+    """
+
+    def __init__(self, environ: Mapping[str, str], folders: Iterable[str], *, redact: bool, limit: int) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.cut = 0
+        self.redact = redact
+        self._limit = limit
+        self._homes = _homes(environ, folders) if redact else None
+
+    def text(self, text: str) -> str:
+        """A text as it may be shown."""
+        whole = len(text)
+        if not 0 < self._limit < whole:
+            return self._clean(text, self.left_out)
+        clean = self._clean(text[: self._limit + BEHIND], self.left_out)
+        # Near a second cut half a secret may lie: nothing from there is shown, however much was taken out before it.
+        end = min(self._limit, len(clean) - BEHIND) if whole > self._limit + BEHIND else self._limit
+        if end >= len(clean):
+            return clean
+        self.cut += 1
+        return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
+
+    def line(self, text: str) -> str:
+        """A title, a folder, words that stand elsewhere too: never cut, its secrets taken out but not counted.
+
+        Of one that was cut before, the last word goes: it may be half a secret, which nothing would know again.
+        """
+        if self.redact and text.endswith("…"):
+            last = text.rsplit(None, 1)[-1]
+            text = f"{text.removesuffix(last)}…"
+        return self._clean(text, Counter())
+
+    def _clean(self, text: str, left_out: Counter[str]) -> str:
+        if not self.redact or not text:
+            return text
+        clean, secrets = without_secrets(text)
+        left_out.update(secret.kind for secret in secrets)
+        return self._homes.sub(_tilde, clean) if self._homes else clean
+
+    def block(self, block: Record) -> Record:
+        """A block of a message, or a whole message, with each text in it as it may be shown."""
+        shown = self._value(block, 0)
+        return shown if isinstance(shown, dict) else {}
+
+    def _value(self, value: object, depth: int) -> object:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, (dict, list)) and depth > DEEPEST:
+            return self.text(fields_text({"": value}))
+        if isinstance(value, dict):
+            if value.get("type") == "base64":  # an image's; who shows it makes sure that it is no text
+                return value
+            return {self.line(key): self._field(key, inner, depth + 1) for key, inner in value.items()}
+        return [self._value(inner, depth + 1) for inner in value] if isinstance(value, list) else value
+
+    def _field(self, key: str, value: object, depth: int) -> object:
+        """A value under its key, which may be all that tells that it is a secret: ``password``."""
+        if isinstance(value, str) and 0 < len(value) <= WORD and not any(map(str.isspace, value)):
+            beginning = f"{key}="
+            clean = self._clean(beginning + value, Counter())
+            if clean.startswith(beginning) and "[secret removed" in clean:
+                return self._clean(beginning + value, self.left_out).removeprefix(beginning)
+        return self._value(value, depth)
+
+
+def _tilde(found: re.Match[str]) -> str:
+    return "-~" if found.group().startswith("-") else "~"
+
+
+def _homes(environ: Mapping[str, str], folders: Iterable[str]) -> re.Pattern[str] | None:
+    """Home folders, this user's and those that the sessions' own folders lie in, also as names of project folders."""
+    found = {environ.get("HOME", "").rstrip("/\\")}
+    found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
+    homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
+    if not homes:
+        return None
+    paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
+    keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
+    return re.compile(f"(?:{'|'.join((*paths, *keys))})(?![A-Za-z0-9_.])")

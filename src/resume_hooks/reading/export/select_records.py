@@ -1,0 +1,151 @@
+"""Which records of a session a document tells, and in which order: found in one scan, before anything is written.
+
+Told is what led to the session's end, also what was compacted on the way; or what a resume would send alone; or all.
+Records stay on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.excerpts import says
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
+from resume_hooks.reading.outline_scan import Gathered, Tally
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import name_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.chain import chain_to
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+
+WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
+"""What is told: the conversation with what was compacted, what a resume would send, every branch."""
+
+MAX_COMPACTIONS = 200
+"""Compactions that are followed back; more can only be a forgery, and each costs a walk."""
+
+
+class Row(NamedTuple):
+    """A record that is told: its uuid, where it lies, and the ids of the calls that it makes and answers."""
+
+    uuid: str
+    number: int
+    offset: int
+    length: int
+    calls: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+class Conversation(NamedTuple):
+    """The records of a session in the order in which they are told.
+
+    ``turns`` go by the line of their prompt, ``places`` too; ``taken_over`` counts records that ``known`` had.
+    """
+
+    path: str
+    rows: tuple[Row, ...]
+    turns: dict[int, Gathered]
+    places: dict[int, str]
+    tokens: int
+    models: tuple[str, ...]
+    damaged: int
+    taken_over: int
+
+
+def conversation(session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()) -> Conversation:
+    """The conversation of a session. Records whose uuids are ``known`` are left out, and all others become so.
+
+    SessionNotFound where the file can't be read; NotATranscript for one of another program.
+    """
+    tally = Tally(subagent=name_of(session.path) is not None)
+    scout = _Scout()
+    transcript = scan(session.path, observers=[tally, scout, *watching])
+    live, earlier = _parts(transcript, tally)
+    rows = _rows(transcript, scout, what, live, earlier)
+    fresh = [row for row in rows if not known & scout.ids_of(row.number)]
+    known.update(*(scout.ids_of(row.number) for row in fresh))
+    return Conversation(
+        path=session.path,
+        rows=tuple(fresh),
+        turns={turn.line: turn for turn in tally.turns if turn.number},
+        places=_places(fresh, live, earlier),
+        tokens=next((turn.tokens for turn in reversed(tally.turns) if turn.tokens), 0),
+        models=tuple(transcript.models),
+        damaged=len(transcript.bad_lines),
+        taken_over=len(rows) - len(fresh),
+    )
+
+
+class _Scout:
+    """An observer: what says something without being linked, and the ids that a record is known by."""
+
+    def __init__(self) -> None:
+        self.loose: list[Row] = []
+        self._ids: dict[int, frozenset[str]] = {}
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        if node is None:
+            if says(record):
+                self.loose.append(_row_of(line, record))
+            return
+        source = record.get("forkedFrom")
+        copied = string(source, "messageUuid") if isinstance(source, dict) else ""
+        self._ids[line.number] = frozenset(filter(None, (node.uuid, copied)))
+
+    def ids_of(self, number: int) -> frozenset[str]:
+        """The uuids of the record in a line: its own, and that of the record that it is a copy of."""
+        return self._ids.get(number, frozenset())
+
+
+def _row_of(line: Line, record: Record) -> Row:
+    calls = (string(block, "id") for block in records.blocks(record) if block.get("type") == "tool_use")
+    return Row("", line.number, line.offset, len(line.raw), tuple(filter(None, calls)), tuple(records.answered(record)))
+
+
+def _rows(transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]) -> list[Row]:
+    if not transcript.nodes:
+        return scout.loose
+    if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
+        side = not live
+        nodes: Iterable[Node] = (node for node in transcript.nodes if side or not node.sidechain)
+    else:
+        nodes = live if what == LIVE_ONLY else [*earlier, *live]
+    unique = {node.number: node for node in nodes}
+    return [Row(node.uuid, node.number, node.offset, node.length, node.calls, node.results) for node in unique.values()]
+
+
+def _parts(transcript: Transcript, tally: Tally) -> tuple[Sequence[Node], list[Node]]:
+    """The live conversation, and what stood before its compactions; each in the order in which it happened."""
+    live = linear(transcript.chain).nodes
+    parts = list(_before_compactions(transcript, tally))[::-1]
+    return live, [node for part in parts for node in part]
+
+
+def _before_compactions(transcript: Transcript, tally: Tally) -> Iterator[tuple[Node, ...]]:
+    """What each compaction dropped, the last one first."""
+    by_uuid = {node.uuid: node for node in transcript.nodes}
+    before = {node.number: previous for previous, node in zip(transcript.nodes, transcript.nodes[1:], strict=False)}
+    chain: Sequence[Node] = transcript.chain
+    for _ in range(MAX_COMPACTIONS):
+        first = chain[0] if chain else None
+        if first is None or first.parent is not None or not (first.boundary or first.summary):
+            return
+        last = by_uuid.get(tally.logical.get(first.number, "")) or before.get(first.number)
+        if last is None or last.number >= first.number:
+            return
+        chain = chain_to(transcript.nodes, last)
+        yield linear(chain).nodes
+
+
+def _places(rows: Iterable[Row], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
+    """Where each record stands; what has no links, or one chain of its own, is live."""
+    sent = {node.number for node in live}
+    past = {node.number for node in earlier}
+    return {
+        row.number: LIVE if row.number in sent or not sent else COMPACTED if row.number in past else BRANCH
+        for row in rows
+    }

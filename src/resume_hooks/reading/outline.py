@@ -1,0 +1,186 @@
+"""The outline of a transcript: its turns with what was asked and done in each, compactions, sub-agents.
+
+One scan with an observer. Turns count in the order of the file; what the client would send of them is told apart from
+what stands before a compaction or on a branch that was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.reading.outline_scan import FIRST_WORDS, Compaction, Tally
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, name_of, subagents_of, title_of
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+
+LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
+"""Where a turn stands: sent on resume (or some of it), before a compaction, on a branch that was left."""
+
+
+class Turn(NamedTuple):
+    """A turn: ``line`` is that of its prompt, or of the first record where it has none (number 0).
+
+    ``files`` are those that tools read or wrote, of which ``edited`` were written. ``tokens`` is the context after it
+    as the API counted it, 0 where it did not; ``growth`` what the turn added, None where that is not known.
+    """
+
+    number: int
+    line: int
+    time: str
+    first_words: str
+    tools: dict[str, int]
+    failed: int
+    files: tuple[str, ...]
+    edited: tuple[str, ...]
+    tokens: int
+    growth: int | None
+    place: str
+
+
+class Started(NamedTuple):
+    """A sub-agent; ``turn`` is the one that started it, None where nothing tells."""
+
+    name: str
+    kind: str
+    task: str
+    turn: int | None
+    records: int
+    size: int
+
+
+class Outline(NamedTuple):
+    """A whole transcript in outline; ``lines`` and ``size`` (bytes) are the file's, ``turn_count`` without number 0."""
+
+    title: str
+    created: str
+    ended: str
+    turn_count: int
+    turns: tuple[Turn, ...]
+    compactions: tuple[Compaction, ...]
+    subagents: tuple[Started, ...]
+    lines: int
+    size: int
+    bad_lines: tuple[int, ...]
+
+
+def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] = ()) -> Outline:
+    """The outline of a session, or of a sub-agent. SessionNotFound where its file can't be read.
+
+    With a ``reach`` that of the whole lines in the last so many bytes, in which turns and lines count from there.
+    ``watching`` are further observers of the scan.
+    """
+    glance = Glance(session.path)
+    tally = Tally(subagent=name_of(session.path) is not None)
+    transcript = scan(session.path, reach, observers=[tally, *watching])
+    places = _places(tally, transcript)
+    turns = tuple(_turns(tally, places))
+    return Outline(
+        title=title_of(session.path),
+        created=glance.created,
+        ended=glance.ended,
+        turn_count=tally.count,
+        turns=turns,
+        compactions=tuple(tally.compactions),
+        subagents=tuple(_started(session, tally)),
+        lines=transcript.line_count,
+        size=transcript.size,
+        bad_lines=tuple(transcript.bad_lines),
+    )
+
+
+def _turns(tally: Tally, places: Sequence[str]) -> Iterator[Turn]:
+    """The turns, number 0 only where something stands before the first prompt."""
+    for turn, place in zip(tally.turns, places, strict=True):
+        if turn.number == 0 and turn.empty:
+            continue
+        edited = tuple(path for path, written in turn.files.items() if written)
+        yield Turn(
+            number=turn.number,
+            line=turn.line,
+            time=turn.time,
+            first_words=turn.first_words,
+            tools=turn.tools,
+            failed=turn.failed,
+            files=(*edited, *(path for path, written in turn.files.items() if not written)),
+            edited=edited,
+            tokens=turn.tokens,
+            growth=turn.tokens - turn.before if turn.tokens and turn.before and turn.tokens > turn.before else None,
+            place=place,
+        )
+
+
+def _places(tally: Tally, transcript: Transcript) -> list[str]:
+    """Where each turn stands. Plain exports have no links and sub-agents one chain of their own: all of it is live."""
+    if tally.subagent or not transcript.nodes:
+        return [LIVE] * len(tally.turns)
+    live = {node.number for node in transcript.chain}
+    past = _before_compactions(tally, transcript)
+    found = [BRANCH] * len(tally.turns)
+    if tally.turns[0].empty:
+        found[0] = LIVE
+    at = 0
+    for node in transcript.nodes:
+        while at + 1 < len(tally.turns) and tally.turns[at + 1].line <= node.number:
+            at += 1
+        # The summary of a compaction, and what the client notes beside it, stand behind the turn that was compacted.
+        own = node.prompt or node.kind == "assistant" or node.results or (at == 0 and node.spoken)
+        if not own or found[at] == LIVE:
+            continue
+        if node.number in live:
+            found[at] = LIVE
+        elif node.number in past:
+            found[at] = COMPACTED
+    return found
+
+
+def _before_compactions(tally: Tally, transcript: Transcript) -> set[int]:
+    """The lines of what the live conversation held before it was compacted, walked up through every boundary."""
+    chain = transcript.chain
+    if not chain or not (chain[0].boundary or chain[0].summary):
+        return set()
+    by_uuid = {node.uuid: node for node in transcript.nodes}
+    before = _previous(transcript.nodes)
+    seen: set[int] = set()
+    node: Node | None = chain[0]
+    while node is not None and node.number not in seen:
+        seen.add(node.number)
+        if node.parent is None and (node.boundary or node.summary):
+            node = by_uuid.get(tally.logical.get(node.number, "")) or before.get(node.number)
+        else:
+            node = by_uuid.get(node.parent or "")
+    return seen
+
+
+def _previous(nodes: Sequence[Node]) -> dict[int, Node]:
+    """The record before each boundary and summary, for those that do not say what they follow."""
+    pairs = pairwise(nodes)
+    return {node.number: before for before, node in pairs if node.boundary or node.summary}
+
+
+def _started(session: SessionFile, tally: Tally) -> Iterator[Started]:
+    """The sub-agents of a session in the order in which they were started, those of no known turn last."""
+    found = subagents_of(session.path) if not tally.subagent else []
+    order = {agent: place for place, agent in enumerate(tally.agents)}
+    for one in sorted(found, key=lambda one: order.get(_id_of(one), len(order))):
+        turn, task = tally.agents.get(_id_of(one), (None, ""))
+        try:
+            glance, count = Glance(one.path), _lines(one.path)
+        except (OSError, SessionNotFound):
+            continue  # deleted since it was listed
+        words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
+        yield Started(one.name, plain_line(kind_of(one.path)), words, turn, count, glance.size)
+
+
+def _id_of(one: Subagent) -> str:
+    return one.name.removeprefix(PREFIX)
+
+
+def _lines(path: str) -> int:
+    with open(path, "rb") as stream:
+        return sum(1 for _ in stream)

@@ -1,0 +1,140 @@
+"""What an outline is made of, gathered while a transcript is scanned: prompts, calls, files, compactions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks.reading.excerpts import failed_in, says, without_reminders
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.turns import opens_turn
+
+FIRST_WORDS = 200
+"""Characters of a prompt that an outline has."""
+
+READ_OF_PROMPT = 4_000
+"""Characters of a prompt that are looked at for its first words."""
+
+WRITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+
+
+class Compaction(NamedTuple):
+    """A compaction within or after turn ``turn``; ``summary`` is the line of its summary, -1 for none."""
+
+    turn: int
+    line: int
+    time: str
+    trigger: str
+    tokens_before: int
+    summary: int
+
+
+class Gathered:
+    """A turn that is being gathered; ``before`` are the tokens of the context that it began with, 0 for unknown."""
+
+    def __init__(self, number: int, line: int, before: int) -> None:
+        self.number = number
+        self.line = line
+        self.before = before
+        self.time = ""
+        self.first_words = ""
+        self.tools: dict[str, int] = {}
+        self.failed = 0
+        self.files: dict[str, bool] = {}
+        self.tokens = 0
+        self.empty = True
+
+
+class Tally:
+    """An observer of ``transcript.scan`` that gathers an outline; ``subagent``: the file is a sub-agent's own."""
+
+    def __init__(self, *, subagent: bool) -> None:
+        self.subagent = subagent
+        self.turns = [Gathered(0, 0, 0)]
+        self.compactions: list[Compaction] = []
+        self.logical: dict[int, str] = {}
+        self.tasks: dict[str, str] = {}
+        self.agents: dict[str, tuple[int, str]] = {}
+
+    @property
+    def count(self) -> int:
+        """The turns so far."""
+        return len(self.turns) - 1
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        if opens_turn(record, subagent=self.subagent):
+            turn = Gathered(len(self.turns), line.number, self.turns[-1].tokens)
+            turn.first_words, turn.time = first_words(record), string(record, "timestamp")
+            self.turns.append(turn)
+        turn = self.turns[-1]
+        if node is not None and node.boundary:
+            self._take_boundary(line, record)
+        if record.get("isSidechain") and not self.subagent:
+            return  # clients before 2.0 wrote the work of sub-agents into the session itself
+        if turn.empty and says(record) and records.kind(record) not in {"attachment", "system"}:
+            turn.empty = False
+            if not turn.number:
+                turn.time, turn.line = string(record, "timestamp"), line.number
+        if record.get("isCompactSummary"):
+            self._take_summary(line.number)
+        self._take_work(turn, record, node)
+
+    def _take_boundary(self, line: Line, record: Record) -> None:
+        metadata = record.get("compactMetadata")
+        told = metadata if isinstance(metadata, dict) else {}
+        tokens = told.get("preTokens")
+        before = tokens if isinstance(tokens, int) and tokens is not True else 0
+        time, trigger = string(record, "timestamp"), string(told, "trigger")
+        self.compactions.append(Compaction(self.count, line.number, time, trigger, max(before, 0), -1))
+        self.logical[line.number] = string(record, "logicalParentUuid")
+        self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
+
+    def _take_summary(self, number: int) -> None:
+        if self.compactions and self.compactions[-1].summary < 0:
+            self.compactions[-1] = self.compactions[-1]._replace(summary=number)
+
+    def _take_work(self, turn: Gathered, record: Record, node: Node | None) -> None:
+        kind = string(record, "type")
+        if kind == "assistant":
+            turn.tokens = records.counted_tokens(record)[1] or turn.tokens
+            for block in records.blocks(record) if node is None or node.calls else ():
+                if block.get("type") == "tool_use":
+                    self._take_call(turn, block)
+        elif kind == "tool_result":  # of a plain export, whose calls may not have been kept
+            tool = string(records.message(record), "tool_name")
+            turn.failed += len(failed_in(record))
+            if tool and not string(records.message(record), "tool_use_id"):
+                turn.tools[tool] = turn.tools.get(tool, 0) + 1
+        elif node is not None and node.results:
+            turn.failed += len(failed_in(record))
+            self._take_agent(record, node)
+
+    def _take_call(self, turn: Gathered, block: Record) -> None:
+        tool, given = string(block, "name"), block.get("input")
+        turn.tools[tool] = turn.tools.get(tool, 0) + 1
+        if not isinstance(given, dict):
+            return
+        path = next((found for key in records.FILE_KEYS if (found := string(given, key))), "")
+        if path:
+            turn.files[path] = turn.files.get(path, False) or tool in WRITING
+        if "subagent_type" in given or tool in {"Agent", "Task"}:
+            self.tasks[string(block, "id")] = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
+
+    def _take_agent(self, record: Record, node: Node) -> None:
+        said = record.get("toolUseResult")
+        agent = string(said, "agentId") if isinstance(said, dict) else ""
+        if agent:
+            task = self.tasks.get(node.results[0], "") or string(said, "description") if isinstance(said, dict) else ""
+            self.agents.setdefault(agent, (self.count, task))
+
+
+def first_words(record: Record) -> str:
+    """How a prompt begins, in one line, without what the client put around it."""
+    said = records.prompt_text(record)[:READ_OF_PROMPT]
+    words = one_line(plain_line(without_reminders(said)), FIRST_WORDS) or one_line(plain_line(said), FIRST_WORDS)
+    kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
+    return words or f"({', '.join(kind for kind in kinds if kind != 'text') or 'nothing'})"

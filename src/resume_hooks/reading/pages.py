@@ -1,0 +1,87 @@
+"""Records one after the other, without turns: those around one, and pages from the end of a file to its start.
+
+What is read grows with what is shown, not with the file, and nothing that is appended changes the page before a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.reading.excerpts import Passage, is_added, passage, says
+from resume_hooks.reading.render import calls_before, calls_in
+from resume_hooks.sessions.references import Entries, Entry, Names
+from resume_hooks.sessions.subagents import name_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.line_index import lines_before, opened
+from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.records import Record
+
+Row = tuple[Entry, Record]
+
+
+class Page(NamedTuple):
+    """A page of a transcript, oldest first, its records not counted; ``more``: there is something before it."""
+
+    passages: list[Passage]
+    more: bool
+
+
+def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> Page:
+    """The last ``limit`` records that say something before a line; None: before the end.
+
+    A last line that is still being written is no record yet. SessionNotFound where the file gets shorter meanwhile.
+    """
+    with opened(entries.file) as stream:
+        end = entries.size if before is None else before.offset
+        found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
+        return Page(_read(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
+
+
+def around(
+    entries: Entries, names: Names, entry: Entry, before: int, after: int
+) -> tuple[list[Passage], list[Passage]]:
+    """The ``before`` and ``after`` records that say something around a line, itself in neither.
+
+    What the client added between them comes along uncounted.
+    """
+    with opened(entries.file) as stream:
+        backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
+        rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
+        earlier = list(_take(rows, before, uncounted=is_added))[::-1]
+        end = entry.offset + entry.length
+        stream.seek(end)
+        later = list(_take(_saying(entries, read_lines(stream, end, entry.number + 1)), after, uncounted=is_added))
+        return _read(earlier, entries, names, stream), _read(later, entries, names, stream)
+
+
+def _read(rows: list[Row], entries: Entries, names: Names, stream: BinaryIO) -> list[Passage]:
+    """Records as passages, the calls that they answer looked up among them and before them."""
+    calls = _calls(rows, stream)
+    subagent = name_of(entries.file) is not None
+    return [passage(record, entry, names, calls, subagent=subagent) for entry, record in rows]
+
+
+def _saying(entries: Entries, lines: Iterable[Line]) -> Iterator[Row]:
+    for line in lines:
+        record = records.parse(line.body)
+        if record is not None and says(record):
+            yield Entry(entries.session_id, entries.file, line.number, line.offset, len(line.raw)), record
+
+
+def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] = lambda _: False) -> Iterator[Row]:
+    while limit > 0 and (row := next(found, None)):
+        limit -= not uncounted(row[1])
+        yield row
+
+
+def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, Call]:
+    made: dict[str, Call] = {}
+    answered: list[str] = []
+    for _, record in rows:
+        made |= calls_in(record)
+        answered += records.answered(record)
+    wanted = [call for call in answered if call not in made]
+    return made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})

@@ -1,0 +1,183 @@
+"""A record as text for people and models: what was said, called and answered, without the JSON around it.
+
+What the texts hold is foreign: whoever prints them keeps control characters from the terminal (``cli.output.say``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.reading.digest.as_text import full
+from resume_hooks.reading.digest.record import digest_in
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.references import Entry
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.content import Call, Pieces
+from resume_hooks.transcripts.line_index import lines_before, opened
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.records import Record, string
+
+_ENVELOPE = frozenset(
+    {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
+    | {"type", "timestamp", "logicalParentUuid", "subtype"}
+)  # fmt: skip
+"""Fields that every record has, and that say nothing of its own."""
+
+LOOKED_BACK = 16 * 1024 * 1024
+"""Bytes before a result in which its call is looked for. It stands right before it; others that ran beside it, and
+their own results, may lie between."""
+
+
+class Rendering(NamedTuple):
+    """A record as text. ``tool`` and ``target`` are of the calls in it or answered by it, ``""`` for none."""
+
+    kind: str
+    role: str
+    tool: str
+    target: str
+    text: str
+
+
+def render(record: Record, entry: Entry) -> Rendering:
+    """The record of a line, the calls that it answers looked up before it."""
+    with opened(entry.file) as stream:
+        return rendered(record, calls_before(stream, entry.offset, records.answered(record)) | calls_in(record))
+
+
+def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, Call]:
+    """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id; of several the nearest."""
+    missing = {call for call in wanted if call}
+    found: dict[str, Call] = {}
+    for line in lines_before(stream, end) if missing else ():
+        if b'"tool_use"' in line.raw:
+            made = calls_in(records.parse(line.body) or {})
+            found = {call: made[call] for call in missing & made.keys()} | found
+            missing -= made.keys()
+        if not missing or end - line.offset > LOOKED_BACK:
+            break
+    return found
+
+
+def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
+    """A record as text, where the ``calls`` that it may answer are known."""
+    named = [calls[call] for call in records.answered(record) if call in calls] or list(calls_in(record).values())
+    tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
+    return Rendering(
+        kind=records.kind(record),
+        role=string(records.message(record), "role"),
+        tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
+        target=plain_line(named[0].target) if len(named) == 1 else "",
+        text=text_of(record, calls),
+    )
+
+
+def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
+    """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
+    kind = records.kind(record)
+    if kind == "attachment":
+        return _attachment(record)
+    if digest := digest_in(record):
+        return full(digest)
+    if message := records.message(record):
+        blocks = records.blocks(record)
+        if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
+            return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
+        several = sum(block.get("type") == "tool_result" for block in blocks) > 1
+        return "\n\n".join(_block(block, (calls or {}) if several else None) for block in blocks)
+    said = string(record, "content") or string(record, "summary")
+    return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
+
+
+def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
+    kind = string(block, "type")
+    if kind == "text":
+        return string(block, "text")
+    if kind == "thinking":
+        said = string(block, "thinking")
+        return f"[thinking]\n{said}" if said else "[thinking, its text was not kept by the client]"
+    if kind == "redacted_thinking":
+        return "[thinking, encrypted]"
+    if kind in {"image", "document"}:
+        return _media(kind, block)
+    if kind == "tool_result":
+        return _result(block, calls)
+    given = block.get("input")
+    if kind == "tool_use" and isinstance(given, dict):
+        return f"[call of {string(block, 'name')}]\n{fields_text(given)}".rstrip("\n")
+    rest = fields_text({key: value for key, value in block.items() if key not in {"type", "id"}})
+    return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
+
+
+def _result(block: Record, calls: Mapping[str, Call] | None) -> str:
+    content = block.get("content")
+    call = calls.get(string(block, "tool_use_id")) if calls else None
+    parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
+    if block.get("is_error") is True:
+        parts.append("[error]")
+    if isinstance(content, str):
+        parts.append(content)
+    elif isinstance(content, list):
+        parts += (_block(inner) for inner in content if isinstance(inner, dict))
+    return "\n".join(parts)
+
+
+def _media(kind: str, block: Record) -> str:
+    """What an image or a document is, and how large; the text of one that is text."""
+    source = block.get("source")
+    held = source if isinstance(source, dict) else {}
+    data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
+    if held.get("type") == "text":
+        return f"[{kind}, text]\n{data}"
+    size = size_text(len(data) * 3 // 4) if data else ""
+    named = string(held, "url") or string(held, "file_id")
+    return f"[{', '.join(part for part in (kind, form, size, named) if part)}]"
+
+
+def _attachment(record: Record) -> str:
+    """What reached the model of an attachment where that was kept, else what it was made of."""
+    rendered = record.get("rendered")
+    if isinstance(rendered, list):
+        sent = [string(part, "content") for part in rendered if isinstance(part, dict)]
+        if any(sent):
+            return "\n\n".join(text for text in sent if text)
+    attachment = record.get("attachment")
+    return fields_text(attachment) if isinstance(attachment, dict) else ""
+
+
+def fields_text(value: Mapping[str, object]) -> str:
+    """Fields as ``key: value`` lines, inner ones as ``key.inner: value``; a text of several lines begins below."""
+    return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves(value))
+
+
+def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Every plain value with the way to it; no recursion, since a hostile file may nest without end."""
+    waiting: list[tuple[str, object]] = list(value.items())[::-1]
+    while waiting:
+        key, inner = waiting.pop()
+        if isinstance(inner, dict) and inner.get("type") in ("image", "document"):
+            yield key, _media(str(inner["type"]), inner)
+        elif isinstance(inner, dict) and inner:
+            waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
+        elif isinstance(inner, list) and inner:
+            waiting += [(f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]]
+        else:
+            yield key, inner if isinstance(inner, str) else json.dumps(inner)
+
+
+def calls_in(record: Record) -> dict[str, Call]:
+    """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
+    pieces = Pieces()
+    if records.kind(record) == "assistant":
+        line = Line(0, 0, b"")
+        bare: Record = {"type": "assistant", "uuid": "-", "message": record.get("message")}
+        pieces(line, bare, node_of(bare, line))
+    return pieces.calls
+
+
+def block_text(block: Record) -> str:
+    """One block of a message as text."""
+    return _block(block)

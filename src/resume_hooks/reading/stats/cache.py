@@ -1,0 +1,156 @@
+"""The counts of every transcript of a config home: read once, kept in one small file of the state folder.
+
+A file is read again only when its size or time changed. The counts of a transcript that is gone stay: what a session
+took does not change with its deletion. Losing the kept counts loses those alone; the rest is counted anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import private_folder, projects_home, read_regular, state_home
+from resume_hooks.reading.stats.count import count
+from resume_hooks.reading.stats.counts import Counts, from_row, to_row
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.subagents import owner
+from resume_hooks.sessions.transcript_files import Found, all_files
+from resume_hooks.storage.atomic import MODE
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.tokens import end_context
+
+FILE_NAME = "stats.json"
+VERSION = 1
+"""Of the kept counts; those of another are counted anew."""
+
+MAX_KEPT = 256 * 1024 * 1024
+"""Bytes of kept counts that are read."""
+
+MOST_GONE = 20_000
+"""Transcripts that are gone whose counts stay."""
+
+Told = Callable[[int, int], None]
+
+
+class Counted(NamedTuple):
+    """A transcript and its counts; ``there`` is false where only the counts are left.
+
+    ``folder`` is the name of its project folder.
+    """
+
+    session_id: str
+    agent: str
+    folder: str
+    size: int
+    there: bool
+    counts: Counts
+
+
+class Gathered(NamedTuple):
+    """The counts of all; ``read`` transcripts had to be read for them."""
+
+    transcripts: list[Counted]
+    read: int
+
+
+class _Kept(NamedTuple):
+    stamp: tuple[str, int, int]
+    counts: Counts
+
+
+def gather(environ: Mapping[str, str], told: Told = lambda _done, _total: None) -> Gathered:
+    """The counts of every transcript; ``told`` hears of the bytes read so far and of all that are to be read."""
+    kept, files = _read(environ), _files(environ)
+    family = Family(environ)
+    due = {key: file for key, file in files.items() if key not in kept or kept[key].stamp != _stamp(file)}
+    total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
+    for key, file in due.items():
+        told(done, total)
+        done += file.size
+        with contextlib.suppress(SessionNotFound):  # gone since it was listed
+            fresh[key] = _Kept(_stamp(file), _with_before(count(file.path, agent=bool(file.agent)), file, family))
+    if due:
+        _write(fresh, files.keys(), environ)
+    home = projects_home(environ) + os.sep
+    found = [_counted(key, row, home, there=key in files) for key, row in fresh.items()]
+    return Gathered(found, len(due))
+
+
+def _files(environ: Mapping[str, str]) -> dict[str, Found]:
+    """Every transcript by its session and agent; of several copies of one the newest."""
+    found: dict[str, Found] = {}
+    for file in sorted(all_files(environ), key=lambda file: file.mtime):
+        session_id = file.session_id or owner(file.path) or ""
+        found[f"{session_id}/{file.agent}"] = file
+    return found
+
+
+def _stamp(file: Found) -> tuple[str, int, int]:
+    return (file.path, file.size, file.mtime)
+
+
+def _with_before(counts: Counts, file: Found, family: Family) -> Counts:
+    """The counts of a child with what its parent took then, as far as the end of the parent's file tells."""
+    child = counts.child
+    if child is None or child.before:
+        return counts
+    parent = family.parent_of(file.path) or read_parent(file.path)
+    located = family.locate(parent, file.path) if parent else None
+    if located is None:
+        return counts
+    with contextlib.suppress(SessionNotFound):
+        rows = Glance(located).last_records
+        context = end_context([row for row in rows if clock.normal(row.get("timestamp")) <= child.at])
+        return counts._replace(child=child._replace(before=context.tokens if context else 0))
+    return counts
+
+
+def _counted(key: str, row: _Kept, home: str, *, there: bool) -> Counted:
+    session_id, _, agent = key.partition("/")
+    path, size, _ = row.stamp
+    return Counted(session_id, agent, path.removeprefix(home).partition(os.sep)[0], size, there, row.counts)
+
+
+def _path(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_home(environ), FILE_NAME)
+
+
+def _read(environ: Mapping[str, str]) -> dict[str, _Kept]:
+    """What was kept; rows that are none are passed over, and counted anew where their transcript is there."""
+    try:
+        found: Any = orjson.loads(read_regular(_path(environ), MAX_KEPT))
+        rows = found["transcripts"].items() if found["version"] == VERSION else ()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    kept = {}
+    for key, row in rows:
+        with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
+            path, size, mtime, *counts = row
+            kept[str(key)] = _Kept((str(path), int(size), int(mtime)), from_row(counts))
+    return kept
+
+
+def _write(kept: Mapping[str, _Kept], there: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Keep the counts, whole or not at all; a state folder that can't be written costs the next run time alone."""
+    known = set(there)
+    gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
+    rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
+    path = _path(environ)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        private_folder(os.path.dirname(path))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(temporary, flags, MODE), "wb") as stream:
+            stream.write(orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS))
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)

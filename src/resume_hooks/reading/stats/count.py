@@ -1,0 +1,147 @@
+"""Counts a transcript in one pass; lines that can't tell anything are not parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.reading.stats.counts import OTHERS, OURS, Child, Counts, Day, Durations, rounded
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.line_index import opened
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.provenance import Parent, read_parent
+from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.tokens import MAX_TOKENS, stated
+
+MAX_FOLDERS = 8
+MAX_DURATION = 24 * 60 * 60 * 1000
+"""Milliseconds; more is no duration of a hook."""
+
+MAX_EVENT = 40
+"""Characters of the name of a kind; a file may say anything."""
+
+_OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|session-end)" """)
+"""How the commands of our own hooks.json read."""
+
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
+_EVENT = re.compile(r"[A-Za-z]{3,40}")
+
+
+class _Request(NamedTuple):
+    day: str
+    sent: int
+    cached: int
+    answered: int
+
+
+def count(path: str, *, agent: bool = False) -> Counts:
+    """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person. SessionNotFound.
+
+    Of a child ``before`` is what its own first line says, 0 where that says nothing.
+    """
+    seen = _Seen(_derived(path))
+    with opened(path) as stream:
+        for line in read_lines(stream):
+            if _may_tell(line.raw) and (record := records.parse(line.body)) is not None:
+                seen.take(record, agent=agent)
+    return seen.counts(_before(path) if seen.parent else 0)
+
+
+def _may_tell(raw: bytes) -> bool:
+    """Whether a line may be an answer, a prompt or a hook's, as text."""
+    if b'"usage"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
+        return True
+    return b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw)
+
+
+def _derived(path: str) -> Parent | None:
+    try:
+        return read_parent(path)
+    except OSError:
+        return None
+
+
+def _before(path: str) -> int:
+    told = stated(path)
+    return told.original if told else 0
+
+
+class _Seen:
+    """What was counted so far; an answer in several records, which repeat its usage, counts once."""
+
+    def __init__(self, parent: Parent | None) -> None:
+        self.parent = parent
+        self._since = clock.normal(parent.at) if parent else ""
+        self._folders: dict[str, None] = {}
+        self._turns: dict[str, int] = {}
+        self._requests: dict[str, _Request] = {}
+        self._hooks: Durations = {}
+        self._first = 0
+
+    def take(self, record: Record, *, agent: bool) -> None:
+        """Count a record."""
+        at = _instant(record)
+        if not at or "forkedFrom" in record or at <= self._since:
+            return  # undated, or a copy of what the parent holds
+        day = at[:10]
+        if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
+            self._folders[encodable(folder)] = None
+        if records.is_prompt(record):
+            self._turns[day] = self._turns.get(day, 0) + (not agent)
+        elif records.kind(record) == "assistant":
+            self._answer(record, day)
+        else:
+            for event, mine, duration in _durations(record):
+                by_day = self._hooks.setdefault(f"{event}|{OURS if mine else OTHERS}", {})
+                found = by_day.setdefault(day, {})
+                found[rounded(duration)] = found.get(rounded(duration), 0) + 1
+
+    def _answer(self, record: Record, day: str) -> None:
+        asked, total = (min(count, MAX_TOKENS) for count in records.counted_tokens(record))
+        if not total:
+            return
+        message = records.message(record)
+        usage = message["usage"]
+        name = string(message, "id") or f"#{len(self._requests)}"
+        known = self._requests.get(name)
+        cached = usage.get("cache_read_input_tokens")
+        request = _Request(day, asked, cached if isinstance(cached, int) and 0 < cached <= asked else 0, total - asked)
+        if known is None or request.answered > known.answered:
+            self._requests[name] = request if known is None else request._replace(day=known.day)
+        if not self._first and not record.get("isSidechain"):
+            self._first = asked
+
+    def counts(self, before: int) -> Counts:
+        """What was counted; ``before`` is what the parent took."""
+        days = {day: Day(turns=turns) for day, turns in self._turns.items()}
+        for request in self._requests.values():
+            added = Day(0, 1, request.sent, request.cached, request.answered)
+            days[request.day] = days.get(request.day, Day()).plus(added)
+        kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""
+        child = Child(kind, self._since, before, self._first) if kind else None
+        return Counts(tuple(self._folders), dict(sorted(days.items())), self._hooks, child)
+
+
+def _instant(record: Record) -> str:
+    """When a record was written, ``""`` where it doesn't say; the form of the transcripts is taken as it is."""
+    at = string(record, "timestamp")
+    return at if _INSTANT.fullmatch(at) else clock.normal(at)
+
+
+def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:
+    """The hooks that a record tells the duration of: event, whether it is ours, milliseconds."""
+    if string(record, "subtype") == "stop_hook_summary":
+        infos = record.get("hookInfos")
+        found = [("Stop", info) for info in infos if isinstance(info, dict)] if isinstance(infos, list) else []
+    else:
+        attached = record.get("attachment")
+        found = [(string(attached, "hookEvent"), attached)] if isinstance(attached, dict) else []
+    for event, info in found:
+        duration = info.get("durationMs")
+        if not isinstance(duration, (int, float)) or duration is True or not 0 <= duration <= MAX_DURATION:
+            continue
+        if _EVENT.fullmatch(event):
+            yield event, _OURS.search(string(info, "command")) is not None, duration

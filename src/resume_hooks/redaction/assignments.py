@@ -1,0 +1,170 @@
+"""Values that a name before them tells to be secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from functools import lru_cache
+
+from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
+from resume_hooks.redaction.rules import rules
+from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
+
+_REACH = 64
+"""Bytes before a value in which its name stands."""
+
+LONGEST = 400
+"""Bytes of a value that is told by its name alone."""
+
+_BETWEEN = b"\"'`\\ \t=:>,?|]"
+_SCHEMES = (b"bearer", b"basic", b"token", b"apikey")
+"""Last words before the credentials in an ``Authorization`` header."""
+
+_ENV = re.compile(rb"env +[\w.-]+\Z")
+"""A line of a Dockerfile, where a space parts a name from its value."""
+
+_SIGNS = re.compile(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
+_NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
+_PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
+_NAMED = re.compile(
+    rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
+    rb"storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
+    rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|passw(?:or)?d|passphrase|pwd|credentials?)"
+)
+_ENDING = re.compile(
+    rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
+)
+_HARMLESS = re.compile(
+    rb"(?:page|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
+    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
+)
+_VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
+_PASSWORD = re.compile(
+    rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
+    rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
+    rb"(?:[\"'`\\]{0,4}\]?[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+|(?P<flag>[ \t]+))"
+    rb"(?:(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)|(?P<bare>[^\s\"'`,;<>(){}|\\]{6,200}+)(?![(]))"
+)
+
+_LOGIN = re.compile(rb" (?:-u|--user)[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:([^\s\"'\\]{6,200})")
+
+
+def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
+    """What the value that begins at ``start`` is by the name before it; at most one."""
+    name, between = _before(lower, start)
+    if not between:
+        return []
+    if not _parted(name, between):
+        return _headers(raw, start, name)
+    numbers, generic = _kinds(name)
+    for rule in (rule for number in numbers for rule in rules().vendors[number]):
+        found = rule.regex.match(raw, start)
+        if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
+            return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
+    value = _VALUE.match(raw, start)
+    if value and _is_auth(name) and _says_password(value[0]):
+        return [Span("basic-credentials", start, value.end(), GENERIC)]
+    if not generic or not value or raw[value.end() : value.end() + 1] == b"(" or not is_key(value[0]):
+        return []
+    return [Span(generic, start, value.end(), GENERIC)]
+
+
+def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
+    """The credentials of an ``Authorization`` header, or of a command that speaks of one."""
+    value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
+    if not value:
+        return []
+    secret = _says_password(value[0]) if name.endswith(b"basic") else is_key(value[0])
+    return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
+
+
+def _says_password(value: bytes) -> bool:
+    """Whether a value is the ``user:password`` of basic authentication in base64."""
+    try:
+        user, colon, password = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return False
+    return bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
+
+
+def passwords(raw: bytes, place: int) -> list[Span]:
+    """The value of a password or secret whose name begins at ``place``; at most one."""
+    found = _PASSWORD.match(raw, place)
+    if not found or (found["flag"] and raw[max(0, place - 2) : place] != b"--"):
+        return []
+    group = "quoted" if found["quoted"] else "bare"
+    value = found[group].rstrip(b".:") if group == "bare" else found[group]
+    if not is_password(value) or b" " in value:  # what has spaces is a sentence about passwords
+        return []
+    start = found.start(group)
+    return [Span("password", start, start + len(value), GENERIC)]
+
+
+def is_named(lower: bytes, start: int) -> bool:
+    """Whether a name before the value at ``start`` tells that it may be secret."""
+    name, between = _before(lower, start)
+    if not between:
+        return False
+    numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
+    return bool(numbers or generic) or _is_auth(name) or name.endswith(_SCHEMES)
+
+
+def field(key: bytes, value: bytes) -> list[Span]:
+    """What the string ``value`` under ``key`` in a JSON object is by the name of the key; at most one."""
+    if not 6 <= len(value) <= LONGEST:
+        return []
+    opening = key + b'": "'
+    text = opening + value + b'"'
+    found = run_values(text, text.lower(), len(opening))
+    if not found and _PASSWORD.search(opening + b'zzzzzz"') and is_password(value) and b" " not in value:
+        found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
+    return [Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank) for span in found]
+
+
+def logins(raw: bytes, place: int) -> list[Span]:
+    """The password of ``curl -u user:password``, whose option begins at ``place``; at most one."""
+    found = _LOGIN.match(raw, place)
+    if not found or b"curl" not in raw[max(0, place - 300) : place].rpartition(b"\n")[2]:
+        return []
+    return [Span("password", found.start(1), found.end(1), GENERIC)] if is_password(found[1]) else []
+
+
+def _parted(name: bytes, between: bytes) -> bool:
+    """Whether what stands between a name and a value sets one to the other."""
+    return bool(_SIGNS.search(between) or _ENV.search(name))
+
+
+def _is_auth(name: bytes) -> bool:
+    """Whether a name is that of credentials in Docker's and npm's settings."""
+    return name in {b"auth", b"_auth", b"identitytoken"}
+
+
+def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
+    """The words before a value on its line, and what parts them from it."""
+    if lower[start - 1] not in _BETWEEN:
+        return b"", b""
+    before = lower[max(0, start - _REACH) : start]
+    name = before.rstrip(_BETWEEN)
+    return name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
+
+
+@lru_cache(maxsize=4096)
+def _kinds(phrase: bytes) -> tuple[tuple[int, ...], str]:
+    """The vendors that a name's last words speak of (places in the rules), and the generic kind, ``""`` for none."""
+    numbers = tuple(found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex)
+    name = phrase.rpartition(b" ")[2].strip(b".-")
+    if _HARMLESS.search(name):
+        return numbers, ""
+    for found in _NAMED.finditer(name):
+        if _ENDING.match(name, found.end()):
+            return numbers, _generic(found[0])
+    return numbers, ""
+
+
+def _generic(word: bytes) -> str:
+    if word.startswith((b"passw", b"pwd", b"passph")):
+        return "password"
+    if b"token" in word:
+        return "token"
+    return "api-key" if word.endswith(b"key") and word.startswith(b"api") else "secret"

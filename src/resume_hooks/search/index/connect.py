@@ -1,0 +1,231 @@
+"""The way into the index: opened, brought up to date, and made anew where it is damaged.
+
+Where it can't be kept (a read-only or full disk, an index of a newer version) one in memory does the same work for
+once. Of several commands one writes; the others wait for it a little, and then search what there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks.paths import is_private
+from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.database import (
+    IndexDamaged,
+    IndexUnusable,
+    index_file,
+    open_index,
+    open_temporary,
+    remove_index,
+    telling,
+)
+from resume_hooks.search.index.update import Outcome, Progress, Work, changes, unsettled, update
+from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.storage.atomic import MODE
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+PATIENCE = 10.0
+"""Seconds that another command which is writing is waited for."""
+
+PAUSE = 0.05
+
+MOST_ROUNDS = 3
+"""Times that files are looked at in one go: what was copied from what changed is read again."""
+
+Identity = tuple[int, int]
+"""What tells a file from the one that took its place."""
+
+
+class Opened(NamedTuple):
+    """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew."""
+
+    db: sqlite3.Connection
+    outcome: Outcome
+    notes: list[str]
+    rebuilt: bool = False
+
+
+@contextlib.contextmanager
+def opened_index(
+    environ: Mapping[str, str],
+    *,
+    limit: float = float("inf"),
+    progress: Progress | None = None,
+    needed: Collection[str] | None = None,
+    rebuild: bool = False,
+) -> Iterator[Opened]:
+    """The index of this config home, up to date as far as ``limit`` seconds allow, closed at the end of the block.
+
+    ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
+    """
+    task = _Task(environ, limit, progress, needed)
+    ready = _ready(task, rebuild=rebuild)
+    try:
+        with telling():
+            yield ready
+    except IndexDamaged as error:
+        # Some pages are read by a search only. The next one makes it anew.
+        with contextlib.suppress(IndexUnusable):
+            _remove(task.path, _identity(task.path))
+        error.remedy = "Run it again: the index is then made anew."
+        raise
+    finally:
+        ready.db.close()
+
+
+def forget_index(environ: Mapping[str, str]) -> None:
+    """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
+    path = index_file(environ)
+    _remove(path, _identity(path))
+
+
+class _Task:
+    """What is to be indexed, and how long that may take."""
+
+    def __init__(
+        self, environ: Mapping[str, str], limit: float, progress: Progress | None, needed: Collection[str] | None
+    ) -> None:
+        self.path = index_file(environ)
+        self.environ = environ
+        self.found = all_files(environ)
+        self.shelf = Shelf(environ, self.found)
+        self.limit = limit
+        self.progress = progress
+        self.needed = needed
+
+    def changes(self, db: sqlite3.Connection) -> tuple[list[Work], list[int]]:
+        """What is to be read, and what is gone."""
+        return changes(db, self.found, self.shelf)
+
+    def bring_up(self, db: sqlite3.Connection) -> Outcome:
+        """Index what changed, and then what was copied from it."""
+        deadline = time.monotonic() + self.limit
+        total = Outcome()
+        for _ in range(MOST_ROUNDS):
+            work, gone = self.changes(db)
+            if not work and not gone:
+                break
+            left = deadline - time.monotonic()
+            done = update(db, work, gone, environ=self.environ, limit=left, progress=self.progress)
+            total = Outcome(total.files + done.files, total.size + done.size, done.behind)
+            if done.behind or not unsettled(db):
+                break
+        return total
+
+
+def _ready(task: _Task, *, rebuild: bool) -> Opened:
+    if not task.found and not task.shelf.states and not os.path.lexists(task.path):
+        return Opened(open_temporary(), Outcome(), [])  # nothing to keep, and no folder to make for it
+    try:
+        seen = _identity(task.path)
+        if rebuild:
+            _remove(task.path, seen)
+        try:
+            return _kept(task)
+        except IndexDamaged:
+            _remove(task.path, seen)
+            return _kept(task)._replace(rebuilt=True)
+    except (IndexUnusable, IndexDamaged) as error:
+        return _for_once(task, error.message)
+
+
+def _kept(task: _Task) -> Opened:
+    """The index on disk, brought up to date by us, or as it is where another command is at it."""
+    with contextlib.ExitStack() as failing:
+        db = open_index(task.path)
+        failing.callback(db.close)
+        with telling():
+            opened = Opened(db, Outcome(), [])
+            if any(task.changes(db)):  # else there is nothing to wait for
+                with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
+                    opened = _updated(task, db) if ours else _as_it_is(task, db)
+        failing.pop_all()
+    return opened
+
+
+def _updated(task: _Task, db: sqlite3.Connection) -> Opened:
+    outcome = task.bring_up(db)
+    behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
+    return Opened(db, outcome, [behind] if outcome.behind else [])
+
+
+def _as_it_is(task: _Task, db: sqlite3.Connection) -> Opened:
+    work, gone = task.changes(db)
+    busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
+    return Opened(db, Outcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
+
+
+def _for_once(task: _Task, why: str) -> Opened:
+    """An index in memory of what is needed now."""
+    if task.needed is not None:
+        task.found = [file for file in task.found if file.folder in task.needed]
+        task.shelf.keep_to(task.needed)
+    with contextlib.ExitStack() as failing:
+        db = open_temporary()
+        failing.callback(db.close)
+        with telling():
+            outcome = task.bring_up(db)
+        failing.pop_all()
+    return Opened(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _remove(path: str, seen: Identity | None) -> None:
+    """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
+    if not is_private(os.path.dirname(path)):
+        raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
+    try:
+        with _only_one(path, PATIENCE):
+            if _identity(path) == seen:
+                remove_index(path)
+    except OSError as error:
+        raise IndexUnusable(f"{path} can't be removed: {error.strerror}", "Check the state folder.") from error
+
+
+@contextlib.contextmanager
+def _only_one(path: str, patience: float) -> Iterator[bool]:
+    """Whether nobody else writes the index while the block runs."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(f"{path}.lock", flags, MODE)
+    except OSError:
+        yield True  # then there is nothing that could be written either
+        return
+    try:
+        yield _locked(descriptor, patience)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while not (ours := _lock(descriptor)) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return ours
+
+
+def _lock(descriptor: int) -> bool:
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a volume without locks: SQLite's own must do
+    return True

@@ -1,0 +1,223 @@
+"""What a record says, sorted by what it is worth to a search: prompts, replies, inputs of tools, outputs.
+
+Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and lineage blocks,
+which stand for what is indexed elsewhere, and our own output, which would find itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import record as kept
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.titles import root_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import BULK, kind_of, sent_texts
+from resume_hooks.transcripts.placeholders import is_placeholder
+from resume_hooks.transcripts.records import Record, string
+
+ENGINE = "resume-hooks"
+"""Stands for the tool of a call that asked our own engine."""
+
+TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary", "tag": "tag"}
+"""Bookkeeping that names a session, and the field that holds the words."""
+
+SILENT = frozenset(
+    {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
+    | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
+    | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
+    | {"worktree-state", kept.KIND}
+)  # fmt: skip
+"""Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
+
+MOST_PATH = 4_096
+"""Characters of a path; no system opens a longer one."""
+
+HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
+"""Agents that only search: what they are asked and say repeats what they found."""
+
+LONGEST_PLACEHOLDER = 400
+"""Characters of a placeholder; a text that goes on says something of its own."""
+
+_OWN_CALL = re.compile(
+    r"""\s*(?:cd \S+ && )?"""
+    r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
+    r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
+)
+"""A command that asks our engine and does nothing else."""
+
+_OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
+_LEGEND = r"(?:\nText such as \[[^\n]*)?"
+"""What explains the placeholders of a trimmed child, right after its lineage."""
+
+_DIGEST = rf"^{re.escape(shown.HEAD)}[^\n]*(?:\n[^\n]+)*"
+"""What the opening of a child of ours quotes: it is indexed where it was said."""
+
+_INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
+"""What a block holds: no marker, so that a text full of openings is gone through once."""
+
+_BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE)
+_BLOCKED = "operation blocked by hook"
+
+
+class Said(NamedTuple):
+    """The texts of a record by column, who said them, the ``tool`` called or answered, the ``files`` it worked on."""
+
+    role: str
+    tool: str = ""
+    prompt: str = ""
+    reply: str = ""
+    input: str = ""
+    result: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it can be found."""
+        return not (self.prompt or self.reply or self.input or self.result or self.files)
+
+
+class Listener:
+    """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet.
+
+    Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
+    """
+
+    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True) -> None:
+        self.calls = dict(calls or {})
+        self._subagent = subagent
+        self._sifting = sifting
+        self._titles: set[str] = set()
+
+    def said(self, record: Record) -> Said | None:
+        """What a record says; None for nothing."""
+        kind = records.kind(record)
+        if kind in SILENT:
+            return None
+        found: Said | None
+        if kind == "assistant":
+            found = None if _is_card(record) else self._assistant(record)
+        elif kind in {"user", "tool_result", "tool_use"}:
+            found = self._user(record)
+        elif kind in TITLES:
+            found = self._title(string(record, TITLES[kind]))
+        else:
+            found = _other(record, kind)
+        return None if found is None or found.empty else found
+
+    def _assistant(self, record: Record) -> Said:
+        reply: list[str] = []
+        given: list[str] = []
+        files: list[str] = []
+        tools: list[str] = []
+        for block in records.blocks(record):
+            kind = string(block, "type")
+            if kind == "text":
+                reply.append(string(block, "text"))
+            elif kind == "thinking":
+                given.append(string(block, "thinking"))
+            elif kind in {"tool_use", "server_tool_use"}:
+                tools.append(self._call(block, given, files))
+        role = "call" if tools else "reply" if any(reply) else "thinking"
+        return Said(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
+
+    def _call(self, block: Record, given: list[str], files: list[str]) -> str:
+        name, inputs = string(block, "name"), block.get("input")
+        values = inputs if isinstance(inputs, dict) else {}
+        own = self._sifting and _is_own(name, values)
+        self.calls[string(block, "id")] = ENGINE if own else name
+        if not own:
+            given += records.strings(values)
+            files += (path for key in records.FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
+        return name
+
+    def _user(self, record: Record) -> Said:
+        tool = string(records.message(record), "tool_name") or string(record, "tool_name")
+        said: list[str] = []
+        results: list[str] = []
+        for block in records.blocks(record):
+            if block.get("type") == "text":
+                said.append(string(block, "text"))
+            elif block.get("type") == "tool_result":
+                called = self.calls.pop(string(block, "tool_use_id"), "")
+                tool = tool or called
+                if called != ENGINE:
+                    # Only a shell prints what our engine does; of other tools it is somebody's own text.
+                    results += _answer(block.get("content"), sifting=self._sifting and called in ("", "Bash"))
+        if tool or results or records.kind(record) == "tool_result":
+            plain = [string(record, "content")] if not results else []
+            return Said("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
+        return self._spoken(record, _joined(said))
+
+    def _spoken(self, record: Record, text: str) -> Said:
+        """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""
+        if record.get("isCompactSummary"):
+            return Said("summary", input=text)
+        if self._subagent and not record.get("isMeta"):
+            return Said("task", input=text)
+        if records.is_prompt(record):
+            return Said("prompt", prompt=records.prompt_text(record) if text.startswith("<command-") else text)
+        return Said("note", result=text)
+
+    def _title(self, title: str) -> Said | None:
+        """A name of the session, once: clients write it again and again."""
+        if title in self._titles or root_of(title) != title:
+            return None  # a derived session's title says nothing that its root's does not
+        self._titles.add(title)
+        return Said("title", prompt=title)
+
+
+def _is_card(record: Record) -> bool:
+    """Whether no model said it: the card of a fresh session of ours, what the client puts where an answer must be."""
+    written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
+    return written and record.get("isApiErrorMessage") is not True
+
+
+def _other(record: Record, kind: str) -> Said | None:
+    if kind == "attachment":
+        named = kind_of(record)
+        if named not in BULK and named != "queued_command":
+            return None
+        text = _joined([text for _, text in sent_texts(record)])
+        return Said("prompt", prompt=text) if named == "queued_command" else Said("note", result=text)
+    if kind == "progress":
+        return Said("note", result=_joined(list(_nested(record))))
+    content = string(record, "content")
+    if _BLOCKED in content[:200]:
+        return None  # it never reached the model, and our own cards would find themselves
+    return Said("note", result=_joined([content]))
+
+
+def _nested(record: Record) -> Iterator[str]:
+    """What a sub-agent of old clients said, whose records stand inside the parent's."""
+    data = record.get("data")
+    inner = data.get("message") if isinstance(data, dict) else None
+    if isinstance(inner, dict):
+        for block in records.blocks(inner):
+            yield string(block, "text")
+            yield from _answer(block.get("content"))
+
+
+def _is_own(tool: str, inputs: Record) -> bool:
+    """Whether a call asks our engine, or the agent that does."""
+    if tool == "Bash":
+        return _OWN_CALL.match(string(inputs, "command")) is not None
+    return tool in {"Agent", "Task"} and string(inputs, "subagent_type") in HELPERS
+
+
+def _answer(content: object, *, sifting: bool = True) -> Iterator[str]:
+    """The texts of a tool's answer, but for our own."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for part in parts:
+        text = string(part, "text") if isinstance(part, dict) else ""
+        if text and not (sifting and _OWN_TEXT.match(text)):
+            yield text
+
+
+def _joined(texts: list[str]) -> str:
+    """The texts that are somebody's own words."""
+    own = (text for text in texts if text and not (len(text) <= LONGEST_PLACEHOLDER and is_placeholder(text)))
+    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)

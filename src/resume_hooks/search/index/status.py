@@ -1,0 +1,70 @@
+"""What the index holds and what it lacks, told without changing it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from resume_hooks.paths import is_private
+from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.database import VERSION, index_file
+from resume_hooks.search.index.update import changes
+from resume_hooks.sessions.transcript_files import all_files
+
+_COUNTS = (
+    "count(DISTINCT session) FROM files",
+    "count(*) FROM records",
+    "count(*) FROM copies",
+    "count(*) FROM files WHERE inode<0 AND agent=''",
+)
+
+
+class Status(NamedTuple):
+    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes.
+
+    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are the client's.
+    """
+
+    file: str
+    state: str
+    size: int
+    transcripts: int
+    transcripts_size: int
+    sessions: int
+    records: int
+    copies: int
+    behind: int
+    vaulted: int = 0
+
+
+def status_of(environ: Mapping[str, str]) -> Status:
+    """The state of the index of this config home."""
+    path, found = index_file(environ), all_files(environ)
+    there = (len(found), sum(file.size for file in found))
+    shelf = Shelf(environ, found)
+    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found) + len(shelf.states))
+    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path)):
+        return nothing
+    try:
+        db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+        try:
+            (version,) = db.execute("SELECT version FROM about").fetchone()
+            if version != VERSION:
+                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(path))
+            counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
+            work, gone = changes(db, found, shelf)
+        finally:
+            db.close()
+    except (sqlite3.DatabaseError, TypeError):
+        return nothing._replace(state="damaged", size=_size(path))
+    behind = sum(not item.same for item in work) + len(gone)
+    sessions, records, copies, vaulted = counts
+    return Status(path, "ready", _size(path), *there, sessions, records, copies, behind, vaulted)
+
+
+def _size(path: str) -> int:
+    """Bytes of the index and of what SQLite keeps beside it."""
+    return sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.isfile(path + end))

@@ -1,0 +1,127 @@
+"""Words as the index holds them: what a text is cut into, and what a typed word is looked up as.
+
+Both go through the same function, so that what is indexed can be found. SQLite's tokenizer then only splits at spaces
+and stems English endings. Identifiers are kept whole and by part, long tokens by their parts or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import islice
+
+from resume_hooks.system.text import without_sequences
+
+LONGEST = 64
+"""Bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words."""
+
+LONGEST_NAME = 256
+"""Bytes of an identifier that is still cut into its parts."""
+
+MOST_TOKENS = 100_000
+"""Distinct tokens of a text that are looked at, from its start: what has more is data. 60 MB of them take a minute."""
+
+MOST_PARTS = 16
+"""Parts of an identifier; what has more is random."""
+
+REMEMBERED = 200_000
+"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB. Long ones are not."""
+
+TOKENIZER = "porter ascii tokenchars '_'"
+"""What SQLite does with our words: every byte beyond ASCII belongs to one."""
+
+_KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+_TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
+_SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
+"""Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
+
+_LINE_NUMBERS = re.compile(rb"(?:\A|\n) *\d+(?:\xe2\x86\x92|\t)")
+"""What the client puts before each line of a file that it shows to the model."""
+
+_PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"\w+")
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
+"""Scripts that put no spaces between words (and Korean, whose words take endings) apart from all others."""
+
+_DOTLESS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
+"""Letters that no decomposition brings down to their plain form."""
+
+
+class _Forms(dict[bytes, bytes]):
+    """Each token's words, worked out once."""
+
+    def __missing__(self, token: bytes) -> bytes:
+        if len(self) >= REMEMBERED:
+            self.clear()
+        pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
+        found = b" ".join(form for piece in pieces for form in _forms(piece))
+        if len(token) <= LONGEST_NAME:
+            self[token] = found
+        return found
+
+
+_known = _Forms()
+
+
+def words_of(text: str, *, numbered: bool = False) -> bytes:
+    """The distinct words of a text, separated by spaces, in no order; ``numbered``: it may be a file as shown."""
+    if not text:
+        return b""
+    raw = without_sequences(text).encode("utf-8", "replace")
+    if numbered and _LINE_NUMBERS.match(raw):
+        raw = _LINE_NUMBERS.sub(b"\n", raw)
+    tokens = raw.translate(_TO_WORDS).split()
+    distinct = set(tokens)
+    if len(distinct) > MOST_TOKENS:
+        distinct = set(islice(dict.fromkeys(tokens), MOST_TOKENS))
+    return b" ".join(map(_known.__getitem__, distinct))
+
+
+def forms_of(word: str) -> list[list[str]]:
+    """What a typed word is looked up as: for each token in it, its forms, the whole first and then its parts."""
+    raw = word.encode("utf-8", "replace")
+    found: list[list[str]] = []
+    for token in _SYMBOLS.sub(b" ", raw).translate(_TO_WORDS).split():
+        forms = [form.decode() for form in _forms(token)]
+        found += [forms] if token.isascii() else [[form] for form in forms]
+    return [forms for forms in found if forms]
+
+
+def folded(text: str) -> str:
+    """``text`` without case, accents and Turkish dots: the form in which letters are compared."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(_DOTLESS)
+    return unicodedata.normalize("NFC", plain)  # Korean syllables, which came apart into letters
+
+
+def _forms(token: bytes) -> list[bytes]:
+    if not token.isascii():
+        return [word.encode() for word in _foreign(token.decode("utf-8", "replace"))] if len(token) <= 4_096 else []
+    low = token.lower().strip(b"_")
+    if low.isalnum() and token.islower():
+        return [low] if len(low) <= LONGEST else []
+    parts = [part.lower() for part in _PARTS.findall(token)] if len(token) <= LONGEST_NAME else []
+    if not 1 < len(parts) <= MOST_PARTS or _is_random(token, parts):
+        parts = []
+    whole = [low] if low and len(low) <= LONGEST else []
+    return list(dict.fromkeys([*whole, *parts]))
+
+
+def _is_random(token: bytes, parts: list[bytes]) -> bool:
+    """Whether a token looks drawn by lot: its parts are no words."""
+    return b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
+
+
+def _foreign(token: str) -> list[str]:
+    """The words in a token beyond ASCII; scripts without spaces by every two characters."""
+    found: list[str] = []
+    for word in _WORD.findall(folded(token)):
+        for run in re.findall(_RUNS, word):
+            if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
+                found += (run[place : place + 2] for place in range(len(run) - 1))
+            elif len(run.encode()) <= LONGEST:
+                found.append(run)
+    return list(dict.fromkeys(found))

@@ -1,0 +1,200 @@
+"""The sessions of a project, or of all, newest first: what their two ends tell, whatever their size.
+
+Left out: stubs, sub-agents, files that nobody asked anything in, children that gave way to others, and (unless asked
+for) helpers: headless runs of one question. The middle of a file is never read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks import clock, settings
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions.expiry import DAY, SOON, is_kept
+from resume_hooks.sessions.files import SessionFile, known_ids
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.store_protocol import LocalStore, SessionStore
+from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import Glance
+
+ORIGINAL = "original"
+
+
+class Row(NamedTuple):
+    """A session in a listing.
+
+    ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are instants, ``mtime`` seconds
+    since the epoch, ``size`` bytes. ``turns`` is None where the ends don't tell; there are ``turns_at_least`` then.
+    ``tokens`` is the context in use, None where the end doesn't tell; ``measured`` is false where no answer counted it.
+    ``kind`` is how it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
+    delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the
+    vault, too.
+    """
+
+    session_id: str
+    path: str
+    title: str
+    tag: str
+    agent_name: str
+    branch: str
+    folder: str
+    created: str
+    ended: str
+    mtime: float
+    size: int
+    turns: int | None
+    turns_at_least: int
+    tokens: int | None
+    measured: bool
+    window: int
+    kind: str
+    derivation_type: str
+    parent_id: str | None
+    expires_days: int | None
+    expires_at: str | None
+    kept: bool
+    live: bool
+
+    @property
+    def percent(self) -> int | None:
+        """Used share of the window, 0 to 100 and more; None where the tokens are not known."""
+        return None if self.tokens is None else round(100 * self.tokens / self.window)
+
+
+def listed(cwd: str, environ: Mapping[str, str], *, everywhere: bool = False, helpers: bool = False) -> Iterator[Row]:
+    """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
+
+    Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
+    """
+    project = None if everywhere else project_at(cwd, environ)
+    look = Look(cwd, environ)
+    return look.along(candidates(project, environ, look.store), project, helpers=helpers)
+
+
+class Page(NamedTuple):
+    """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out."""
+
+    rows: list[Row]
+    more: bool
+    files: int
+
+
+def page(
+    look: Look, project: Project | None, *, limit: int, offset: int = 0, helpers: bool = False, expiring: bool = False
+) -> Page:
+    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all; newest first.
+
+    Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
+    """
+    files = candidates(project, look.environ, look.store)
+    if expiring:
+        files = [session for session in reversed(files) if look.goes_soon(session)]
+    rows = islice(look.along(files, project, helpers=helpers), offset, None)
+    shown = list(islice(rows, limit or None))
+    return Page(shown, next(rows, None) is not None, len(files))
+
+
+def candidates(
+    project: Project | None, environ: Mapping[str, str], store: SessionStore | None = None
+) -> list[SessionFile]:
+    """The files that may be sessions of a project, None for all; newest first."""
+    kept = store or LocalStore(environ)
+    return kept.sessions(None if project is None else project.folder_names(environ, kept.projects))
+
+
+class Look:
+    """What rows take from outside of their files, read once: links, running clients, settings, the index."""
+
+    def __init__(self, cwd: str, environ: Mapping[str, str], store: SessionStore | None = None) -> None:
+        self.environ = environ
+        self.store = store or LocalStore(environ)
+        self._now = time.time()
+        self._family = Family(environ)
+        self._clients = Clients(environ)
+        self._kept_days = kept_days(cwd, environ)
+        self._window = settings.number("context_window", environ)
+
+    @functools.cached_property
+    def _known_turns(self) -> Callable[[str], int | None]:
+        # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
+        from resume_hooks.search.index.quick_lookup import Known  # noqa: PLC0415
+
+        return Known(self.environ).turns
+
+    def along(self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False) -> Iterator[Row]:
+        """The rows of these files, in their order, of copies the first; those that are gone by now are left out."""
+        seen = set()
+        for session in files:
+            if session.session_id in seen:
+                continue
+            with contextlib.suppress(SessionNotFound):
+                if (row := self.at(session, project, helpers=helpers)) is not None:
+                    seen.add(session.session_id)
+                    yield row
+
+    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> Row | None:
+        """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
+        glance = Glance(session.path)
+        if not (glance.is_listed or (helpers and glance.is_helper and glance.says_something)):
+            return None
+        if project is not None and not project.holds(glance.folders, os.path.basename(os.path.dirname(session.path))):
+            return None
+        return None if self._family.is_superseded(session.path) else self._row(session, glance)
+
+    def _row(self, session: SessionFile, glance: Glance) -> Row:
+        parent = self._family.parent_of(session.path)
+        context = tokens.end_context(glance.last_records, self._window)
+        told = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None
+        count = context.tokens if context else told.tokens if told else None
+        return Row(
+            session_id=session.session_id,
+            path=session.path,
+            title=glance.title,
+            tag=glance.tag,
+            agent_name=glance.agent_name,
+            branch=glance.branch,
+            folder=home_folder(glance),
+            created=glance.created,
+            ended=glance.ended,
+            mtime=glance.mtime,
+            size=glance.size,
+            turns=glance.prompts if glance.whole is not None else self._known_turns(session.path),
+            turns_at_least=glance.prompts,
+            tokens=count,
+            measured=context is not None,
+            window=self._window or tokens.window_for(count or 0),
+            kind=parent.kind if parent else ORIGINAL,
+            derivation_type=parent.derivation_type if parent else ORIGINAL,
+            parent_id=(parent.session_id or None) if parent else None,
+            expires_days=self._days_left(glance.mtime),
+            expires_at=None if self._kept_days is None else clock.from_epoch(glance.mtime + self._kept_days * DAY),
+            kept=is_kept(session.session_id, 0.0, self.environ),
+            live=bool(self._clients.why_live(session)),
+        )
+
+    def goes_soon(self, session: SessionFile) -> bool:
+        """Whether the client may delete a session within seven days."""
+        return self._kept_days is not None and session.mtime + self._kept_days * DAY < self._now + SOON
+
+    def _days_left(self, mtime: float) -> int | None:
+        if self._kept_days is None:
+            return None
+        return max(0, int((mtime + self._kept_days * DAY - self._now) // DAY))
+
+
+def short_ids(rows: Sequence[Row], environ: Mapping[str, str]) -> list[str]:
+    """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
+    alike = Counter(session_id[:SHORT] for session_id in known_ids(environ))
+    return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]

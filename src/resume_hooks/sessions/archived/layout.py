@@ -1,0 +1,96 @@
+"""Where the vault and what is unpacked from it lie. Nothing in it is reached through a symbolic link."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from resume_hooks.paths import config_home, is_session_id, state_home
+
+FOLDER = "vault"
+"""One folder a session, named by its id."""
+
+UNPACKED = "unpacked"
+"""Copies of packed sessions that somebody reads; they can be made anew."""
+
+NOTE, LOCK = "note.json", "lock"
+"""In each session's folder: what counts, and who is at it."""
+
+PROJECTS, HISTORY = "projects", "file-history"
+"""The folders of the config home that parts come from; backups of files are kept under the second name, too."""
+
+
+def vault(environ: Mapping[str, str]) -> str:
+    """The folder of the vault; it may not exist."""
+    return os.path.join(state_home(environ), FOLDER)
+
+
+def unpacked(environ: Mapping[str, str]) -> str:
+    """The folder of what was unpacked; it may not exist."""
+    return os.path.join(state_home(environ), UNPACKED)
+
+
+def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+    """Where a session is kept; it may not be."""
+    return os.path.join(vault(environ), session_id)
+
+
+def is_link(session_id: str, environ: Mapping[str, str]) -> str:
+    """The vault, or a session's folder in it, where that is a symbolic link; ``""`` where neither is."""
+    both = (vault(environ), folder_of(session_id, environ))
+    return next((path for path in both if os.path.islink(path)), "")
+
+
+def beside(place: str) -> str:
+    """Where a part lies within a folder of kept files: as the client has it beside the transcript.
+
+    ``place`` is where it belongs, from the config home on.
+    """
+    first, _, rest = place.partition("/")
+    below = rest.partition("/")[2]
+    return f"{HISTORY}/{below}" if first == HISTORY else below
+
+
+def is_place(place: str, session_id: str) -> bool:
+    """Whether a part of this session can belong there."""
+    steps = place.split("/")
+    if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
+        return False
+    if steps[0] == HISTORY:
+        return len(steps) == 3 and steps[1] == session_id
+    if steps[0] != PROJECTS or len(steps) < 3:
+        return False
+    if len(steps) == 3:
+        return steps[2] == f"{session_id}.jsonl" or steps[2].startswith("agent-")
+    return steps[2] == session_id
+
+
+def real(place: str, environ: Mapping[str, str], home: str = "") -> str:
+    """The path of a place in the config home, or in another one."""
+    return os.path.join(home or config_home(environ), *place.split("/"))
+
+
+def own_home(environ: Mapping[str, str]) -> str:
+    """What notes name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
+    home = config_home(environ)
+    return "" if state_home(environ).startswith(os.path.join(home, "")) else home
+
+
+def is_foreign(home: str, environ: Mapping[str, str]) -> bool:
+    """Whether what notes name so is another config home than this one."""
+    return home not in {"", own_home(environ)} and bool(own_home(environ))
+
+
+def session_in(path: str, environ: Mapping[str, str]) -> str:
+    """The session whose kept or unpacked files ``path`` is one of; ``""`` for any other path."""
+    full = os.path.abspath(path)
+    for home in (vault(environ), unpacked(environ)):
+        below = os.path.relpath(full, home) if full.startswith(os.path.join(home, "")) else ""
+        first = below.split(os.sep)[0]
+        if is_session_id(first):
+            return first
+    return ""
+
+
+MAX_FILES = 20_000
+"""Files that a folder of companions may hold; more are no session's."""

@@ -1,0 +1,300 @@
+"""The notes of the vault: what is kept of a session, file by file. A note that can't be trusted is no note.
+
+A note is the one thing that counts: a file of the vault that no note names is left of something interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks.paths import is_session_id, read_regular
+from resume_hooks.sessions.archived.layout import LOCK, NOTE, beside, folder_of, is_link, is_place, vault
+
+VERSION = 1
+"""Of the notes; one of a newer engine is left alone."""
+
+MAX_NOTE = 32 * 1024 * 1024
+"""Bytes of a note: 20,000 files, each with a long name."""
+
+LINKED, COPIED, PACKED = "linked", "copied", "packed"
+
+CUT, REWRITTEN = "cut-short", "rewritten"
+HARMS = ("", CUT, REWRITTEN)
+"""What can be done to a link in place, from outside."""
+
+_MOST_BYTES, _MOST_NS = 2**53, 2**63
+"""Bounds of the numbers in a note: no file is larger, no time of one later; what computes with them can hold them."""
+
+_WHERE = re.compile(r"(files|pack)-[0-9a-z]{1,40}(\.[a-z0-9]{2,4})?")
+_SHA = re.compile(r"|[0-9a-f]{64}")
+
+
+class Part(NamedTuple):
+    """A kept file. ``place`` is where it belongs, from the config home on; ``sha256`` is ``""`` while it is a link.
+
+    ``where`` names the folder or the pack that holds it, ``offset`` its first byte within the unpacked pack. ``seen``
+    is the size of the client's file when it was kept; ``size`` what is kept of it; ``mtime_ns`` and ``mode`` as there.
+    ``seal`` tells a link whose first ``size`` bytes are no longer what they were (``vault.sealing``); ``harm`` is what
+    was seen to have been done to it then, ``cut-short`` or ``rewritten``, and ``full`` the size that it had before.
+    """
+
+    place: str
+    size: int
+    sha256: str
+    mtime_ns: int
+    mode: int
+    where: str
+    offset: int
+    linked: bool
+    seen: int
+    seal: str = ""
+    harm: str = ""
+    full: int = 0
+
+    @property
+    def packed(self) -> bool:
+        """Whether it lies in a pack."""
+        return self.where.startswith("pack-")
+
+
+_TYPES = [str, int, str, int, int, str, int, bool, int, str, str, int]
+_LENGTHS = {9, len(_TYPES)}
+
+
+class Earlier(NamedTuple):
+    """What stood in the place of some files before something else did that is no continuation of it."""
+
+    kept_at: str
+    parts: tuple[Part, ...]
+
+
+class About(NamedTuple):
+    """What a kept session is found by without being opened; "" and () where the note does not say.
+
+    ``created`` and ``ended`` are instants, ``titles`` are those that it answers to, ``pulls`` pull requests by number
+    and address, ``listed`` whether listings show it, ``parent`` what its transcript says of the session that it came
+    from: the fields of ``metadata.Parent``, none for an original.
+    """
+
+    created: str = ""
+    ended: str = ""
+    titles: tuple[str, ...] = ()
+    tag: str = ""
+    pulls: tuple[str, ...] = ()
+    listed: bool = True
+    parent: tuple[str, ...] = ()
+
+
+class Kept(NamedTuple):
+    """A session in the vault. ``place`` is where its transcript belongs, ``parts`` begin with it; instants as there.
+
+    ``size`` is what the session takes, ``stored`` what the vault holds for it, in bytes; a link counts with its whole
+    size, since it holds the content once the client lets go of it. Not ``complete``: something could not be kept.
+    ``home`` is the config home that it is from, ``""`` where the state folder lies in that and nobody shares it.
+    """
+
+    session_id: str
+    folder: str
+    place: str
+    title: str
+    cwd: str
+    ended: str
+    kept_at: str
+    parts: tuple[Part, ...]
+    stored: int
+    complete: bool
+    earlier: tuple[Earlier, ...] = ()
+    about: About = About()
+    home: str = ""
+
+    @property
+    def transcript(self) -> Part:
+        """The session's own file."""
+        return self.parts[0]
+
+    @property
+    def form(self) -> str:
+        """How the transcript is kept: linked, copied or packed."""
+        first = self.parts[0]
+        return PACKED if first.packed else LINKED if first.linked else COPIED
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that is kept of the session, unpacked."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def project(self) -> str:
+        """The name of the project folder that it came from."""
+        return self.place.split("/")[1]
+
+    @property
+    def all_parts(self) -> Iterator[Part]:
+        """Every kept file, those of earlier states too."""
+        yield from self.parts
+        for earlier in self.earlier:
+            yield from earlier.parts
+
+
+def stored_path(kept: Kept, part: Part) -> str:
+    """Where a part that is not packed lies in the vault."""
+    return os.path.join(kept.folder, part.where, beside(part.place))
+
+
+def as_it_is(kept: Kept, part: Part) -> Part:
+    """A part as it is now: what is a link grows with the client's file. Any other is what its note says."""
+    if not part.linked:
+        return part
+    try:
+        status = os.lstat(stored_path(kept, part))
+    except OSError:
+        return part
+    return part._replace(size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def held(environ: Mapping[str, str]) -> list[Kept]:
+    """Every kept session whose note can be read, the last written first. Only notes are read."""
+    if os.path.islink(vault(environ)):
+        return []
+    found = (find(session_id, environ) for session_id in kept_ids(environ))
+    return sorted((kept for kept in found if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
+
+
+def kept_ids(environ: Mapping[str, str]) -> list[str]:
+    """The ids that have a folder in the vault, sorted."""
+    try:
+        return sorted(name for name in os.listdir(vault(environ)) if is_session_id(name))
+    except OSError:
+        return []
+
+
+def find(session_id: str, environ: Mapping[str, str]) -> Kept | None:
+    """What is kept of a session; None where nothing is, or its note can't be read."""
+    if not is_session_id(session_id) or is_link(session_id, environ):
+        return None
+    row = _row(session_id, environ)
+    return _kept(row, session_id, folder_of(session_id, environ)) if row.get("version") == VERSION else None
+
+
+def unreadable(environ: Mapping[str, str]) -> list[str]:
+    """Paths of the sessions' folders in the vault that hold something, beside a lock, and no note that can be read.
+
+    The vault itself where it is a link or can't be listed.
+    """
+    home = vault(environ)
+    if os.path.islink(home):
+        return [home]
+    try:
+        names = os.listdir(home)
+    except OSError as error:
+        return [] if isinstance(error, FileNotFoundError) else [home]
+    wanting = (name for name in sorted(names) if is_session_id(name) and find(name, environ) is None)
+    return [path for path in (os.path.join(home, name) for name in wanting) if _holds(path)]
+
+
+def _holds(folder: str) -> bool:
+    """Whether a session's folder holds anything, as far as can be told."""
+    try:
+        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {LOCK})
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def why_unreadable(session_id: str, environ: Mapping[str, str]) -> str:
+    """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no note in it."""
+    path = os.path.join(folder_of(session_id, environ), NOTE)
+    if link := is_link(session_id, environ):
+        return f"{link} is a symbolic link, so it was left alone"
+    if not os.path.lexists(path) or find(session_id, environ) is not None:
+        return ""
+    version = _row(session_id, environ).get("version")
+    if isinstance(version, int) and version > VERSION:
+        return f"{path} was written by a newer resume-hooks"
+    return f"{path} can't be read as a note"
+
+
+def written(kept: Kept) -> bytes:
+    """The note of a kept session, as ``find`` reads it."""
+    row = kept._asdict() | {"version": VERSION}
+    row["parts"] = [list(part) for part in kept.parts]
+    row["about"] = list(kept.about)
+    row["earlier"] = [{"kept_at": each.kept_at, "parts": [list(part) for part in each.parts]} for each in kept.earlier]
+    del row["folder"]
+    return orjson.dumps(row) + b"\n"
+
+
+def _row(session_id: str, environ: Mapping[str, str]) -> dict[str, object]:
+    try:
+        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, environ), NOTE), MAX_NOTE))
+    except (OSError, ValueError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _kept(row: Mapping[str, object], session_id: str, folder: str) -> Kept | None:
+    texts = [row.get(name) for name in ("place", "title", "cwd", "ended", "kept_at")]
+    stored, complete, earlier = row.get("stored"), row.get("complete"), row.get("earlier")
+    parts = _parts(row.get("parts"), session_id)
+    if not all(isinstance(text, str) for text in texts) or row.get("session_id") != session_id or not parts:
+        return None
+    if not _within(stored, 0, _MOST_NS) or not isinstance(complete, bool) or not isinstance(earlier, list):
+        return None
+    place, title, cwd, ended, kept_at = map(str, texts)
+    before = tuple(_earlier(each, session_id) for each in earlier)
+    if parts[0].place != place or not place.endswith(f"/{session_id}.jsonl") or None in before:
+        return None
+    known = tuple(each for each in before if each)
+    about, home = _about(row.get("about")), row.get("home", "")
+    told = (place, title, cwd, ended, kept_at, parts, int(str(stored)), complete, known, about)
+    return Kept(session_id, folder, *told, home if isinstance(home, str) else "")
+
+
+def _about(row: object) -> About:
+    """What a note says of its session; what has another form counts as not said."""
+    if not isinstance(row, list) or len(row) != len(About._fields):
+        return About()
+    created, ended, titles, tag, pulls, listed, parent = row
+    lists = [each for each in (titles, pulls, parent) if isinstance(each, list)]
+    texts = [created, ended, tag, *(text for each in lists for text in each)]
+    if len(lists) != 3 or not isinstance(listed, bool) or not all(isinstance(text, str) for text in texts):
+        return About()
+    return About(created, ended, tuple(titles), tag, tuple(pulls), listed, tuple(parent))
+
+
+def _earlier(row: object, session_id: str) -> Earlier | None:
+    if not isinstance(row, dict) or not isinstance(row.get("kept_at"), str):
+        return None
+    parts = _parts(row.get("parts"), session_id)
+    return Earlier(row["kept_at"], parts) if parts else None
+
+
+def _parts(rows: object, session_id: str) -> tuple[Part, ...]:
+    """The parts of a note; none at all where one of them can't be one of this session's."""
+    if not isinstance(rows, list):
+        return ()
+    parts = tuple(part for row in rows if (part := _part(row, session_id)))
+    return parts if len(parts) == len(rows) else ()
+
+
+def _part(row: object, session_id: str) -> Part | None:
+    if not isinstance(row, list) or len(row) not in _LENGTHS or list(map(type, row)) != _TYPES[: len(row)]:
+        return None
+    part = Part(*row)
+    if not all(_within(each, 0, _MOST_BYTES) for each in (part.size, part.mode, part.offset, part.seen, part.full)):
+        return None
+    if not _within(part.mtime_ns, -_MOST_NS, _MOST_NS):
+        return None
+    if not (is_place(part.place, session_id) and _WHERE.fullmatch(part.where) and part.harm in HARMS):
+        return None
+    return part._replace(mode=part.mode & 0o777) if _SHA.fullmatch(part.sha256) and _SHA.fullmatch(part.seal) else None
+
+
+def _within(number: object, least: int, above: int) -> bool:
+    return type(number) is int and least <= number < above

@@ -1,0 +1,289 @@
+"""Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
+
+What lies in the vault as files is read there; what is packed is unpacked into a private folder, checked against the
+hashes of its note, and stays there for the next reader. That folder is bounded: what nobody opened for long goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.paths import is_session_id, open_regular, private_folder, projects_home, state_home
+from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
+from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is, find, stored_path
+from resume_hooks.storage.atomic import MODE, process_runs, sync_folder
+
+MAX_UNPACKED = 2 * 1024**3
+"""Bytes of unpacked sessions above which those go that were not opened for longest."""
+
+IN_USE = 60 * 60
+"""Seconds after it was opened that an unpacked session stays whatever it takes."""
+
+_TEMP = "tmp-"
+_EXACT = 2_000_000_001
+"""Nanoseconds: FAT keeps every other second."""
+
+
+def opened(kept: Kept, environ: Mapping[str, str]) -> str:
+    """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
+
+    SessionNotFound where it is gone from the vault, or is not what was kept; WriteFailed where it can't be unpacked.
+    """
+    return os.path.join(_there(kept, environ), f"{kept.session_id}.jsonl")
+
+
+def compared(kept: Kept, environ: Mapping[str, str]) -> tuple[str, list[Part]]:
+    """As ``opened``, every byte compared with its hash; and the parts of the vault's own files that are others now.
+
+    What was unpacked, and is not what was kept, is unpacked anew.
+    """
+    path = opened(kept, environ)
+    wrong = _others(kept, os.path.dirname(path))
+    if wrong and path.startswith(os.path.join(unpacked(environ), "")):
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        path = opened(kept, environ)
+        wrong = _others(kept, os.path.dirname(path))
+    return path, wrong
+
+
+def _others(kept: Kept, folder: str) -> list[Part]:
+    """The parts that have a hash, and another one as they lie in a folder."""
+    found = []
+    for part in (part for part in kept.parts if part.sha256):
+        try:
+            path = os.path.join(folder, beside(part.place))
+            same = os.path.getsize(path) == part.size and _sha256(pieces_of(path, part.size)) == part.sha256
+        except OSError:
+            same = False
+        found += [] if same else [part]
+    return found
+
+
+def history(kept: Kept, environ: Mapping[str, str]) -> str:
+    """The folder of a session's backups of files; it may not exist. Errors as of ``opened``."""
+    return os.path.join(_there(kept, environ), HISTORY)
+
+
+def home_of(path: str, environ: Mapping[str, str]) -> str | None:
+    """The project folder, of the config home, that a session belongs to whose kept or unpacked file ``path`` is.
+
+    None for any other path.
+    """
+    session_id = session_in(path, environ)
+    kept = find(session_id, environ) if session_id else None
+    return None if kept is None else os.path.join(projects_home(environ), kept.project)
+
+
+def _there(kept: Kept, environ: Mapping[str, str]) -> str:
+    """A folder that holds all parts of a session, also where it was packed since its note was read."""
+    try:
+        return _laid_out(kept, environ)
+    except SessionNotFound:
+        now = find(kept.session_id, environ)
+        if (
+            now is None
+            or now == kept
+            or now.transcript.size < kept.transcript.size
+            or len(now.earlier) != len(kept.earlier)
+        ):
+            raise
+        return _laid_out(now, environ)
+
+
+def _laid_out(kept: Kept, environ: Mapping[str, str]) -> str:
+    """A folder that holds all parts of a session."""
+    if link := is_link(kept.session_id, environ):
+        raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
+    first = kept.transcript
+    if all(part.where == first.where and not part.packed for part in kept.parts):
+        folder = os.path.join(kept.folder, first.where)
+        _require_there(os.path.join(folder, beside(first.place)), first)
+        return folder
+    return _unpacked(kept, environ)
+
+
+def _require_there(path: str, part: Part) -> None:
+    try:
+        with open_regular(path, follow=False) as stream:
+            status = os.fstat(stream.fileno())
+        size = status.st_size
+        same = part.linked or size < part.size or _is_untouched(status, part)
+        other = not same and _sha256(pieces_of(path, part.size)) != part.sha256
+    except OSError as error:
+        raise _gone(path, error) from error
+    if other:
+        raise SessionNotFound(
+            f"{path} is not what was kept: its hash differs",
+            "See what else is wrong: resume-hooks archive --verify",
+        )
+    if size < part.size and not part.linked:
+        raise SessionNotFound(
+            f"{path} holds {size:,} bytes and had {part.size:,} when it was kept: it was cut short since",
+            "See what else is wrong: resume-hooks archive --verify",
+        )
+
+
+def _unpacked(kept: Kept, environ: Mapping[str, str]) -> str:
+    """The folder that a session was unpacked to, now or before."""
+    home = os.path.join(unpacked(environ), kept.session_id)
+    kept = kept._replace(parts=tuple(as_it_is(kept, part) for part in kept.parts))
+    folder = os.path.join(home, _key(kept))
+    if not _is_whole(folder, kept):
+        with _refusing(kept):
+            for each in (state_home(environ), unpacked(environ), home):
+                if each != state_home(environ) and os.path.islink(each):
+                    raise NotADirectoryError(None, "Is a symbolic link", each)
+                private_folder(each)
+            _make_room(environ, kept.size, but=folder)
+            _fill(kept, home, folder)
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+    return folder
+
+
+def _key(kept: Kept) -> str:
+    """What tells one state of a kept session from any other."""
+    told = repr([(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in kept.parts])
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _is_whole(folder: str, kept: Kept) -> bool:
+    """Whether all parts lie there, none of them a link, with the sizes and times that they were given, once synced."""
+    if os.path.islink(folder):
+        return False
+    for part in kept.parts:
+        path = os.path.join(folder, beside(part.place))
+        with contextlib.suppress(OSError):
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and _is_untouched(status, part):
+                continue
+        return False
+    return True
+
+
+def _is_untouched(status: os.stat_result, part: Part) -> bool:
+    """Whether a file has the time that it was given, as exactly as any file system keeps it."""
+    return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
+
+
+def _fill(kept: Kept, home: str, folder: str) -> None:
+    temporary = os.path.join(home, f"{_TEMP}{os.getpid()}-{os.urandom(4).hex()}")
+    os.mkdir(temporary, 0o700)
+    try:
+        lay_out(kept, kept.parts, temporary)
+        for root, _, _ in os.walk(temporary):
+            sync_folder(root)
+        if os.path.lexists(folder):
+            shutil.rmtree(folder)
+        os.rename(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def lay_out(kept: Kept, parts: Sequence[Part], folder: str) -> None:
+    """Write parts of a kept session into a folder as the client has them beside each other, checked, with their times.
+
+    OSError where one can't be read or written, or is not what was kept.
+    """
+    packed = [part for part in parts if part.packed]
+    for part, pieces in packs.contents(kept, packed):
+        _put(part, pieces, folder)
+    for part in parts:
+        if not part.packed:
+            _put(part, pieces_of(stored_path(kept, part), part.size), folder)
+
+
+def pieces_of(path: str, size: int) -> Iterator[bytes]:
+    """The first ``size`` bytes of a file, a piece at a time. OSError where it has not so many."""
+    with open_regular(path, follow=False) as stream:
+        while size > 0:
+            piece = stream.read(min(size, packs.PIECE))
+            if not piece:
+                raise OSError(None, "It is shorter than when it was kept", path)
+            size -= len(piece)
+            yield piece
+
+
+def _put(part: Part, pieces: Iterable[bytes], folder: str) -> None:
+    path = os.path.join(folder, beside(part.place))
+    private_folder(os.path.dirname(path))
+    whole = hashlib.sha256()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+    with os.fdopen(descriptor, "wb") as stream:
+        for piece in pieces:
+            whole.update(piece)
+            stream.write(piece)
+        stream.flush()
+        os.fsync(descriptor)
+    if part.sha256 and whole.hexdigest() != part.sha256:
+        raise OSError(None, "It is not what was kept: its hash differs", path)
+    os.chmod(path, part.mode | MODE)
+    os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
+
+
+def _sha256(pieces: Iterable[bytes]) -> str:
+    whole = hashlib.sha256()
+    for piece in pieces:
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def _make_room(environ: Mapping[str, str], wanted: int, but: str) -> None:
+    """Remove what was unpacked and not opened for longest, as far as the bound asks; and what was interrupted."""
+    found, now = [], time.time()
+    for folder in _unpacked_folders(unpacked(environ)):
+        name = os.path.basename(folder)
+        if name.startswith(_TEMP):
+            process = name[len(_TEMP) :].partition("-")[0]
+            if process.isdecimal() and not process_runs(int(process)):
+                shutil.rmtree(folder, ignore_errors=True)
+        elif folder != but:
+            with contextlib.suppress(OSError):
+                found.append((os.lstat(folder).st_mtime, folder, _size(folder)))
+    taken = wanted + sum(size for _, _, size in found)
+    for mtime, folder, size in sorted(found):
+        if taken > MAX_UNPACKED and not 0 <= now - mtime < IN_USE:
+            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(folder))
+            taken -= size
+
+
+def _unpacked_folders(home: str) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for session_id in filter(is_session_id, os.listdir(home)):
+            own = os.path.join(home, session_id)
+            if not os.path.islink(own):
+                with os.scandir(own) as entries:
+                    yield from [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _size(folder: str) -> int:
+    return sum(os.lstat(os.path.join(root, name)).st_size for root, _, names in os.walk(folder) for name in names)
+
+
+@contextlib.contextmanager
+def _refusing(kept: Kept) -> Iterator[None]:
+    """What can't be read, or written, told as the failure of opening a kept session."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _gone(str(error.filename or kept.folder), error) from error
+    except OSError as error:
+        raise WriteFailed(
+            f"The kept copy of {kept.session_id} could not be unpacked: {error.filename or kept.folder}: "
+            f"{error.strerror or error}",
+            "Check free space; see what is wrong: resume-hooks archive --verify",
+        ) from error
+
+
+def _gone(path: str, error: OSError) -> SessionNotFound:
+    return SessionNotFound(f"{path} can't be read in the vault: {error.strerror}", "resume-hooks archive --verify")

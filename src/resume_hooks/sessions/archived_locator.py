@@ -1,0 +1,168 @@
+"""What names a vaulted session: the forms of a locator, asked of the notes alone.
+
+Only where no session in the projects fits. A session that lies in both is the one in the projects.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import canonical, is_session_id, project_key, project_names, projects_home
+from resume_hooks.sessions.archived.layout import session_in
+from resume_hooks.sessions.archived.manifest import Kept, kept_ids
+from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
+from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.locator_forms import (
+    ResumeResolver,
+    by_bare_number,
+    by_id,
+    by_part_of_title,
+    by_path,
+    by_prefix,
+    by_pull_request,
+    by_tag,
+    by_title,
+    typed_path,
+)
+from resume_hooks.sessions.lookup_context import Facts, Surroundings
+
+FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
+"""The forms that a vaulted session is named by, beside its path; never as the latest one."""
+
+
+def kept_copy(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile | None:
+    """The vaulted session that words name in one of the forms of these ``resolvers``, opened; None for none.
+
+    AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
+    """
+    if not kept_ids(around.environ):
+        return None
+    kept_around = KeptSurroundings(around)
+    for resolver in resolvers:
+        if resolver is by_path and (found := _by_old_path(words, around)):
+            return found
+        if resolver in FORMS and (named := _named(resolver, words, kept_around)):
+            return opened(named, around.environ)
+    return None
+
+
+def _named(resolver: ResumeResolver, words: str, around: KeptSurroundings) -> Kept | None:
+    try:
+        found = resolver(words, around)
+    except SessionNotFound:
+        return None  # what was said of the projects is told
+    return vaulted(found.session_id, around.environ) if found else None
+
+
+def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
+    """What a path named as long as the client had it, or as long as it was unpacked: a transcript or a sub-agent's."""
+    path = typed_path(words, around)
+    if path is None:
+        return None
+    session_id = session_in(path, around.environ)
+    full, home = os.path.abspath(path), os.path.join(projects_home(around.environ), "")
+    project, _, name = full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
+    session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
+    kept = vaulted(session_id, around.environ) if is_session_id(session_id) else None
+    if kept is None or (project and project != kept.project):
+        return None
+    session = opened(kept, around.environ)
+    there = os.path.join(os.path.dirname(session.path), name or below(full, around.environ))
+    return session_file(there) if os.path.isfile(there) else None
+
+
+class VaultStore:
+    """The vaulted sessions, as the client had them: their files are no longer at these paths."""
+
+    def __init__(self, environ: Mapping[str, str], present: Callable[[], set[str]]) -> None:
+        self._environ = environ
+        self._present = present
+
+    @cached_property
+    def kept(self) -> list[Kept]:
+        """All of them, the last written first."""
+        return all_vaulted(self._environ, self._present())
+
+    def projects(self) -> list[str]:
+        """The names of the project folders that they came from."""
+        return sorted({kept.project for kept in self.kept})
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """Those of these projects (None: of all) whose ids start with ``prefix``, the last written first."""
+        wanted = None if projects is None else set(projects)
+        starting = self.kept if not prefix else self._starting(prefix)
+        return [self._file(kept) for kept in starting if wanted is None or kept.project in wanted]
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The one of an id."""
+        kept = vaulted(session_id, self._environ)
+        return self._file(kept) if kept else None
+
+    def hidden(self) -> list[str]:
+        """Nothing: all places of the vault are our own."""
+        return []
+
+    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
+        """Nothing: no link is followed in the vault."""
+        return []
+
+    def _starting(self, prefix: str) -> list[Kept]:
+        ids = (session_id for session_id in kept_ids(self._environ) if session_id.startswith(prefix))
+        return [kept for session_id in ids if (kept := vaulted(session_id, self._environ))]
+
+    def _file(self, kept: Kept) -> SessionFile:
+        part = kept.transcript
+        return SessionFile(kept.session_id, place_of(kept, self._environ), part.mtime_ns / 1e9, part.size)
+
+
+class KeptSurroundings(Surroundings):
+    """Where words were typed, with the vault for what is there: nothing is known of it but what the notes say."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._vault = VaultStore(around.environ, lambda: {each.session_id for each in (*around.near, *around.far)})
+        super().__init__(around.cwd, around.environ, self._vault)
+
+    @cached_property
+    def projects(self) -> list[str]:
+        """The names of the project folders of the working directory."""
+        return project_names(self.cwd, self.environ, list)
+
+    def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
+        """There is one of each."""
+        return copies[0]
+
+    def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:  # noqa: ARG002
+        """The sessions that fit by what is noted of them: those of this project, else those of all others."""
+        found = [kept for kept in self._vault.kept if fits(_facts(kept))]
+        here = {kept.session_id for kept in found if self._is_here(kept)}
+        wanted = here or {kept.session_id for kept in found}
+        return [session for session in self._vault.sessions() if session.session_id in wanted]
+
+    def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+        """Rows that let a person choose between sessions."""
+        rows = ((session, vaulted(session.session_id, self.environ)) for session in sessions)
+        return [
+            {
+                "session_id": kept.session_id,
+                "title": kept.title,
+                "ended": kept.ended,
+                "session_file": session.path,
+            }
+            for session, kept in rows
+            if kept
+        ]
+
+    def _is_here(self, kept: Kept) -> bool:
+        """Whether a session is of the working directory, and not of one with the same key."""
+        if kept.project not in self.projects:
+            return False
+        return project_key(kept.cwd) != kept.project or canonical(kept.cwd) == canonical(self.cwd)
+
+
+def _facts(kept: Kept) -> Facts:
+    about = kept.about
+    return Facts(frozenset(about.titles), about.tag, frozenset(about.pulls), about.listed)

@@ -1,0 +1,228 @@
+"""The sessions on this machine: which files are sessions, and which of them are meant where none is named.
+
+A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project folder is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks import paths
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.paths import MAX_KEY, is_session_file, is_session_id, project_folders, project_key, session_id_of
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.records import kind, parse
+from resume_hooks.transcripts.transcript import refuse_foreign
+
+MAX_SEARCHED = 8 * 1024 * 1024
+"""Bytes of a file of any name in which a session's records are looked for."""
+
+
+class SessionFile(NamedTuple):
+    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes."""
+
+    session_id: str
+    path: str
+    mtime: float
+    size: int
+
+
+def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
+    """The sessions of one project folder, newest first, whose ids start with ``prefix``; none where it can't be read.
+
+    Only what fits the prefix is looked at, so that a full id costs a listing of names.
+    """
+    try:
+        return _newest_first(_listed(folder, prefix))
+    except OSError:
+        return []
+
+
+def sessions_of(cwd: str, environ: Mapping[str, str] | None = None) -> list[SessionFile]:
+    """The sessions in the project folders of a working directory, newest first.
+
+    Keys collide (``a_b``, ``a-b``): where it matters, ask ``belongs`` of the ones that are wanted.
+    """
+    return _newest_first(session for folder in project_folders(cwd, environ) for session in sessions_in(folder))
+
+
+def all_sessions(environ: Mapping[str, str] | None = None, prefix: str = "") -> list[SessionFile]:
+    """Every session of every project whose id starts with ``prefix``, newest first."""
+    return _newest_first(s for folder in paths.all_folders(environ) for s in sessions_in(folder, prefix))
+
+
+def known_ids(environ: Mapping[str, str] | None = None) -> set[str]:
+    """The ids in the names of all session files; no file is looked at."""
+    found = set()
+    for folder in paths.all_folders(environ):
+        with contextlib.suppress(OSError):
+            found |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+    return found
+
+
+def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The project folders that are there and can't be listed, or whose files can't be looked at; sorted.
+
+    Where the folder that holds them all can't be listed, that one.
+    """
+    home = paths.projects_home(environ)
+    if not _can(os.listdir, home):
+        return [home]
+    return [folder for folder in paths.all_folders(environ) if not _can(_first, folder)]
+
+
+def linked(environ: Mapping[str, str] | None = None, session_id: str = "") -> list[str]:
+    """The project folders that are symbolic links, sorted; with an id the files of that name that lie behind links."""
+    try:
+        with os.scandir(paths.projects_home(environ)) as entries:
+            folders = sorted(entry.path for entry in entries if entry.is_symlink() and entry.is_dir())
+    except OSError:
+        return []
+    if not session_id:
+        return folders
+    name = f"{session_id}{paths.ENDING}"
+    behind = [os.path.join(folder, name) for folder in folders]
+    links = [path for folder in paths.all_folders(environ) if os.path.islink(path := os.path.join(folder, name))]
+    return [path for path in (*behind, *links) if os.path.isfile(path)]
+
+
+def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
+    """A remedy's last sentences where folders can't be listed, or are links; "" where all are looked into."""
+    said = ""
+    if folders:
+        said = f" It may lie where nothing can be listed: check the permissions of {folders[0]}{_more(folders)}."
+    return f"{said} {where_linked(linked)}" if linked else said
+
+
+def where_linked(found: Sequence[str]) -> str:
+    """What to say of places behind symbolic links."""
+    verb = "lie" if len(found) > 1 else "lies"
+    return (
+        f"{found[0]}{_more(found)} {verb} behind a symbolic link, which is not followed: name a session there by the "
+        "path of its file, or move it to where the link is."
+    )
+
+
+def _more(found: Sequence[str]) -> str:
+    return f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+
+
+def belongs(path: str, cwd: str) -> bool:
+    """Whether a session in a project folder of ``cwd`` is of ``cwd`` and not of a folder with the same key.
+
+    The folders named inside decide, as far as they fit the project folder that the file lies in.
+    """
+    key = os.path.basename(os.path.dirname(path))[:MAX_KEY]
+    try:
+        fitting = [folder for folder in Glance(path).folders if project_key(folder)[:MAX_KEY] == key]
+    except SessionNotFound:
+        return False  # deleted since it was listed
+    return not fitting or paths.canonical(cwd) in {paths.canonical(folder) for folder in fitting}
+
+
+def session_file(path: str) -> SessionFile:
+    """The session at a path the user named, whatever it is called.
+
+    The id comes from the name, else from the records inside. SessionNotFound where nothing can be read there,
+    NotATranscript where what is there is something else.
+    """
+    try:
+        status = os.stat(path)
+        if not os.path.isfile(path):
+            raise SessionNotFound(f"{path} is not a file", "Give the path of a .jsonl file.")
+        session_id = session_id_of(path) or _inner_id(path)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    except ValueError as error:  # NULs, lone surrogates
+        raise SessionNotFound(f"{path!r} is no path: {error}", "Check the path.") from error
+    return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
+
+
+def latest(cwd: str, environ: Mapping[str, str] | None = None, *, back: int = 0, but: str = "") -> SessionFile:
+    """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
+
+    Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the session ``but``.
+    """
+    passed = 0
+    for session in sessions_of(cwd, environ):
+        if session.session_id != but and _is_talk(session) and belongs(session.path, cwd):
+            if passed == back:
+                return session
+            passed += 1
+    hidden = where_hidden(unlistable(environ), linked(environ))
+    count = "is only 1 session" if passed == 1 else f"are only {passed} sessions"
+    missing = f"There {count} of {cwd} to count back" if passed else f"No session of {cwd} yet"
+    raise SessionNotFound(
+        missing, f"Name one by id, title or path, or change to the folder that it was started in.{hidden}"
+    )
+
+
+def is_known(session: SessionFile, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the client can resume the session by its id: it lies in a project folder under its own name."""
+    folder = os.path.dirname(session.path)
+    return is_session_file(session.path) and os.path.dirname(folder) == paths.projects_home(environ)
+
+
+def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
+    """The sessions of a folder. OSError where it can't be listed, or its files can't be looked at."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            session_id = session_id_of(entry.name) if entry.name.startswith(prefix) else None
+            if session_id is None or not entry.is_file(follow_symlinks=False):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+                status = entry.stat(follow_symlinks=False)
+                if status.st_size:
+                    found.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
+    return found
+
+
+def _first(folder: str) -> None:
+    """Look at one entry of a folder: all of them can be looked at, or none. OSError."""
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, 1):
+            entry.stat(follow_symlinks=False)
+
+
+def _can(look: Callable[[str], object], folder: str) -> bool:
+    """Whether a folder can be looked into; one that is not there hides nothing."""
+    try:
+        look(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
+    return sorted(sessions, key=lambda session: session.mtime, reverse=True)
+
+
+def _is_talk(session: SessionFile) -> bool:
+    try:
+        glance = Glance(session.path)
+    except SessionNotFound:
+        return False  # deleted since the folder was listed
+    return glance.touched and not glance.is_sidechain and not glance.entrypoint.startswith("sdk")
+
+
+def _inner_id(path: str) -> str:
+    """The session id that records inside name; the file's own name where they name none that could be one."""
+    with open(path, "rb") as stream:
+        head = stream.read(MAX_SEARCHED)
+    for body in head.split(b"\n"):
+        record = parse(body)
+        if record is None:
+            continue
+        refuse_foreign(record, path)
+        if is_session_id(record.get("sessionId")):
+            return str(record["sessionId"])
+        if kind(record) in {"user", "assistant"}:
+            return os.path.splitext(os.path.basename(path))[0]
+    raise NotATranscript(f"{path} holds no record of a session", "Give the path of a Claude Code transcript.")

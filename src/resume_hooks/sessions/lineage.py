@@ -1,0 +1,284 @@
+"""Lineage: a session's ancestors, oldest first, and its descendants.
+
+What a file says of its parent is untrusted: a path is followed only to a session in a project folder of this
+config home or beside the child; otherwise the parent is looked up by id, in all projects, then in the vault. Cycles
+are cut, gaps are shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.paths import find_session, is_session_file, projects_home, session_id_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.manifest import Kept, find
+from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened, own_path, place_of
+from resume_hooks.sessions.link_log import read_links, read_superseded
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import one_line, plain
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
+from resume_hooks.transcripts.provenance import Parent, read_parent
+
+KEPT, MISSING = "kept", "missing"
+"""What a row's status is beside ``present``."""
+
+MAX_DEPTH = 1_000
+"""Generations followed; more can only be a forgery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """One row of a lineage.
+
+    ``derivation_type`` is how the session itself came to be: original, trimmed or continued; ``kind`` says it
+    finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the only copy; ``session_file`` is where
+    the client had it) or missing; a missing one keeps what links tell of it.
+    """
+
+    session_id: str
+    session_file: str
+    title: str
+    derivation_type: str
+    kind: str
+    exported_file: str | None
+    parent_session_id: str | None
+    status: str
+    created: str
+    ended: str
+    size: int
+
+
+class Descendant(NamedTuple):
+    """A session that came from another; ``parent_session_id`` may be a descendant itself."""
+
+    row: Ancestor
+    parent_session_id: str
+
+
+class Family:
+    """Answers about parents and children within one config home; links are read once."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._links = {link.child_id: link for link in read_links(environ)}
+        self._found: dict[str, Kept | None] = {}
+        self._vaulted: dict[str, Kept] = {}
+
+    def parent_of(self, path: str) -> Parent | None:
+        """The parent of the session at ``path``: as the file says, else as our links say."""
+        return self._or_linked(_said(path), session_id_of(path) or "", path)
+
+    def _or_linked(self, said: Parent | None, session_id: str, path: str) -> Parent | None:
+        link = self._links.get(session_id)
+        linked = Parent(link.parent_id, "", "continued", link.kind, link.at) if link else None
+        if said is None or linked is None or said.session_id == linked.session_id:
+            return said or linked
+        # The two disagree: the one whose session still exists is right.
+        return said if self._is_there(said, path) or not self._is_there(linked, path) else linked
+
+    def locate(self, parent: Parent, child_path: str) -> str | None:
+        """A file of a parent that can be read, the client's or a kept copy; None where it is gone."""
+        return self._present(parent, child_path) or self.readable(parent.session_id)
+
+    def readable(self, session_id: str) -> str | None:
+        """The path of a session's kept copy; None where there is none that can be read."""
+        kept = self._kept(session_id)
+        try:
+            return opened(kept, self._environ).path if kept else None
+        except (SessionNotFound, WriteFailed):
+            return None
+
+    def path_of(self, row: Ancestor) -> str | None:
+        """Where a row's transcript can be read; None where it is gone."""
+        if row.status == MISSING:
+            return None
+        return self.readable(row.session_id) if row.status == KEPT else row.session_file
+
+    def _kept(self, session_id: str) -> Kept | None:
+        if session_id not in self._found:
+            self._found[session_id] = find(session_id, self._environ)
+        return self._found[session_id]
+
+    def _is_there(self, parent: Parent, child_path: str) -> bool:
+        return bool(self._present(parent, child_path) or self._kept(parent.session_id))
+
+    def _present(self, parent: Parent, child_path: str) -> str | None:
+        """The file of a parent where the client has it."""
+        here = os.path.dirname(own_path(os.path.abspath(child_path), self._environ))
+        named = os.path.abspath(parent.file) if parent.file else ""
+        if named and session_id_of(named) == parent.session_id and self._may_open(named, here):
+            return named
+        if not parent.session_id:
+            return None
+        found = find_session(parent.session_id, self._environ)
+        beside = os.path.join(here, f"{parent.session_id}.jsonl")
+        return next((path for path in (found, beside) if path and self._may_open(path, here)), None)
+
+    def _may_open(self, path: str, here: str) -> bool:
+        folder = os.path.dirname(path)
+        in_project = os.path.dirname(folder) == projects_home(self._environ) and not os.path.islink(folder)
+        return (folder == here or in_project) and is_session_file(path)
+
+    def lineage(self, path: str) -> list[Ancestor]:
+        """The session at ``path`` and its ancestors, oldest first. SessionNotFound where it can't be read."""
+        current = os.path.abspath(path)
+        seen: set[str] = set()
+        row, parent = self._generation(current, seen)
+        rows = [row]
+        while parent is not None and len(rows) < MAX_DEPTH:
+            located = self._present(parent, current)
+            row, parent, current = self._ancestor(parent, located, current, seen)
+            rows.append(row)
+        return rows[::-1]
+
+    def _ancestor(
+        self, parent: Parent, located: str | None, child: str, seen: set[str]
+    ) -> tuple[Ancestor, Parent | None, str]:
+        """A parent's row, its own parent, and the path that stands for it."""
+        with contextlib.suppress(SessionNotFound):  # deleted since it was located, or not readable by us
+            if located:
+                return *self._generation(located, seen), located
+        with contextlib.suppress(SessionNotFound, WriteFailed):
+            if kept := self._kept(parent.session_id):
+                return *self._kept_generation(kept, seen), place_of(kept, self._environ)
+        return _missing(parent), None, child
+
+    def _kept_generation(self, kept: Kept, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+        """The row of a vaulted session; what is packed is not opened for it."""
+        if not kept.transcript.packed:
+            return self._generation(opened(kept, self._environ).path, seen)
+        seen.add(kept.session_id)
+        parent = self._or_linked(_noted(kept), kept.session_id, place_of(kept, self._environ))
+        parent = None if parent is not None and parent.session_id in seen else parent
+        return _packed_row(kept, parent, self._environ), parent
+
+    def _generation(self, path: str, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+        """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
+        seen.add(session_id_of(path) or path)
+        parent = self.parent_of(path)
+        if parent is not None and parent.session_id in seen:
+            parent = None
+        return _row(path, parent, self._environ), parent
+
+    @cached_property
+    def _superseded(self) -> dict[str, str]:
+        return read_superseded(self._environ)
+
+    def is_superseded(self, path: str) -> bool:
+        """Whether a child gave way to another session that is there, and nobody went on in it all the same.
+
+        SessionNotFound where it can't be read.
+        """
+        by = self._superseded.get(session_id_of(path) or "", "")
+        there = find_session(by, self._environ) or self._kept(by)
+        return there is not None and not Glance(path).touched
+
+    def is_given_up(self, row: Ancestor) -> bool:
+        """Whether a row's session is superseded, wherever its file lies."""
+        path = self.path_of(row) if row.session_id in self._superseded else None
+        return path is not None and self.is_superseded(path)
+
+    def descendants(self, session_id: str) -> list[Descendant]:
+        """Every session that came from ``session_id``, directly or not, parents before children, oldest first."""
+        children = self._children()
+        found: list[Descendant] = []
+        seen = {session_id}
+        waiting = deque([session_id])
+        while waiting:
+            parent_id = waiting.popleft()
+            for session, parent in children.get(parent_id, ()):
+                if session.session_id in seen:
+                    continue
+                seen.add(session.session_id)
+                waiting.append(session.session_id)
+                with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                    found.append(Descendant(self._descendant(session, parent), parent_id))
+        return found
+
+    def _descendant(self, session: SessionFile, parent: Parent) -> Ancestor:
+        kept = self._vaulted.get(session.session_id)
+        if kept is None or kept.transcript.packed:
+            return _packed_row(kept, parent, self._environ) if kept else _row(session.path, parent, self._environ)
+        return _row(opened(kept, self._environ).path, parent, self._environ)
+
+    def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
+        """The children of every session by its id, oldest first."""
+        children: dict[str, list[tuple[SessionFile, Parent]]] = {}
+        present = store.all_sessions(self._environ)
+        self._vaulted = {kept.session_id: kept for kept in all_vaulted(self._environ, {s.session_id for s in present})}
+        gone = [_as_file(kept, self._environ) for kept in self._vaulted.values()]
+        for session in sorted([*reversed(present), *gone], key=lambda session: session.mtime):
+            with contextlib.suppress(SessionNotFound, WriteFailed):  # deleted since it was listed
+                parent = self._parent_of(session)
+                if parent is not None:
+                    children.setdefault(parent.session_id, []).append((session, parent))
+        return children
+
+    def _parent_of(self, session: SessionFile) -> Parent | None:
+        kept = self._vaulted.get(session.session_id)
+        if kept is None:
+            return self.parent_of(session.path)
+        return self._or_linked(_noted(kept), kept.session_id, session.path)
+
+
+def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
+    """The lineage without trimmed sessions; each row's parent is then the nearest one left."""
+    kept: list[Ancestor] = []
+    for row in rows:
+        if row.derivation_type != "trimmed":
+            kept.append(replace(row, parent_session_id=kept[-1].session_id if kept else None))
+    return kept
+
+
+def _said(path: str) -> Parent | None:
+    try:
+        return read_parent(path)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+
+
+def _noted(kept: Kept) -> Parent | None:
+    """What the note of a kept session says of its parent."""
+    said = kept.about.parent
+    return Parent(*said) if len(said) == len(Parent._fields) else None
+
+
+def _as_file(kept: Kept, environ: Mapping[str, str]) -> SessionFile:
+    """A kept session as the client had it."""
+    part = kept.transcript
+    return SessionFile(kept.session_id, place_of(kept, environ), part.mtime_ns / 1e9, part.size)
+
+
+def _row(path: str, parent: Parent | None, environ: Mapping[str, str]) -> Ancestor:
+    glance = Glance(path)
+    session_id = session_id_of(path) or store.session_file(path).session_id
+    status = KEPT if is_kept(path, environ) else "present"
+    row = _derived(session_id, own_path(path, environ), parent, status)
+    title = one_line(plain(glance.title), TITLE_LENGTH)
+    return replace(row, title=title, created=glance.created, ended=glance.ended, size=glance.size)
+
+
+def _packed_row(kept: Kept, parent: Parent | None, environ: Mapping[str, str]) -> Ancestor:
+    """The row of a packed session, of what its note says."""
+    row = _derived(kept.session_id, place_of(kept, environ), parent, KEPT)
+    title, about = one_line(plain(kept.title), TITLE_LENGTH), kept.about
+    return replace(row, title=title, created=about.created, ended=about.ended, size=kept.transcript.size)
+
+
+def _derived(session_id: str, path: str, parent: Parent | None, status: str) -> Ancestor:
+    """A row that says how a session came to be, and nothing yet of what is in it."""
+    if parent is None:
+        return Ancestor(session_id, path, "", "original", "original", None, None, status, "", "", 0)
+    derivation, exported, named = parent.derivation_type, parent.exported_file or None, parent.session_id or None
+    return Ancestor(session_id, path, "", derivation, parent.kind, exported, named, status, "", "", 0)
+
+
+def _missing(parent: Parent) -> Ancestor:
+    return Ancestor(parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0)

@@ -1,0 +1,102 @@
+"""The lineage block: the text by which a fresh session knows its ancestors and how to reach them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from resume_hooks.clock import minute
+from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor
+from resume_hooks.system.text import one_line, plain, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+
+OPENING = "[SESSION LINEAGE]"
+CLOSING = "[/SESSION LINEAGE]"
+FIRST, LAST = 2, 10
+"""Ancestors that a long lineage names, from its two ends."""
+
+_MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
+_ROW = re.compile(r"\d+\. ")
+_FILE = "   "
+_TAG = re.compile(
+    r"<(?=/?(?:system-reminder|system|user-prompt-submit-hook|local-command-\w+|command-(?:name|message|args)|bash-\w+|"
+    r"task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
+    re.IGNORECASE,
+)
+_ADVICE = (
+    "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
+    "(outline, read, search --lineage); don't read these files whole."
+)
+
+
+def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: str, created: str) -> str:
+    """The block for a child whose ``ancestors`` are given oldest first; the child itself comes last."""
+    lines = [OPENING, "This session continues from previous work (oldest first):"]
+    for number, ancestor in enumerate(ancestors, 1):
+        if len(ancestors) > FIRST + LAST and FIRST < number <= len(ancestors) - LAST:
+            if number == FIRST + 1:
+                lines.append(f"... and {len(ancestors) - FIRST - LAST} more")
+            continue
+        lines.append(f"{number}. {_describe(ancestor)}")
+        if ancestor.session_file:
+            lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
+    current = f"{_title(title)} · {session_id} · {minute(created)} · current"
+    lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
+    return "\n".join([*lines, _ADVICE, CLOSING])
+
+
+def moved_note(old: str, new: str) -> str:
+    """What stands after the block of a session that got another home."""
+    return f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are meant below the other."
+
+
+def shortened(block: str, most: int) -> str:
+    """A rendered block in at most ``most`` (1,000 or more) characters, by leaving out ancestors from its middle.
+
+    The first one, the parent and the session itself stay; where that is not enough, without their files.
+    """
+    lines = block.split("\n")
+    rows = [at for at, line in enumerate(lines) if _ROW.match(line)]
+    for again in rows[2:-1]:
+        if len(block) <= most:
+            break
+        more = int(lines[again].partition(".")[0]) - 2
+        block = "\n".join([*lines[: rows[1]], f"... and {more} more", *lines[again:]])
+    if len(block) > most:  # a session is found by its id, too
+        block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE))
+    return block
+
+
+def size_text(size: int) -> str:
+    """Bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
+    if size < 1_000:
+        return f"{size} B"
+    return f"{size / 1_000:.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
+def _describe(ancestor: Ancestor) -> str:
+    session_id = _escape(ancestor.session_id) or "(id unknown)"
+    if ancestor.status == MISSING:
+        return f"(file gone) · {session_id} · {ancestor.derivation_type}"
+    dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
+    where = " (kept copy)" if ancestor.status == KEPT else ""
+    size, derived = size_text(ancestor.size), ancestor.derivation_type
+    return f"{_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
+
+
+def _title(text: str) -> str:
+    return _escape(one_line(plain(text), TITLE_LENGTH))
+
+
+def unmarked(text: str) -> str:
+    """``text`` without the block's own markers, and without tags that clients and models take for the client's.
+
+    Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote.
+    """
+    if "[" in text:
+        text = _MARKER.sub(r"(\1)", text)
+    return _TAG.sub("\u2039", text) if "<" in text else text
+
+
+def _escape(text: str) -> str:
+    return unmarked(plain_line(text))

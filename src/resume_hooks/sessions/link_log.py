@@ -1,0 +1,93 @@
+"""Links between sessions that no transcript holds, one JSON row a line in ``links.jsonl`` of our state folder.
+
+Only appended to. Standard library and Python 3.9: the session hooks write here before the engine is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Optional
+
+from resume_hooks.paths import is_session_id, private_folder, read_regular, state_home
+from resume_hooks.storage.atomic import append_line
+
+FILE_NAME = "links.jsonl"
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of the file that are read: some 300,000 links. A larger one counts as missing."""
+
+AFTER_CLEAR = "This session was started by /clear, after a handoff "
+"""How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
+
+
+class Link(NamedTuple):
+    """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant."""
+
+    child_id: str
+    parent_id: str
+    kind: str
+    at: str
+    client_pid: Optional[int] = None
+
+
+def links_file(environ: Optional[Mapping[str, str]] = None) -> str:
+    """The path of the links of this config home."""
+    return os.path.join(state_home(environ), FILE_NAME)
+
+
+def record_link(link: Link, environ: Optional[Mapping[str, str]] = None) -> None:
+    """Append a link. OSError where the state folder can't be written."""
+    _append({key: value for key, value in link._asdict().items() if value is not None}, environ)
+
+
+def record_superseded(child_id: str, by: str, at: str, environ: Optional[Mapping[str, str]] = None) -> None:
+    """Append that a child nobody opened gave way to another session. OSError where the state folder can't be written.
+
+    A row of its own shape, which readers of links alone pass over.
+    """
+    _append({"superseded_id": child_id, "by": by, "at": at}, environ)
+
+
+def read_links(environ: Optional[Mapping[str, str]] = None) -> list[Link]:
+    """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
+    return [link for row in _rows(environ) if (link := _link(row)) is not None]
+
+
+def read_superseded(environ: Optional[Mapping[str, str]] = None) -> dict[str, str]:
+    """The children that gave way, each with the session it gave way to."""
+    pairs = [(row.get("superseded_id"), row.get("by")) for row in _rows(environ)]
+    return {str(child): str(by) for child, by in pairs if is_session_id(child) and is_session_id(by) and child != by}
+
+
+def _append(row: dict[str, object], environ: Optional[Mapping[str, str]]) -> None:
+    path = links_file(environ)
+    private_folder(os.path.dirname(path))
+    append_line(path, json.dumps(row, separators=(",", ":")).encode())
+
+
+def _rows(environ: Optional[Mapping[str, str]]) -> Iterator[dict[str, Any]]:
+    """Every row that is a JSON object."""
+    try:
+        lines = read_regular(links_file(environ), MAX_BYTES).split(b"\n")
+    except OSError:
+        return
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line) if line.strip() else None
+            if isinstance(row, dict):
+                yield row
+
+
+def _link(row: dict[str, Any]) -> Optional[Link]:
+    child, parent, pid = row.get("child_id"), row.get("parent_id"), row.get("client_pid")
+    if not is_session_id(child) or not is_session_id(parent) or child == parent:
+        return None
+    return Link(
+        str(child),
+        str(parent),
+        str(row.get("kind", "")),
+        str(row.get("at", "")),
+        pid if isinstance(pid, int) else None,
+    )

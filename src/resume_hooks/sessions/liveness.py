@@ -1,0 +1,160 @@
+"""Whether a session is live: open in a client that may still write to it. What can't be told counts as live.
+
+Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured): the file is gone
+after a clean end, stays after a kill, and names another session after ``/resume``, from 2.1.329 also after ``/clear``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import config_home, is_session_id, project_key, read_object
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.storage.atomic import process_runs
+from resume_hooks.system import processes
+from resume_hooks.transcripts.head_tail import Glance
+
+FRESH = 60
+"""Seconds after a write during which a session counts as live."""
+
+LISTED_SINCE = (2, 1, 112)
+"""The oldest client that is known to list itself."""
+
+CLIENT = "claude"
+"""The name that clients give their process."""
+
+PROC = "/proc"
+
+
+def why_live(session: SessionFile, environ: Mapping[str, str]) -> str:
+    """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
+    return Clients(environ).why_live(session)
+
+
+class Clients:
+    """The clients that run, looked up once, when first asked for, whatever number of sessions is asked about."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def why_live(self, session: SessionFile) -> str:
+        """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
+        try:
+            age = time.time() - os.stat(session.path).st_mtime
+            if age < FRESH and not _is_newborn(session):
+                ahead = "it was written later than this machine's clock says it is"
+                return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
+            for pid, entry in self._running:
+                if why := _names(entry, session):
+                    return f"the running client {pid} {why}"
+            return self._why_unlisted(session)
+        except OSError as error:
+            return f"it can't be told whether a client has it open ({error.strerror})"
+
+    @cached_property
+    def _listed(self) -> list[tuple[int, dict[str, Any]]]:
+        return list(_listed(self._environ))
+
+    @cached_property
+    def _running(self) -> list[tuple[int, dict[str, Any]]]:
+        return [(pid, entry) for pid, entry in self._listed if _runs(pid, entry)]
+
+    @cached_property
+    def _unlisted(self) -> list[tuple[str, str]] | None:
+        """The running clients that don't list themselves, with their folders; None where none can be seen."""
+        if not os.path.isdir(f"{PROC}/self"):
+            return None
+        known = {pid for pid, _ in self._listed}
+        pids = (name for name in os.listdir(PROC) if name.isdecimal() and int(name) not in known)
+        return [(pid, cwd) for pid in pids if (cwd := _client_folder(pid))]
+
+    def _why_unlisted(self, session: SessionFile) -> str:
+        """Why it may be open in a client that does not list itself; processes are seen only where there is /proc."""
+        if self._unlisted is None:
+            parts = Glance(session.path).version.split(".")
+            version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
+            return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
+        inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
+        pid = next(inside, "")
+        return f"the running client {pid} was started in its folder, and does not list what it has open" if pid else ""
+
+
+def _is_newborn(session: SessionFile) -> bool:
+    """Whether the last write was our own: a child that nobody went on in yet."""
+    try:
+        glance = Glance(session.path)
+    except SessionNotFound:
+        return False
+    return bool(glance.derived_at) and not glance.touched
+
+
+def _listed(environ: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every client that lists itself, by its process id."""
+    folder = os.path.join(config_home(environ), "sessions")
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    for name in names:
+        stem, extension = os.path.splitext(name)
+        if extension == ".json" and stem.isascii() and stem.isdecimal():
+            yield int(stem), read_object(os.path.join(folder, name))
+
+
+def _names(entry: dict[str, Any], session: SessionFile) -> str:
+    """How a running client's entry speaks of the session, ``""`` where it is of another one."""
+    named = entry.get("sessionId")
+    if not is_session_id(named):
+        return "does not say which session it has open"
+    if named == session.session_id:
+        return "has it open"
+    # An entry that is never brought up to date still names what was open before /clear.
+    if "updatedAt" not in entry and _is_folder_of(entry.get("cwd"), session):
+        return "runs in its folder, and may have it open since /clear"
+    return ""
+
+
+def _runs(pid: int, entry: dict[str, Any]) -> bool:
+    """Whether a listed client runs; one of another machine or container can't be seen from here, and counts."""
+    domain, started = entry.get("pidDomain"), entry.get("procStart")
+    if isinstance(domain, str) and not _is_here(domain):
+        return True
+    if not process_runs(pid):
+        return False
+    now = processes.started(pid) if isinstance(started, str) else ""
+    return not now or now == started  # else the number went to another process since
+
+
+def _client_folder(pid: str) -> str:
+    """The folder that a process runs in, if it is a client; ``""`` for any other."""
+    try:
+        with open(f"{PROC}/{pid}/comm", "rb") as stream:
+            if stream.read().rstrip(b"\n") != CLIENT.encode():
+                return ""
+        return os.readlink(f"{PROC}/{pid}/cwd")
+    except OSError:
+        return ""  # ended since, or another user's: it could not write here
+
+
+def _is_folder_of(cwd: object, session: SessionFile) -> bool:
+    """Whether a client that runs in ``cwd`` keeps its sessions where this one lies; it may where no ``cwd`` is said."""
+    try:
+        return not isinstance(cwd, str) or project_key(cwd) == os.path.basename(os.path.dirname(session.path))
+    except ValueError:
+        return True
+
+
+def _is_here(domain: str) -> bool:
+    """Whether a client's ``linux:<machine id>:pid:[<namespace>]`` is where we run; another system's is taken for it."""
+    try:
+        namespace = os.readlink(f"{PROC}/self/ns/pid")
+        with open("/etc/machine-id", encoding="ascii") as stream:
+            machine = stream.read().strip()
+    except (OSError, ValueError):
+        return not domain.startswith("linux:") or not os.path.isdir(f"{PROC}/self")
+    return machine in domain and namespace in domain

@@ -1,0 +1,251 @@
+"""What a user's words may name a session by, one small resolver a form, tried in order; each can be replaced.
+
+A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as a path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Protocol
+
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.paths import ENDING, is_session_id, projects_home
+from resume_hooks.sessions.archived.layout import unpacked, vault
+from resume_hooks.sessions.files import SessionFile, latest, session_file, where_hidden, where_linked
+from resume_hooks.sessions.lookup_context import Surroundings
+from resume_hooks.sessions.name_prefilter import as_written
+from resume_hooks.system.text import one_line, plain_line
+
+MIN_PREFIX = 4
+"""Characters of an id that a prefix needs; fewer would fit by chance."""
+
+MIN_PART = 3
+"""Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
+
+SEEN = "resume-hooks sessions shows what there is."
+
+MOST_CANDIDATES = 20
+"""Sessions that are shown of those that words fit."""
+
+_HEX = frozenset("0123456789abcdef-")
+_LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE)
+_PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
+
+
+class ResumeResolver(Protocol):
+    """One form of a locator."""
+
+    def __call__(self, words: str, around: Surroundings) -> SessionFile | None:
+        """The session that the words name in this form; None where they don't.
+
+        AmbiguousLocator where they name several, another ResumeHooksError where no other form may be tried.
+        """
+        ...
+
+
+def by_latest(words: str, around: Surroundings) -> SessionFile | None:
+    """``latest``, and ``latest~2`` for the second before it. The word is never a title: ``title:latest`` is."""
+    found = _LATEST.fullmatch(words)
+    if found is None:
+        return None
+    back = int(found[1] or 1) if found[1] is not None else 0
+    current = current_session(around)
+    if current is None:
+        return latest(around.cwd, around.environ, back=back)
+    return latest(around.cwd, around.environ, back=back - 1, but=current.session_id) if back else current
+
+
+def by_id(words: str, around: Surroundings) -> SessionFile | None:
+    """A full id, in any project; of several copies the one in this project, else the newest."""
+    session_id = words.lower()
+    if not is_session_id(session_id):
+        return None
+    found = around.store.find(session_id)
+    if found is not None:
+        return around.nearest_copy([found, *around.store.sessions(around.projects, session_id)])
+    missing = f"No session {words} under {projects_home(around.environ)}"
+    if linked := around.store.linked(session_id):
+        raise SessionNotFound(f"{missing} itself", where_linked(linked))
+    hidden = where_hidden(around.store.hidden(), around.store.linked())
+    raise SessionNotFound(missing, f"Was it deleted after 30 days?{hidden}")
+
+
+def by_path(words: str, around: Surroundings) -> SessionFile | None:
+    """The path of a .jsonl file, or any with a slash; titles may hold slashes too, so what is no file may still be one.
+
+    In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other files.
+    """
+    path = typed_path(words, around)
+    if path is None:
+        return None
+    try:
+        if "CLAUDECODE" in around.environ:
+            _refuse_others_files(path, around.environ)
+        return session_file(path)
+    except SessionNotFound:
+        return None
+
+
+def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
+    """Four or more characters that one id alone begins with."""
+    prefix = words.lower()
+    if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
+        return None
+    return _only(words, around.store.sessions(prefix=prefix), around)
+
+
+def by_title(words: str, around: Surroundings) -> SessionFile | None:
+    """An exact title, also as ``title:words``; one of this project before all others."""
+    title = _behind("title", words)
+    return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles), around)
+
+
+def by_tag(words: str, around: Surroundings) -> SessionFile | None:
+    """A tag; capitals don't matter. ``tag:words`` is that, or the whole of a title, and nothing else."""
+    tag = _behind("tag", words)
+    found = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
+    if not found and tag != words:
+        raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
+    return _only(words, found, around)
+
+
+def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
+    """A part of the title of one session that a listing shows; capitals don't matter, and a whole title comes first."""
+    title = _behind("title", words)
+    part = title.casefold()
+    if len(part.encode("utf-8", "replace")) < MIN_PART:
+        return None
+    ends = as_written(title)
+    whole = around.nearest(ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles))
+    some = whole or around.nearest(ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles))
+    return _only(words, some, around)
+
+
+def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
+    """A pull request that the client linked: ``#72``, ``pr:72`` or its address."""
+    if address := _PULL_ADDRESS.fullmatch(words):
+        page = address[1].lower()
+        return _linked(words, page.rpartition("/")[2], page, around)
+    number = _PULL_NUMBER.fullmatch(words)
+    return _by_number(words, number[1], around) if number else None
+
+
+def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
+    """No address is followed by a verb that was not asked to: UsageError says which one is."""
+    if is_pull_request(words):
+        raise SessionNotFound("No session is linked to this pull request", SEEN)
+    if _ADDRESS.match(words):
+        raise UsageError(
+            "An address names no session before it is brought in", "Bring it in first: resume-hooks import ADDRESS"
+        )
+    return None
+
+
+def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
+    """The number of a pull request alone, where it is nothing else."""
+    return _by_number(words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
+
+
+RESOLVERS: tuple[ResumeResolver, ...] = (
+    by_latest,
+    by_id,
+    by_path,
+    by_pull_request,
+    by_prefix,
+    by_title,
+    by_address,
+    by_tag,
+    by_part_of_title,
+    by_bare_number,
+)
+"""The forms in the order in which they are tried."""
+
+
+def is_pull_request(words: str) -> bool:
+    """Whether an address is that of a pull request, which names a session and is never fetched."""
+    return _PULL_ADDRESS.fullmatch(words) is not None
+
+
+def is_one_form(words: str) -> bool:
+    """Whether words are of a form that is nothing else: an id, a path, an address, latest, a tag, a pull request."""
+    small = words.lower()
+    named = small.endswith(ENDING) or "://" in small or small.startswith(("latest", "tag:", "title:"))
+    return named or is_session_id(small) or _PULL_NUMBER.fullmatch(words) is not None
+
+
+def current_session(around: Surroundings) -> SessionFile | None:
+    """The session of the client that runs us, or None outside of one."""
+    session_id = around.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    if not is_session_id(session_id):
+        return None
+    found = around.store.find(session_id)
+    if found is None:
+        hidden = where_hidden(around.store.hidden(), around.store.linked())
+        raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
+    return found
+
+
+def not_found(words: str, around: Surroundings) -> SessionNotFound:
+    """What to say of words that name nothing in any form."""
+    hidden = where_hidden(around.store.hidden(), around.store.linked())
+    path = typed_path(words, around)
+    if path is not None:
+        try:
+            session_file(path)
+        except SessionNotFound as error:
+            return error
+    return SessionNotFound(
+        f"No session is called '{one_line(plain_line(words), 80)}', and no id starts so",
+        "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, #72 for a "
+        f"pull request, or the path of a .jsonl file. {SEEN}{hidden}",
+    )
+
+
+def _only(words: str, found: list[SessionFile], around: Surroundings) -> SessionFile | None:
+    """The one session among those found, newest first, of which several may be copies."""
+    copies: dict[str, list[SessionFile]] = {}
+    for session in found:
+        copies.setdefault(session.session_id, []).append(session)
+    if len(copies) > 1:
+        shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
+        raise AmbiguousLocator(words, around.candidates(shown), len(copies))
+    return around.nearest_copy(found) if found else None
+
+
+def _by_number(words: str, digits: str, around: Surroundings) -> SessionFile | None:
+    number = str(int(digits))  # nothing is called #0072
+    return _linked(words, number, number, around)
+
+
+def _linked(words: str, number: str, pull: str, around: Surroundings) -> SessionFile | None:
+    """The session that a pull request is linked to, by its ``number``; ``pull`` is that or the address."""
+    linked = re.compile(rb'"prnumber":\s?%d\b' % int(number))
+    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
+
+
+def _behind(form: str, words: str) -> str:
+    """The words without the name of a form before them, ``tag:words``."""
+    named, colon, rest = words.partition(":")
+    return rest.strip() if colon and named.lower() == form else words
+
+
+def typed_path(words: str, around: Surroundings) -> str | None:
+    """The path that words are; None where they have not the form of one."""
+    if not (words.endswith(ENDING) or os.sep in words):
+        return None
+    return os.path.join(around.cwd, os.path.expanduser(words))
+
+
+def _refuse_others_files(path: str, environ: Mapping[str, str]) -> None:
+    """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
+    homes = (projects_home(environ), vault(environ), unpacked(environ))
+    below = tuple(os.path.realpath(home) + os.sep for home in homes)
+    inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
+    if os.path.lexists(path) and (not inside or os.path.islink(path)):
+        remedy = "Other files are for the user to open, in a shell."
+        raise UsageError(f"{path} is no transcript under {projects_home(environ)}", remedy)

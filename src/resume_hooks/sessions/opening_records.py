@@ -1,0 +1,135 @@
+"""The records that a fresh child opens with: lineage for the model, a short card for the screen.
+
+The form was measured on clients 2.0.76 to 2.1.329: a summary record that only the transcript view shows, then a
+synthetic answer, so that nothing is inserted between them and the next prompt.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.system.text import encodable_all
+from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.records import SYNTHETIC_MODEL
+
+_USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
+NEXT_STEP = "Next step, as the user put it:"
+
+
+class Setting(NamedTuple):
+    """Where and when a child is born: its id, folder, branch, the client's version, the instant."""
+
+    session_id: str
+    cwd: str
+    branch: str
+    version: str
+    at: str
+
+
+def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
+    """What the model reads first: the lineage block, a model's summary, the digest, the next step; what is given.
+
+    Neither summary nor digest holds a blank line, so that the next step can be told apart from them.
+    """
+    step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
+    return "\n\n".join(part for part in (block, summary, digest, step) if part)
+
+
+def next_step_of(text: object) -> str | None:
+    """The next step in an opening of ours: ``""`` where none was given, None where ``text`` is no opening."""
+    if not isinstance(text, str) or not text.startswith(OPENING):
+        return None
+    _, _, after = text.partition(CLOSING)
+    return after.partition(f"\n\n{NEXT_STEP}\n")[2]
+
+
+def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
+    """The two chain records, user and assistant, as lines without endings."""
+    return _told(setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True})
+
+
+def closing_lines(setting: Setting, parent: str | None, text: str, card: str) -> list[bytes]:
+    """What is told at the end of a kept conversation, as lines without endings.
+
+    Not marked as a summary: there clients would take it for a compaction, and leave it out of a partial one.
+    """
+    return _told(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
+
+
+def _told(setting: Setting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
+    """A text for the model, which the transcript view alone shows, and the card that answers it."""
+    # The same child written anew keeps its ids, so that what a client may have appended meanwhile still hangs on them.
+    user_id, answer_id, message_id = (
+        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{setting.session_id}/{parent}/{part}"))
+        for part in ("user", "answer", "id")
+    )
+    user = {
+        **_envelope(setting, parent, "user", user_id),
+        "message": {"role": "user", "content": text},
+        **marks,
+    }
+    # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
+    answer = {
+        **_envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id),
+        "message": {
+            "id": message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": SYNTHETIC_MODEL,
+            "content": [{"type": "text", "text": card}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "",
+            "usage": _USAGE,
+        },
+    }
+    return [_dump(user), _dump(answer)]
+
+
+def lineage_line(setting: Setting, parent: str | None, record_id: str, block: str) -> bytes:
+    """The record that tells a child of many records where it comes from; the screen doesn't show it."""
+    told = {"message": {"role": "user", "content": block}, "isMeta": True}
+    return _dump({**_envelope(setting, parent, "user", record_id), **told})
+
+
+def stub_line(setting: Setting, parent: str | None, record_id: str, call: str) -> bytes:
+    """The answer to a tool call that was never answered: without one no API takes the conversation."""
+    result = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
+    message = {"role": "user", "content": [result]}
+    return _dump({**_envelope(setting, parent, "user", record_id), "message": message})
+
+
+def title_line(session_id: str, title: str) -> bytes:
+    """The record that names a session; readers look for it at the start of a line."""
+    return _dump({"type": "custom-title", "customTitle": title, "sessionId": session_id})
+
+
+def _envelope(setting: Setting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:
+    """Fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
+    return {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        "entrypoint": "cli",
+        "cwd": setting.cwd,
+        "sessionId": setting.session_id,
+        "version": setting.version,
+        "gitBranch": setting.branch,
+        "type": kind,
+        "uuid": record_id,
+        "timestamp": setting.at,
+    }
+
+
+def _dump(record: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(record)
+    except orjson.JSONEncodeError:  # a lone surrogate in a folder or a branch of the parent
+        return orjson.dumps(encodable_all(record))
+
+
+REPORT = "The user's report of what was done after the checkpoint:"

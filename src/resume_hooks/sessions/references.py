@@ -1,0 +1,277 @@
+"""References: the words that name one record, ``<session>:<record>``, and the line of a file that they lead to.
+
+What was typed is data: a session's part is a locator like any other; a record's part is a line number, a uuid, or the
+byte at which its line begins. Of a file is read what leads to the line, never all of it into memory.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from functools import cached_property
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import find_session, is_session_id
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import session_in
+from resume_hooks.sessions.archived.manifest import kept_ids
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.line_index import Numbers, line_start, line_with, opened
+from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.records import Record, string
+
+EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
+SHORT = 8
+"""Characters of an id that people see, where no other session's id begins alike."""
+
+MAX_DIGITS = 9
+"""Digits of a line number; no file has more lines."""
+
+MAX_PLACE_DIGITS = 15
+"""Digits of a byte's place; no file is longer."""
+
+
+class Place(NamedTuple):
+    """The line that begins at a byte, ``@<offset>``; as ``<uuid>@<offset>`` that record, wherever it is by now."""
+
+    offset: int
+    uuid: str = ""
+
+    @property
+    def word(self) -> str:
+        """What names it behind a session."""
+        return f"{self.uuid}@{self.offset}"
+
+
+class Reference(NamedTuple):
+    """A record as it was named: ``session`` is a locator, ``record`` a 0-based line number, a uuid, or a place."""
+
+    session: str
+    record: int | str | Place
+
+
+def parse(text: str, session: str | None = None) -> Reference:
+    """The record that ``text`` names; with ``session`` it is the record's part alone. UsageError says what is wrong."""
+    wanted = text.strip()
+    named, colon, record = wanted.rpartition(":")
+    if session is not None:
+        if colon:
+            raise UsageError(f"'{_shown(wanted)}' names a session, and so does --session", "Leave one of them out.")
+        return Reference(session, _record(wanted))
+    if not colon:
+        raise UsageError(f"'{_shown(wanted)}' has no colon between a session and a record", EXAMPLE)
+    if not named.strip():
+        raise UsageError(f"'{_shown(wanted)}' names no session before its colon", EXAMPLE)
+    return Reference(named.strip(), _record(record.strip()))
+
+
+class Names(NamedTuple):
+    """How commands and references name one transcript: in ``full`` for programs, as ``short`` as it can be for people.
+
+    A file that no id leads to (it lies in no project folder) goes by its path in both.
+    """
+
+    full: str
+    short: str
+
+    def reference(self, record: int | str) -> str:
+        """The short words for a record, by its line or the word of its entry, ready for a shell."""
+        return shlex.quote(f"{self.short}:{record}")
+
+    @property
+    def word(self) -> str:
+        """The short name, ready for a shell."""
+        return shlex.quote(self.short)
+
+
+def names_of(session: SessionFile, environ: Mapping[str, str]) -> Names:
+    """The names of a transcript that ``subagents.locate`` finds again."""
+    session_id, slash, agent = session.session_id.partition("/")
+    known = find_session(session_id, environ)
+    vaulted = known is None and session_in(session.path, environ) == session_id
+    files = [one.path for one in subagents_of(known)] if slash and known else [known]
+    if not vaulted and session.path not in files:
+        return Names(session.path, session.path)
+    alike = {other.session_id for other in store.all_sessions(environ, session_id[:SHORT])}
+    if vaulted:
+        alike |= {other for other in kept_ids(environ) if other.startswith(session_id[:SHORT])}
+    short = session_id[:SHORT] if len(alike) == 1 else session_id
+    return Names(session.session_id, f"{short}{slash}{agent}")
+
+
+class Entry(NamedTuple):
+    """A line of a session's file: its 0-based ``number``, -1 where it was not counted, and its bytes on disk."""
+
+    session_id: str
+    file: str
+    number: int
+    offset: int
+    length: int
+
+    @property
+    def word(self) -> str:
+        """What names it behind a session: its line, or the byte that it begins at."""
+        return str(self.number) if self.number >= 0 else Place(self.offset).word
+
+    @property
+    def reference(self) -> str:
+        """The words that name it."""
+        return f"{self.session_id}:{self.word}"
+
+    def raw(self) -> bytes:
+        """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
+        with opened(self.file) as stream:
+            stream.seek(self.offset)
+            found = stream.read(self.length)
+        if len(found) < self.length:
+            raise SessionNotFound(f"{self.file} changed while it was read", "Run the command again.")
+        return found
+
+    def record(self) -> Record | None:
+        """What the line says; None for one that holds no JSON object."""
+        return records.parse(Line(self.number, self.offset, self.raw()).body)
+
+
+class Entries:
+    """The lines of one file as long as it is now (``size``, in bytes), found by number, by uuid, by where they begin.
+
+    SessionNotFound where it can't be read.
+    """
+
+    def __init__(self, file: str, session_id: str) -> None:
+        self.file = file
+        self.session_id = session_id
+        with opened(file) as stream:
+            self.size = os.fstat(stream.fileno()).st_size
+        self._counts = Numbers(self.size)
+
+    def __len__(self) -> int:
+        with opened(self.file) as stream:
+            return self._counts.total(stream)
+
+    def at(self, number: int) -> Entry | None:
+        """The line of that number, counted from 0."""
+        with opened(self.file) as stream:
+            start = self._counts.start(stream, number)
+            return self._entry(stream, start, number) if start >= 0 else None
+
+    def starting(self, offset: int) -> Entry | None:
+        """The line that begins at that byte, not counted."""
+        if not 0 <= offset < self.size:
+            return None
+        with opened(self.file) as stream:
+            return self._entry(stream, offset) if line_start(stream, offset) == offset else None
+
+    def of(self, uuid: str, near: int = -1) -> Entry | None:
+        """The record of a uuid: line ``near`` where it is that one, else the last of that uuid, as clients have it.
+
+        For whoever looks up many: all ids of the file are kept at the first one that is not where it was looked for.
+        """
+        entry = self.at(near)
+        if entry is not None and uuid in _uuids(entry.record() or {}):
+            return entry
+        number = self._numbers.get(uuid)
+        return None if number is None else self.at(number)
+
+    def last_of(self, uuid: str) -> Entry | None:
+        """The last record of a uuid, not counted; only lines that hold these characters are parsed."""
+        with opened(self.file) as stream:
+            offset = self.size
+            while (offset := line_with(stream, uuid.encode(), offset)) >= 0:
+                entry = self._entry(stream, offset)
+                if uuid in _uuids(entry.record() or {}):
+                    return entry
+        return None
+
+    def find(self, record: int | str | Place) -> Entry | None:
+        """The line that a reference's part names, counted only where its number was given."""
+        if isinstance(record, int):
+            return self.at(record)
+        place = record if isinstance(record, Place) else Place(-1, record)
+        spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
+        there = self.starting(place.offset)
+        if there is not None and (not spellings or not spellings.keys().isdisjoint(_uuids(there.record() or {}))):
+            return there
+        return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
+
+    def counted(self, entry: Entry) -> Entry:
+        """A line with its number."""
+        if entry.number >= 0:
+            return entry
+        with opened(self.file) as stream:
+            return entry._replace(number=self._counts.of(stream, entry.offset))
+
+    def _entry(self, stream: BinaryIO, offset: int, number: int = -1) -> Entry:
+        stream.seek(offset)
+        length = len(stream.readline(self.size - offset))
+        return Entry(self.session_id, self.file, number, offset, length)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        with opened(self.file) as stream:
+            rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
+            return {uuid: number for number, record in rows if record for uuid in _uuids(record)}
+
+
+def shortened(reference: str) -> str:
+    """A reference with the first characters of its session's id."""
+    session, _, record = reference.rpartition(":")
+    session_id, slash, agent = session.partition("/")
+    return f"{session_id[:SHORT]}{slash}{agent}:{record}"
+
+
+def place_of(reference: Reference, entries: Entries) -> Entry:
+    """The line that a reference names in its session, counted where that costs nothing. UsageError for none."""
+    named = reference.record
+    found = entries.find(named)
+    if found is not None:
+        return found
+    if isinstance(named, int):
+        count = len(entries)
+        there = f"lines 0 to {count - 1}" if count else "no lines"
+        raise UsageError(f"No line {named} in {entries.file}", f"It has {there}.")
+    if isinstance(named, Place) and not named.uuid:
+        remedy = "It may have been rewritten since: begin again at its end, with read LOCATOR --page."
+        raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)
+    uuid = named.uuid if isinstance(named, Place) else named
+    raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")
+
+
+def named_by(reference: Reference, entries: Entries) -> Entry:
+    """The line that a reference names in its session, with its number. UsageError where there is none."""
+    return entries.counted(place_of(reference, entries))
+
+
+def _record(text: str) -> int | str | Place:
+    if _is_number(text, MAX_DIGITS):
+        return int(text)
+    uuid, at, offset = text.partition("@")
+    if is_record_id(uuid) or (at and not uuid):
+        if not at:
+            return uuid
+        if _is_number(offset, MAX_PLACE_DIGITS):
+            return Place(int(offset), uuid)
+    raise UsageError(f"'{_shown(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE)
+
+
+def _is_number(text: str, digits: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= digits
+
+
+def is_record_id(text: str) -> bool:
+    """Whether a reference can name a record by this uuid: those of clients have the shape of a session's id."""
+    return is_session_id(text.lower())
+
+
+def _uuids(record: Record) -> list[str]:
+    """What a record is known by: its own uuid, and the one that a queued prompt was sent under."""
+    return [uuid for key in ("uuid", "sentAsUuid") if (uuid := string(record, key))]
+
+
+def _shown(text: str) -> str:
+    return one_line(plain_line(text), 80)

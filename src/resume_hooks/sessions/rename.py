@@ -1,0 +1,166 @@
+"""Titles and tags of sessions, appended as records, as ``/rename`` of the client and the official SDK append them.
+
+Nothing of a session is changed but for its end. Titles stay unique within a project: they are locators.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
+from resume_hooks.paths import is_session_file
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.storage.atomic import append_records
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.records import Record
+
+MAX_LENGTH = 200
+"""Characters of a title or a tag: what is longer nobody types."""
+
+MAX_PASSES = 10
+"""How often the SDK cleans a tag: what it takes out may join what stood apart."""
+
+IS_LIVE = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
+
+_LOCATORS = re.compile(
+    r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
+
+_UNSEEN = frozenset({"Cf", "Co", "Cn"})
+"""Unicode categories that the SDK takes out of tags: format, private use, unassigned."""
+
+
+class Change(NamedTuple):
+    """What a session was and will be called, ``""`` for no tag; no ``records`` where it is called so already."""
+
+    session: SessionFile
+    old: str
+    new: str
+    records: tuple[Record, ...]
+    warnings: tuple[str, ...]
+
+
+def renamed(session: SessionFile, title: str, environ: Mapping[str, str], *, force: bool = False) -> Change:
+    """Decide on a new title; nothing is written.
+
+    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
+    or be renamed; TitleTaken where another session of the project has it, unless ``force``.
+    """
+    new, glance = _as_title(title), _own(session, environ)
+    if not force:
+        _require_free(new, session)
+    wanted = [
+        (glance.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
+        (glance.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
+    ]
+    return _change(session, glance.title, new, [record for there, record in wanted if there != new], environ)
+
+
+def tagged(session: SessionFile, tag: str, environ: Mapping[str, str]) -> Change:
+    """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
+    new, glance = _as_tag(tag) if tag else "", _own(session, environ)
+    record = {"type": "tag", "tag": new, "sessionId": session.session_id}
+    return _change(session, glance.tag, new, [record] if glance.tag != new else [], environ)
+
+
+def write(change: Change) -> None:
+    """Append the records of a change, if any. WriteFailed where that can't be done, or was undone at once."""
+    path = change.session.path
+    if not change.records:
+        return
+    append_records(path, [orjson.dumps(record) for record in change.records])
+    now = Glance(path)
+    held = {"custom-title": now.custom_title, "agent-name": now.agent_name, "tag": now.tag}
+    if any(held[record["type"]] != change.new for record in change.records):
+        raise WriteFailed(
+            f"Another program gave {path} another name at the same moment", "Look at it, and run the command again."
+        )
+
+
+def _change(session: SessionFile, old: str, new: str, records: list[Record], environ: Mapping[str, str]) -> Change:
+    why = why_live(session, environ) if records else ""
+    return Change(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
+
+
+def _own(session: SessionFile, environ: Mapping[str, str]) -> Glance:
+    """A glance at a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
+    require_own(session, environ)
+    if not is_session_file(session.path):
+        raise UsageError(
+            f"{session.path} is not a session's own file", "Only <session id>.jsonl has a title and a tag of its own."
+        )
+    try:
+        writable = os.stat(session.path).st_mode & stat.S_IWUSR
+    except OSError as error:
+        raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Was it just deleted?") from error
+    if not writable:
+        raise WriteFailed(
+            f"{session.path} is read-only, so nothing was added to it", f"chmod u+w {shlex.quote(session.path)}"
+        )
+    glance = Glance(session.path)
+    if glance.is_sidechain:
+        raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
+    return glance
+
+
+def _as_title(text: str) -> str:
+    """A title on one line, without what can't be seen. UsageError for none."""
+    title = plain_line(_readable(text)).strip()
+    return _fitting(title, "title")
+
+
+def _as_tag(text: str) -> str:
+    """A tag as the SDK writes it: NFKC, and nothing in it that can't be seen. UsageError where nothing is left."""
+    tag = _readable(text)
+    for _ in range(MAX_PASSES):
+        before, normal = tag, unicodedata.normalize("NFKC", tag)
+        tag = "".join(c for c in normal if unicodedata.category(c) not in _UNSEEN)
+        if tag == before:
+            break
+    return _fitting(plain_line(tag).strip(), "tag")
+
+
+def _readable(text: str) -> str:
+    if text != encodable(text):
+        raise UsageError("What was given is no UTF-8 text", "Type it again, in a terminal that speaks UTF-8.")
+    return text
+
+
+def _fitting(text: str, what: str) -> str:
+    """The text. UsageError where it is empty or too long, and where it may name another session in another way."""
+    if not text:
+        raise UsageError(f"An empty {what}", "Give at least one character that can be seen.")
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"A {what} of {len(text):,} characters", f"Give at most {MAX_LENGTH}.")
+    if _LOCATORS.fullmatch(text):
+        raise UsageError(
+            f"'{text}' can't be a {what}: as a locator it reads as an id, a path, an option or something else",
+            "Choose other words, or add one.",
+        )
+    return text
+
+
+def _require_free(title: str, session: SessionFile) -> None:
+    """Raise TitleTaken where another session of the same project folder answers to a title."""
+    others = [s for s in store.sessions_in(os.path.dirname(session.path)) if s.path != session.path]
+    taken = store.titled(title, others)
+    if taken:
+        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+        raise TitleTaken(
+            f"'{title}' is the title of {taken[0].session_id}{more} already",
+            "Choose another, rename that one first, or add --force: then the title names both.",
+        )

@@ -1,0 +1,71 @@
+"""Where sessions are kept: what resolvers and listings ask of it. The files of the config home are one answer.
+
+Whatever stands behind it, a session is a file that can be read at its path by the time it is handed out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from resume_hooks import paths
+from resume_hooks.sessions import files as sessions
+from resume_hooks.sessions.files import SessionFile
+
+
+class SessionStore(Protocol):
+    """Sessions by project: ``projects`` and session ids are the keys of the official SDK's ``SessionStore``, too."""
+
+    def projects(self) -> list[str]:
+        """The names of the projects that are there, sorted."""
+        ...
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
+        ...
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The session of an id in any project, the newest copy; None where there is none."""
+        ...
+
+    def hidden(self) -> list[str]:
+        """The places that are there and can't be looked into."""
+        ...
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        ...
+
+
+class LocalStore:
+    """The project folders of a config home."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def projects(self) -> list[str]:
+        """The names of the project folders; links are none."""
+        return [os.path.basename(folder) for folder in paths.all_folders(self._environ)]
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The session files of these project folders, newest first."""
+        if projects is None:
+            return sessions.all_sessions(self._environ, prefix)
+        home = paths.projects_home(self._environ)
+        folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
+        found = (session for folder in folders for session in sessions.sessions_in(folder, prefix))
+        return sorted(found, key=lambda session: session.mtime, reverse=True)
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The file of an id; only ids are looked up, whatever was typed."""
+        path = paths.find_session(session_id, self._environ)
+        return None if path is None else sessions.session_file(path)
+
+    def hidden(self) -> list[str]:
+        """The folders that can't be listed."""
+        return sessions.unlistable(self._environ)
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The project folders that are links, or the files of an id that lie behind links."""
+        return sessions.linked(self._environ, session_id)

@@ -1,0 +1,326 @@
+"""The only writer of session files: whole or not at all, checked as read back before it gets its name.
+
+A crash at any point leaves either nothing that a client would see, or the complete file: the bytes go to a
+temporary file in the same folder (never named ``.jsonl``), are synced, checked, and only then linked to the name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+MODE = 0o600
+BUFFER = 1024 * 1024
+"""Bytes that are written at a time."""
+
+TRIES = 20
+"""How often a file is opened anew that somebody replaced just then."""
+
+_TEMP_PREFIX = ".resume-hooks-"
+_TEMP_SUFFIX = ".tmp"
+
+
+def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
+    """Create ``path`` with ``chunks``, exclusively, after ``check(temporary path)`` found nothing to object to.
+
+    Raises WriteFailed where the disk refuses or the name is taken, and whatever ``check`` raises; in every
+    case nothing is left behind.
+    """
+    folder = os.path.dirname(path)
+    sweep(folder)
+    temporary = temporary_in(folder)
+    try:
+        with _written(temporary, chunks):
+            check(temporary)
+        name_exclusively(temporary, path)
+        sync_folder(folder)
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not write {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the folder.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> bool:
+    """Put ``chunks`` in place of what ``kept``, an exact copy, holds of ``path``; what was appended since goes on.
+
+    ``original`` is the file, open to be read: what somebody still writes into it after the rename is carried over.
+    Returns whether a program holds it open even then. Raises WriteFailed and whatever ``check(temporary path)``
+    raises; nothing was changed then, unless the message says so. A crash leaves the file as it was or the new one.
+    """
+    folder = os.path.dirname(path)
+    sweep(folder)
+    temporary = temporary_in(folder)
+    try:
+        splice = Splice(original, os.path.getsize(kept))
+        with _written(temporary, chunks):
+            check(temporary)
+        with open(temporary, "a+b", buffering=0) as target:
+            _keep_owner(target.fileno(), original)
+            splice.settle(target.fileno())
+            os.fsync(target.fileno())
+            _require_unchanged(path, original, kept)
+            splice.carry(target.fileno())
+            _keep_times(temporary, original)
+            os.replace(temporary, path)
+            return _followed(path, splice, target.fileno())
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not rewrite {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the folder.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def append_line(path: str, line: bytes) -> None:
+    """Append one whole line (without its ending) to a private file of ours; concurrent writers don't mix.
+
+    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. A file with a second
+    name, which need not be ours, is left to that name as it is; a copy takes its place. OSError on failure.
+    """
+    for _ in range(TRIES):
+        descriptor = _open_to_append(path, os.O_CREAT)
+        try:
+            _lock(descriptor)
+            if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
+                continue  # it was replaced while we waited for it
+            if os.fstat(descriptor).st_nlink > 1:
+                _unshare(path, descriptor)
+                continue
+            _append(descriptor, line + b"\n")
+            return
+        finally:
+            os.close(descriptor)
+    raise OSError(errno.EMLINK, f"{path} is linked anew again and again", path)
+
+
+def append_records(path: str, lines: Sequence[bytes]) -> None:
+    """Append whole lines (without their endings) to a session file that is there; all of them, or WriteFailed and none.
+
+    A line that a client is writing just then is waited for. The file's time stays, unless others write too: by it the
+    client tells which session is the latest, and which are old enough to be deleted.
+    """
+    try:
+        descriptor = _open_to_append(path)
+        try:
+            await_line_end(descriptor)
+            was = os.fstat(descriptor)
+            written = _append(descriptor, b"".join(line + b"\n" for line in lines))
+            _keep_time(descriptor, was, was.st_size + written)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not add to {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the file.",
+        ) from error
+
+
+def _open_to_append(path: str, create: int = 0) -> int:
+    """A regular file, open to be appended to; OSError for anything else, links among them."""
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, MODE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return descriptor
+
+
+def _append(descriptor: int, lines: bytes) -> int:
+    """Write whole lines at the end of an open file, on a line of their own, synced; how many bytes that took.
+
+    What did not fit is taken back, as long as nobody else wrote behind it.
+    """
+    _lock(descriptor)
+    size = os.fstat(descriptor).st_size
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    whole = (b"\n" if torn else b"") + lines
+    written = os.write(descriptor, whole)
+    if written < len(whole):
+        if os.fstat(descriptor).st_size == size + written:
+            os.ftruncate(descriptor, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(descriptor)
+    return written
+
+
+def _lock(descriptor: int) -> None:
+    """Wait until nobody else writes to an open file; the lock goes when it is closed."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _unshare(path: str, descriptor: int) -> None:
+    """Put a copy of an open file in its place, that no other name leads to."""
+    temporary = temporary_in(os.path.dirname(path))
+    copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    try:
+        with os.fdopen(copy, "wb") as stream:
+            offset = 0
+            while piece := os.pread(descriptor, BUFFER, offset):
+                offset += stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
+    """Give an open file the time that it had, if it has the ``size`` that our own writing made."""
+    with contextlib.suppress(OSError):  # another user's file, which we may write: it counts as new
+        now = os.fstat(descriptor)
+        if now.st_size == size:
+            os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
+            if os.fstat(descriptor).st_size != size:
+                os.utime(descriptor)  # somebody wrote between the two calls
+
+
+def sweep(folder: str) -> None:
+    """Remove temporary files whose writer was killed; those of running processes stay."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+            process = name[len(_TEMP_PREFIX) :].split("-")[0]
+            if process.isdecimal() and not process_runs(int(process)):
+                with contextlib.suppress(OSError):  # another sweep was faster
+                    os.unlink(os.path.join(folder, name))
+
+
+def process_runs(process: int) -> bool:
+    """Whether a process id is in use; one that belongs to somebody else counts."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def temporary_in(folder: str) -> str:
+    """A name for a temporary file, which ``sweep`` knows should its writer be killed."""
+    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
+
+
+def _keep_owner(target: int, original: int) -> None:
+    """Leave the file to whom it belongs, where root rewrites it."""
+    wanted, ours = os.fstat(original), os.fstat(target)
+    if (wanted.st_uid, wanted.st_gid) != (ours.st_uid, ours.st_gid):
+        os.fchown(target, wanted.st_uid, wanted.st_gid)
+
+
+def _keep_times(temporary: str, original: int) -> None:
+    """An old session that is rewritten is neither the latest nor live; what is carried over later counts anew."""
+    was = os.fstat(original)
+    os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def _require_unchanged(path: str, original: int, kept: str) -> None:
+    """Raise WriteFailed unless ``path`` is still the open file, and that still begins with what was kept of it."""
+    there, opened = os.lstat(path), os.fstat(original)
+    if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino) or not begins_with(original, kept):
+        raise WriteFailed(
+            f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
+        )
+
+
+def _followed(path: str, splice: Splice, target: int) -> bool:
+    """See to what comes after the rename; whether a program still has the old file open."""
+    try:
+        held = splice.follow(target)
+        os.fsync(target)
+    except OSError as error:
+        raise WriteFailed(
+            f"{path} was rewritten, but what a running client added meanwhile could not be: {error.strerror or error}",
+            "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
+        ) from error
+    sync_folder(os.path.dirname(path))
+    return held
+
+
+@contextlib.contextmanager
+def _written(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
+    """Write a new file; it is synced while the block runs, and is so when the block is left. OSError if it can't be."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    with os.fdopen(descriptor, "wb", buffering=BUFFER) as stream:
+        os.chmod(path, MODE)  # whatever the umask took away
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        if stream.tell() < BUFFER:
+            os.fsync(stream.fileno())
+            yield
+            return
+        failures: list[OSError] = []
+        syncing = threading.Thread(target=_sync, args=(stream.fileno(), failures))
+        syncing.start()  # the disk takes as long as a check of what was written
+        try:
+            yield
+        finally:
+            syncing.join()
+        if failures:
+            raise failures[0]
+
+
+def _sync(descriptor: int, failures: list[OSError]) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        failures.append(error)
+
+
+def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
+    """Give the finished file its name, never over an existing one; returns whether it has its old name still, too.
+
+    Relative names are seen from the open folder ``within``.
+    """
+    try:
+        os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise
+        # No hard links here (some network and FAT volumes): reserve the name, then rename over the reservation.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=within))
+        try:
+            os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+        except OSError:
+            os.unlink(path, dir_fd=within)
+            raise
+        return False
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder as durable as its file system makes them; some refuse to."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,156 @@
+"""The only writer of files in a user's project: a document, a ledger, a file put back. Whole or not at all.
+
+The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
+link is never written through, and a file is replaced or removed only as long as it is the one that was looked at.
+With ``within``, an open folder (``project_tree``), the last part of a path is seen from there and no link before it
+counts; the path itself is for messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import open_regular
+from resume_hooks.storage.atomic import name_exclusively, sweep, sync_folder, temporary_in
+
+
+def state_of(path: str, within: int | None = None, *, read_only: bool = False) -> os.stat_result | None:
+    """The regular file that may be replaced at ``path``; None where there is nothing.
+
+    WriteFailed for a link, anything else that is no file, and, unless ``read_only`` ones may be, a file that its owner
+    protected.
+    """
+    name = _seen_from(within, path)
+    try:
+        found = os.lstat(name, dir_fd=within)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # a NUL in a name
+        raise refused(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
+    if not read_only and not os.access(name, os.W_OK, dir_fd=within):
+        raise WriteFailed(f"{path} is read-only, so it was left alone", "Allow writing to it, or name another file.")
+    return found
+
+
+def read_state(
+    path: str, limit: int, within: int | None = None, *, read_only: bool = False
+) -> tuple[bytes, os.stat_result | None]:
+    """What a file holds, and the state that ``write`` is to find; nothing where there is none. WriteFailed else."""
+    if state_of(path, within, read_only=read_only) is None:
+        return b"", None
+    try:
+        with open_regular(_seen_from(within, path), follow=False, within=within) as stream:
+            found = os.fstat(stream.fileno())
+            content = stream.read(limit + 1)
+    except OSError as error:
+        raise refused(path, error) from error
+    if len(content) > limit:
+        raise WriteFailed(f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file.")
+    return content, found
+
+
+def write(
+    path: str, content: bytes, over: os.stat_result | None, *, mode: int | None = None, within: int | None = None
+) -> None:
+    """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is; that keeps its mode.
+
+    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else. Who writes many files
+    ``within`` a folder sweeps it themselves, once.
+    """
+    folder = os.path.dirname(path)
+    if within is None:
+        sweep(folder)
+    name, temporary = _seen_from(within, path), _seen_from(within, temporary_in(folder))
+    try:
+        _fill(temporary, content, over, mode, within)
+        if over is None:
+            name_exclusively(temporary, name, within)
+        else:
+            _require_same(name, over, within)
+            os.replace(temporary, name, src_dir_fd=within, dst_dir_fd=within)
+        sync_folder(folder)
+    except (OSError, ValueError) as error:
+        raise refused(path, error) from error
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            os.unlink(temporary, dir_fd=within)
+
+
+def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
+    """Remove the file whose state ``over`` is. WriteFailed leaves what was there."""
+    name = _seen_from(within, path)
+    try:
+        _require_same(name, over, within)
+        os.unlink(name, dir_fd=within)
+        sync_folder(os.path.dirname(path))
+    except (OSError, ValueError) as error:
+        raise refused(path, error) from error
+
+
+@contextlib.contextmanager
+def folder_made(folder: str) -> Iterator[None]:
+    """Make ``folder``, its last part alone, where it is missing; it is gone again if the block fails. WriteFailed."""
+    made = False
+    try:
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+            made = True
+    except (OSError, ValueError) as error:
+        raise refused(folder, error) from error
+    try:
+        yield
+    except WriteFailed:
+        if made:
+            with contextlib.suppress(OSError):  # somebody else put something into it
+                os.rmdir(folder)
+        raise
+
+
+def refused(path: str, error: OSError | ValueError) -> WriteFailed:
+    """The failure of a write, in words."""
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return WriteFailed(f"Could not write {path}: {why}", "Check free space and the permissions of the folder.")
+
+
+def is_same(there: os.stat_result | None, over: os.stat_result | None) -> bool:
+    """Whether nobody changed or replaced a file between two looks at it."""
+    if there is None or over is None:
+        return there is over
+    same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
+    return same == (over.st_dev, over.st_ino, over.st_size, over.st_mtime_ns)
+
+
+def _seen_from(within: int | None, path: str) -> str:
+    """What to call a path: its last part in an open folder, else all of it."""
+    return path if within is None else os.path.basename(path)
+
+
+def _fill(path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # A file of the project: what the user's umask leaves of its mode.
+    descriptor = os.open(path, flags, 0o666, dir_fd=within)
+    with os.fdopen(descriptor, "w+b") as stream:
+        stream.write(content)
+        stream.flush()
+        if over is not None:
+            with contextlib.suppress(OSError):  # where it is a colleague's; root gives it back to its owner
+                os.chown(path, over.st_uid, over.st_gid, dir_fd=within)
+        kept = mode if mode is not None else stat.S_IMODE(over.st_mode) if over is not None else None
+        if kept is not None:
+            os.chmod(path, kept, dir_fd=within)  # after the owner: giving a file away takes bits from its mode
+        os.fsync(descriptor)
+        stream.seek(0)
+        if stream.read() != content:
+            raise OSError(None, "it was read back otherwise than it was written")
+
+
+def _require_same(path: str, over: os.stat_result, within: int | None) -> None:
+    if not is_same(os.lstat(path, dir_fd=within), over):
+        raise OSError(None, "another program changed it meanwhile")

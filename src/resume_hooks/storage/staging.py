@@ -1,0 +1,138 @@
+"""What comes from elsewhere, in a private file of our own for as long as it is looked at; then it is gone.
+
+Invariant: no more is read or written than was allowed, neither of what comes nor of what it unpacks to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.paths import open_regular, private_folder, state_home
+from resume_hooks.storage.atomic import MODE, sweep, temporary_in
+
+MAX_BYTES = 200 * 1024 * 1024
+"""Bytes that are taken in where nobody says how many."""
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line: a parser may need thirty times as much memory for it. The longest that are known have 60 MB."""
+
+PIECE = 256 * 1024
+"""Bytes that are read, or unpacked, at a time."""
+
+_GZIP = b"\x1f\x8b"
+_WBITS = 31
+"""zlib's word for: with the head and the checksum of gzip."""
+
+
+class Taken(NamedTuple):
+    """A file of ours with ``size`` bytes, and their digest in hex."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@contextlib.contextmanager
+def taken_in(chunks: Iterable[bytes], most: int, environ: Mapping[str, str]) -> Iterator[Taken]:
+    """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
+
+    So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
+    past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the disk refuses.
+    """
+    temporary, folder = "", state_home(environ)
+    known = os.path.lexists(folder)
+    try:
+        try:
+            private_folder(folder)
+            sweep(folder)
+            temporary = temporary_in(folder)
+            taken = _written(temporary, _lined(_capped(_unpacked(_capped(chunks, most)), most)))
+        except OSError as error:
+            raise WriteFailed(
+                f"What was to be imported could not be kept: {error.strerror or error}",
+                "Nothing was changed. Check free space and the permissions of the state folder.",
+            ) from error
+        yield taken
+    finally:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        if not known:
+            with contextlib.suppress(OSError):  # something was kept in it
+                os.rmdir(folder)
+
+
+def file_chunks(path: str) -> Iterator[bytes]:
+    """The bytes of a regular file, through links. ImportFailed where it can't be read."""
+    try:
+        with open_regular(path) as stream:
+            while piece := stream.read(PIECE):
+                yield piece
+    except (OSError, ValueError) as error:  # the latter for a NUL in a name
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file, or an address.") from error
+
+
+def _written(path: str, chunks: Iterable[bytes]) -> Taken:
+    digest = hashlib.sha256()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    with os.fdopen(descriptor, "wb") as stream:
+        for chunk in chunks:
+            digest.update(chunk)
+            stream.write(chunk)
+        size = stream.tell()
+    return Taken(path, size, digest.hexdigest())
+
+
+def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+    count = 0
+    for chunk in chunks:
+        count += len(chunk)
+        if count > most:
+            raise ImportFailed(f"It is larger than {most:,} bytes, so it was not taken in", "--max-bytes allows more.")
+        yield chunk
+
+
+def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks, for as long as no line in them is too long."""
+    begun = 0
+    for chunk in chunks:
+        ended = chunk.find(b"\n")
+        if begun + (ended if ended >= 0 else len(chunk)) > MAX_LINE:
+            raise ImportFailed(f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines.")
+        begun = begun + len(chunk) if ended < 0 else len(chunk) - chunk.rfind(b"\n") - 1
+        yield chunk
+
+
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks, or what they hold where their first bytes are those of gzip, whatever a server says of them."""
+    rows, first = iter(chunks), b""
+    while len(first) < len(_GZIP) and (row := next(rows, b"")):
+        first += row
+    whole = chain((first,), rows)
+    return _inflated(whole) if first.startswith(_GZIP) else whole
+
+
+def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """What gzip holds, one file of it after the other, in pieces."""
+    inflater = zlib.decompressobj(_WBITS)
+    try:
+        for chunk in chunks:
+            left = chunk
+            while left:
+                if inflater.eof:
+                    inflater = zlib.decompressobj(_WBITS)
+                yield inflater.decompress(left, PIECE)
+                left = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")  # which tapes are filled up with
+        yield inflater.flush()
+    except zlib.error as error:
+        raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error
+    if not inflater.eof:
+        raise ImportFailed("Its gzip ends too early", "Fetch it again.")

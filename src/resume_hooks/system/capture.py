@@ -1,0 +1,146 @@
+"""Runs a program on a text and keeps what it says, within a time and a size.
+
+Invariant: when ``run`` returns or raises, nothing of what it started in its process group is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from resume_hooks.system import signals
+
+MOST = 32 * 1024 * 1024
+"""Bytes of output that are kept; a verbose client prints the whole text that it was given once more."""
+
+MOST_ERRORS = 64 * 1024
+CHUNK = 256 * 1024
+TICK = 0.05
+"""Seconds between two looks at whether the program has ended while something else still holds its pipes."""
+
+GRACE = 0.5
+"""Seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc."""
+
+
+class Captured(NamedTuple):
+    """What a program said. ``status`` is negative for a signal; ``late`` and ``much`` tell that it was ended for it."""
+
+    status: int
+    out: bytes
+    err: bytes
+    late: bool = False
+    much: bool = False
+
+
+def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float) -> Captured:
+    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError where it can't be started.
+
+    Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt.
+    """
+    pipe = subprocess.PIPE
+    # An exception out of a handler could come between a program's start and whoever has to end it.
+    with signals.noted() as interrupted:
+        process = subprocess.Popen(  # noqa: S603 - words of our own, never a shell's line
+            command,
+            env=environ,
+            cwd=folder,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            start_new_session=True,
+        )
+        exchange = _Exchange(process, text, time.monotonic() + limit)
+        try:
+            exchange.run(interrupted)
+        finally:
+            _end(process)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+    return Captured(process.returncode, bytes(exchange.out), bytes(exchange.err), exchange.late, exchange.much)
+
+
+class _Exchange:
+    """Feeds a program and takes in what it prints, without ever waiting for it longer than the deadline."""
+
+    def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
+        self.out, self.err = bytearray(), bytearray()
+        self.late = self.much = False
+        self._process, self._deadline = process, deadline
+        self._left = memoryview(text)
+
+    def run(self, interrupted: threading.Event) -> None:
+        """Until the program ended and its pipes are empty, it took too long or said too much, or we are to end."""
+        process = self._process
+        with selectors.DefaultSelector() as waiting:
+            for stream, event in (
+                (process.stdin, selectors.EVENT_WRITE),
+                (process.stdout, selectors.EVENT_READ),
+                (process.stderr, selectors.EVENT_READ),
+            ):
+                if stream is not None:
+                    os.set_blocking(stream.fileno(), False)
+                    waiting.register(stream, event, stream.close)
+            while not self.much and not interrupted.is_set():
+                left = self._deadline - time.monotonic()
+                if left <= 0:
+                    self.late = True
+                    return
+                ended = process.poll() is not None
+                ready = waiting.select(0 if ended else min(left, TICK))
+                for key, _ in ready:
+                    self._serve(waiting, key)
+                # What it started may live on and hold the pipes: not waited for.
+                if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
+                    return
+
+    def _serve(self, waiting: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        done = self._feed(key.fd) if key.fileobj is self._process.stdin else self._take(key)
+        if done:
+            waiting.unregister(key.fileobj)
+            key.data()
+
+    def _feed(self, descriptor: int) -> bool:
+        """Whether all of the text is told, or nobody listens."""
+        try:
+            self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return not self._left
+
+    def _take(self, key: selectors.SelectorKey) -> bool:
+        """Whether a stream has come to its end."""
+        piece = os.read(key.fd, CHUNK)
+        if key.fileobj is self._process.stdout:
+            self.out += piece
+            self.much = len(self.out) > MOST
+        else:
+            self.err += piece[: MOST_ERRORS - len(self.err)]
+        return not piece
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the program and what it started in its group, first by asking."""
+    if process.poll() is None:
+        _signal(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _signal(group: int, number: int) -> None:
+    with contextlib.suppress(OSError):  # nobody of it is left
+        os.killpg(group, number)

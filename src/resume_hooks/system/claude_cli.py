@@ -1,0 +1,90 @@
+"""What the client is set up to do: its version, its settings at every level, the plugins it has.
+
+Read-only, and nothing here trusts what it reads: a damaged file counts as empty.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+
+from resume_hooks.paths import config_home, read_object
+from resume_hooks.system.claude_settings import settings_files
+from resume_hooks.system.subprocesses import search_path, which
+
+OLDEST = (2, 1, 42)
+"""The oldest client that the plugin is tested with."""
+
+LIMIT = 10
+"""Seconds that ``claude --version`` may take."""
+
+
+def is_found() -> bool:
+    """Whether the client is on PATH."""
+    return shutil.which("claude") is not None
+
+
+def executable(environ: Mapping[str, str]) -> str | None:
+    """The client: on PATH, or where its own installers put it and an alias leads there; None where there is none."""
+    places = (os.path.join(config_home(environ), "local"), os.path.join(environ.get("HOME", "/"), ".local", "bin"))
+    return which("claude", {"PATH": os.pathsep.join([search_path(environ), *places])})
+
+
+def version() -> tuple[int, ...] | None:
+    """The version of the client on PATH, such as (2, 1, 329); None where there is none or it does not answer."""
+    found = shutil.which("claude")
+    if found is None:
+        return None
+    try:
+        out = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    numbers = out.split()[0].split(".") if out.split() else []
+    return tuple(int(number) for number in numbers) if numbers and all(map(str.isdigit, numbers)) else None
+
+
+def switched_on(key: str, cwd: str) -> str:
+    """The strongest settings file in which ``key`` is true, ``""`` where none says so."""
+    return next((path for path in reversed(settings_files(cwd)) if read_object(path).get(key) is True), "")
+
+
+def enabled_plugins(cwd: str) -> dict[str, bool]:
+    """Plugins by ``name@marketplace`` and whether they are on, the strongest level deciding."""
+    found: dict[str, bool] = {}
+    for path in settings_files(cwd):
+        plugins = read_object(path).get("enabledPlugins")
+        if isinstance(plugins, dict):
+            found |= {name: on is True for name, on in plugins.items() if isinstance(name, str)}
+    return found
+
+
+def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
+    """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
+    for path in settings_files(cwd):
+        yield from ((path, command) for command in _commands(read_object(path).get("hooks")))
+    installed = read_object(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
+    for name, copies in installed.items() if isinstance(installed, dict) else ():
+        for copy in copies if isinstance(copies, list) else ():
+            root = copy.get("installPath") if isinstance(copy, dict) else None
+            if isinstance(root, str):
+                declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
+                yield from ((name, command) for command in _commands(declared))
+
+
+def marketplace_folder(name: str) -> str:
+    """The local folder that a marketplace was added from, ``""`` where there is none of that name."""
+    known = read_object(os.path.join(config_home(), "plugins", "known_marketplaces.json")).get(name)
+    source = known.get("source") if isinstance(known, dict) else None
+    path = source.get("path") if isinstance(source, dict) else None
+    return path if isinstance(path, str) else ""
+
+
+def _commands(hooks: object) -> Iterator[str]:
+    groups = hooks.get("UserPromptSubmit") if isinstance(hooks, dict) else None
+    for group in groups if isinstance(groups, list) else ():
+        handlers = group.get("hooks") if isinstance(group, dict) else None
+        for handler in handlers if isinstance(handlers, list) else ():
+            if isinstance(handler, dict) and isinstance(handler.get("command"), str):
+                yield handler["command"]

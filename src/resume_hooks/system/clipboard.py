@@ -1,0 +1,135 @@
+"""Puts text on the clipboard of the person who typed, and says which way it went.
+
+Invariant: "copied" is said only of text that was read back or that tmux has taken; what cannot be confirmed is
+"sent". No way outlives ``LIMIT``, but for the program that holds the selection. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from resume_hooks.system.clipboard_tools import Tool
+
+LIMIT = 2.0
+"""Seconds that all ways together may take."""
+
+RESERVE = 0.6
+"""Seconds of those that a clipboard program which hangs must leave to tmux and the terminal."""
+
+WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
+
+
+class Copied(NamedTuple):
+    """What became of a text: ``how`` is copied, sent or not copied; ``via`` names the way, ``""`` for none."""
+
+    how: str
+    via: str = ""
+
+    def sentence(self, what: str) -> str:
+        """Say it of ``what``; after "here it is" the caller shows the text itself."""
+        if self.how == "copied":
+            return f"{what} copied ({self.via})"
+        if self.how == "sent":
+            whither = " to your terminal" if self.via == OSC_52 else ""
+            return f"{what} sent{whither}, unconfirmed ({self.via})"
+        return f"{what} not copied: here it is"
+
+
+OSC_52 = "OSC 52"
+NOT_COPIED = Copied("not copied")
+
+
+def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
+    """Copy ``text`` by the first way that works, or by ``way`` alone (one of WAYS, else ValueError).
+
+    ``environ`` (default: this process's) decides what there is to try, and is what the programs run with. Never
+    raises for what the machine lacks; empty text and lone surrogates, which no clipboard holds, are not copied.
+    """
+    if way not in WAYS:
+        raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
+    if way == "none" or not _can_be_held(text):
+        return NOT_COPIED
+    env = dict(os.environ if environ is None else environ)
+    deadline = time.monotonic() + LIMIT
+    if way == "auto":
+        done = _by_program(text, env, deadline - RESERVE, way)
+        return done or _by_tmux(text, env, deadline) or _by_terminal(text, env, deadline) or NOT_COPIED
+    attempt = {"tmux": _by_tmux, "osc52": _by_terminal}.get(way)
+    done = attempt(text, env, deadline) if attempt else _by_program(text, env, deadline, way)
+    return done or NOT_COPIED
+
+
+def ways(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Name what ``copy`` would try here, in its order; none of them is started."""
+    from resume_hooks.system import terminal  # noqa: PLC0415 - as below
+
+    env = dict(os.environ if environ is None else environ)
+    found = [tool.name for tool in _tools_in_reach(env, time.monotonic() + LIMIT)]
+    if env.get("TMUX"):
+        found.append("tmux")
+    if terminal.osc52("-", env) and terminal.terminal_device():
+        found.append("the terminal (OSC 52)")
+    return found
+
+
+def _can_be_held(text: str) -> bool:
+    """Whether a clipboard can hold ``text``: there is some, and it has no lone surrogates."""
+    try:
+        return bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
+# Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.
+
+
+def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
+    """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
+    from resume_hooks.system import clipboard_tools  # noqa: PLC0415
+
+    found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available(env)
+    pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
+    if way == "pyperclip" and pyperclip is None:
+        return None
+    done = clipboard_tools.copy(text, found, pyperclip, env, deadline)
+    return done and Copied("copied" if done.read_back else "sent", done.via)
+
+
+def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
+    from resume_hooks.system import clipboard_tools  # noqa: PLC0415
+
+    found = clipboard_tools.available(env)
+    return clipboard_tools.available(env, far_away=True) if found and _is_far_away(env, deadline) else found
+
+
+def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
+    """Whether the user sits at another machine; tmux knows better than a pane that was opened elsewhere."""
+    if env.get("TMUX"):
+        from resume_hooks.system import tmux  # noqa: PLC0415
+
+        answer = tmux.attached_over_ssh(env, deadline)
+        if answer is not None:
+            return answer
+    return bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY"))
+
+
+def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+    if not env.get("TMUX"):
+        return None
+    from resume_hooks.system import tmux  # noqa: PLC0415
+
+    via = tmux.load_buffer(text, env, deadline)
+    return Copied("copied", via) if via else None
+
+
+def _by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+    from resume_hooks.system import terminal  # noqa: PLC0415
+
+    sequence = terminal.osc52(text, env)
+    device = terminal.terminal_device() if sequence else None
+    sent = device is not None and terminal.send(sequence, device, deadline)
+    return Copied("sent", OSC_52) if sent else None

@@ -1,0 +1,135 @@
+"""The clipboard programs of each platform, run by pyperclip or, before it is installed, by ourselves.
+
+Invariant: a copy is confirmed only by reading the same text back; pyperclip looks at no exit status. pyperclip's own
+choice is not used, since it may load Qt and does not know of ssh. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import NamedTuple
+
+from resume_hooks.system import subprocesses as programs
+
+SETTLE = 0.3
+"""Seconds that a program may take to own the selection after it has said that it does."""
+
+
+class Tool(NamedTuple):
+    """A clipboard program: how to copy and, where that is quick, how to read back; pyperclip's name for it."""
+
+    name: str
+    put: tuple[str, ...]
+    get: tuple[str, ...] = ()
+    pyperclip: str = ""
+    encoding: str = "utf-8"
+    locale: str = ""
+
+
+class Done(NamedTuple):
+    """A text given to the program ``via``, and whether the same text was read back."""
+
+    via: str
+    read_back: bool
+
+
+# Without a UTF-8 locale pbcopy takes its input for another encoding, and pbpaste hides it by the inverse mistake.
+PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
+WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
+XCLIP = Tool("xclip", ("xclip", "-selection", "clipboard"), ("xclip", "-selection", "clipboard", "-o"), "xclip")
+XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
+# Reading back means a start of PowerShell, of a second or more.
+CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
+WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
+
+
+def available(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
+    """The programs that are installed and have a clipboard to reach, best first.
+
+    ``far_away``: the user sits at another machine, so that only a forwarded display is theirs.
+    """
+    return [tool for tool in _fitting(env, far_away) if programs.which(tool.put[0], env)]
+
+
+def _fitting(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
+    if not far_away:
+        if sys.platform == "darwin":
+            yield PBCOPY
+        if os.name == "nt":
+            yield WINDOWS
+        elif "WSL_DISTRO_NAME" in env or "microsoft" in os.uname().release.lower():
+            yield CLIP_EXE
+    wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")
+    # A compositor of its own names its socket wayland-0; waypipe adds letters.
+    if wayland and not (far_away and wayland.rstrip("0123456789") == "wayland-"):
+        yield WL_COPY
+    # ssh -X gives localhost:10.0; a display without a host is the far machine's own.
+    if display and not (far_away and display.startswith((":", "unix:", "/"))):
+        yield XCLIP
+        yield XSEL
+
+
+def import_pyperclip() -> ModuleType | None:
+    """pyperclip, or None while the engine's packages are not installed."""
+    try:
+        # Loaded late: 17 ms that nothing but a copy should pay.
+        import pyperclip  # noqa: PLC0415
+    except ImportError:
+        return None
+    module: ModuleType = pyperclip
+    return module
+
+
+def copy(
+    text: str, tools: Iterable[Tool], pyperclip: ModuleType | None, env: Mapping[str, str], deadline: float
+) -> Done | None:
+    """Copy ``text`` with the first of ``tools`` that does it; None when none did by ``deadline`` (monotonic).
+
+    Without ``pyperclip`` the programs are run directly.
+    """
+    for tool in tools:
+        if time.monotonic() >= deadline:
+            break
+        run = dict(env, LC_ALL=tool.locale) if tool.locale else env
+        put = _by_pyperclip(tool, text, pyperclip) if pyperclip and tool.pyperclip else _by_us(tool, text)
+        if not programs.within(deadline, put, run):
+            continue
+        held = _holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
+        if held is not False:
+            return Done(tool.name, read_back=bool(held))
+    return None
+
+
+def _by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
+    def put() -> bool:
+        pyperclip.set_clipboard(tool.pyperclip)
+        pyperclip.copy(text)
+        return True
+
+    return put
+
+
+def _by_us(tool: Tool, text: str) -> Callable[[], bool]:
+    import subprocess  # noqa: PLC0415 - 9 ms, paid only where pyperclip has not loaded it
+
+    data = text.encode(tool.encoding)
+    return lambda: subprocess.run(tool.put, input=data, check=False).returncode == 0  # noqa: S603 - words of our own
+
+
+def _holds(tool: Tool, data: bytes, env: Mapping[str, str], deadline: float) -> bool | None:
+    """Whether the clipboard holds ``data``; None when it does not answer.
+
+    xsel and wl-copy return before they own the selection, so that the answer may take a moment to be right.
+    """
+    settled = time.monotonic() + SETTLE
+    while programs.output(tool.get, env, deadline) != data:
+        if time.monotonic() >= deadline:
+            return None
+        if time.monotonic() >= settled:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,44 @@
+"""How a user runs us: by name where that is installed, else by the launcher in the plugin's folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+
+from resume_hooks.system.text import plain_line
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+def typed(words: str, environ: Mapping[str, str]) -> str:
+    """What runs us with ``words`` in the user's shell; who has but the plugin has no ``resume-hooks`` on PATH."""
+    engine = os.path.join(_ROOT, "hooks", "engine")
+    if shutil.which("resume-hooks", path=environ.get("PATH", "")) or not os.path.isfile(engine):
+        return f"resume-hooks {words}"
+    return f"sh {shlex.quote(engine)} {words}"
+
+
+def resume_command(folder: str, session_id: str) -> str:
+    """The shell command that starts the client on a session, in the session's own folder."""
+    return f"cd {quoted(folder)} && claude --resume {session_id}"
+
+
+def quoted(word: str) -> str:
+    """``word`` for a shell, whole even where it is read off a screen that shows no controls.
+
+    What ``plain_line`` would take away is written as ``$'...'``, which bash, zsh and ksh read.
+    """
+    if plain_line(word) == word:
+        return shlex.quote(word)
+    try:
+        raw = word.encode("utf-8", "surrogateescape")  # as paths hold bytes that are no UTF-8
+    except UnicodeEncodeError:
+        raw = word.encode("utf-8", "surrogatepass")
+    return "$'" + "".join(chr(byte) if _is_shown(byte) else f"\\{byte:03o}" for byte in raw) + "'"
+
+
+def _is_shown(byte: int) -> bool:
+    """Whether a byte stands for itself within ``$'...'``."""
+    return 32 <= byte < 127 and byte not in b"'\\"

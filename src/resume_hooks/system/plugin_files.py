@@ -1,0 +1,59 @@
+"""The plugin's own files, from a checkout or an installed wheel, put together as one folder for the client.
+
+The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import private_folder, state_home
+
+NAME = "resume-hooks"
+MARKETPLACE = "resume-hooks"
+PARTS = (".claude-plugin", "hooks", "commands", "skills", "agents", "requirements.lock", "README.md", "LICENSE")
+"""What makes up the plugin besides the package under ``src``."""
+
+_MARK = os.path.join("src", "resume_hooks", "__main__.py")
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
+_BUNDLED = os.path.join(_PACKAGE, "_plugin")
+
+
+def plugin_folder() -> str:
+    """Where the plugin is put together for the client to read; it must stay there while the plugin is installed."""
+    return os.path.join(state_home(), "plugin")
+
+
+def is_assembled(folder: str) -> bool:
+    """Whether ``folder`` is a plugin of ours and nobody's own work."""
+    return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
+
+
+def assemble(target: str) -> None:
+    """Put the plugin together at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
+    if os.path.lexists(target) and not is_assembled(target):
+        raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
+    source = _CHECKOUT if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
+    fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
+    ignored = shutil.ignore_patterns("__pycache__", "_plugin")
+    try:
+        private_folder(os.path.dirname(target))
+        for part in PARTS:
+            path = os.path.join(source, part)
+            if os.path.isdir(path):
+                shutil.copytree(path, os.path.join(fresh, part), ignore=ignored)
+            else:
+                os.makedirs(fresh, exist_ok=True)
+                shutil.copyfile(path, os.path.join(fresh, part))
+        shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
+        if os.path.isdir(target):
+            os.replace(target, old)
+        os.replace(fresh, target)
+    except OSError as error:
+        raise WriteFailed(f"The plugin could not be put together at {target}: {error}", "Check the folder.") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,129 @@
+"""The user's terminal, found above a process that has none, and OSC 52, which asks it to fill its clipboard.
+
+Invariant: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline.
+Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import select
+import stat
+import time
+from collections.abc import Mapping
+
+from resume_hooks.system.processes import ancestors
+
+MAX_BASE64 = 74_994
+"""Bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)."""
+
+SCREEN_CHUNK = 768
+"""Bytes that GNU screen passes through at once, the wrapping included."""
+
+PTY_MAJORS = range(136, 144)
+"""Linux device numbers of pseudo-terminals, 256 terminals each."""
+
+_TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
+_DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
+
+
+def terminal_device(pid: int | None = None) -> str | None:
+    """Find the terminal of the nearest process above ``pid`` (default: this one) that has one: its path.
+
+    A hook has no terminal itself. None where that terminal is not this user's, or is a Linux text console, which has
+    no clipboard (and is what stands above a desktop's own programs).
+    """
+    for process in ancestors(pid):
+        path = device_path(process.tty)
+        if path is not None:
+            return path if _is_ours(path) and not _TEXT_CONSOLE.fullmatch(path) else None
+    return None
+
+
+def device_path(tty: str) -> str | None:
+    """The file of a terminal, named by a device number (Linux) or as ``ps`` does (``ttys003``, ``pts/3``, ``??``)."""
+    if tty.lstrip("-").isdigit():
+        return _path_of_number(int(tty))
+    path = os.path.join("/dev", tty)
+    return path if _DEVICE.fullmatch(path) else None
+
+
+def _path_of_number(number: int) -> str | None:
+    """Linux packs 12 bits of major number between the lower 8 and the upper 12 bits of the minor."""
+    if number <= 0:
+        return None
+    major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+    if major in PTY_MAJORS:
+        return f"/dev/pts/{minor + (major - PTY_MAJORS[0]) * 256}"
+    try:
+        return "/dev/" + os.path.basename(os.readlink(f"/sys/dev/char/{major}:{minor}"))
+    except OSError:
+        return None
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        return _is_our_device(os.lstat(path))
+    except OSError:
+        return False
+
+
+def _is_our_device(found: os.stat_result) -> bool:
+    return stat.S_ISCHR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def osc52(text: str, environ: Mapping[str, str]) -> bytes:
+    """Build the sequence that puts ``text`` on the terminal's clipboard, wrapped as tmux and screen need it.
+
+    ``b""`` where it can't be done: no text, too long a one, or a terminal known to have no clipboard. ValueError for
+    lone surrogates.
+    """
+    payload = base64.b64encode(text.encode("utf-8"))
+    kind = environ.get("TERM", "")
+    if not payload or len(payload) > MAX_BASE64 or kind in {"dumb", "linux"}:
+        return b""
+    plain = b"\x1b]52;c;" + payload + b"\x07"
+    if environ.get("TMUX") or kind.startswith("tmux"):
+        # tmux takes the first with set-clipboard on, the second with allow-passthrough on, and drops the other.
+        return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
+    if environ.get("STY"):
+        return _through_screen(plain)
+    if kind.startswith("screen"):
+        # Beyond ssh this may be tmux or screen; each drops what is meant for the other.
+        return plain + _through_screen(plain)
+    return plain
+
+
+def _through_screen(sequence: bytes) -> bytes:
+    room = SCREEN_CHUNK - len(b"\x1bP\x1b\\")
+    chunks = (sequence[start : start + room] for start in range(0, len(sequence), room))
+    return b"".join(b"\x1bP" + chunk + b"\x1b\\" for chunk in chunks)
+
+
+def send(sequence: bytes, device: str, deadline: float) -> bool:
+    """Write ``sequence`` to a terminal; False when that can't be, or not all of it by ``deadline`` (monotonic)."""
+    try:
+        descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        ours = os.isatty(descriptor) and _is_our_device(os.fstat(descriptor))
+        return ours and _write(descriptor, sequence, deadline)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
+    """Write all at once where the terminal keeps up: the client draws there too, and may come between two writes."""
+    while sequence:
+        if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
+            return False
+        try:
+            sequence = sequence[os.write(descriptor, sequence) :]
+        except BlockingIOError:
+            time.sleep(0.005)  # writable by select's word, but full to the last byte
+    return True

@@ -1,0 +1,90 @@
+"""Text that can't drive a terminal: control characters of foreign text never reach a screen.
+
+Titles, folders and branches come from transcripts, which anybody may have written. Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)")
+"""Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes."""
+
+_BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Controls, and what reorders or hides text on the screen."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+LONG_WORD = 16
+"""Characters from which on a word may be a token, a key or an address with a password in it."""
+
+WORD_SHOWN = 8
+"""Characters that are left of such a word where nothing stands before it."""
+
+_SIGNS = "".join(map(chr, range(33, 127)))
+_PATH = re.compile(r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/")
+
+
+def without_sequences(text: str) -> str:
+    """``text`` without what drives a terminal: colours would stick to the words behind them."""
+    return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
+def plain(text: str) -> str:
+    """``text`` with tabs and line feeds as its only controls; other line ends become line feeds.
+
+    Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
+    """
+    lines = _BREAK.sub("\n", _SEQUENCE.sub("", text))
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", lines))
+
+
+def encodable(text: str) -> str:
+    """``text`` unchanged but for lone surrogates, which UTF-8 can't hold: question marks stand for them."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def encodable_all(value: Any) -> Any:
+    """A JSON value with every string in it ``encodable``."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable_all(key): encodable_all(inner) for key, inner in value.items()}
+    return [encodable_all(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def plain_line(text: str) -> str:
+    """``text`` as ``plain`` has it, on one line; runs of spaces stay, since they may belong to a path."""
+    return plain(text).replace("\n", " ").replace("\t", " ")
+
+
+def shortened(line: str, limit: int) -> str:
+    """A line cut to ``limit`` characters with an ellipsis.
+
+    The cut never falls inside a long word: half a token is not known for a secret any more, and would be shown. The
+    word is left out, a path or an address from its last slash on; where nothing else is there its beginning stays.
+    """
+    if len(line) <= limit:
+        return line
+    head, rest = line[: limit - 1], line[limit - 1 :][:LONG_WORD]
+    start = len(head.rstrip(_SIGNS))
+    more = len(rest) - len(rest.lstrip(_SIGNS))
+    if more and start < len(head) and len(head) - start + more >= LONG_WORD:
+        kept = head.rfind("/") + 1 if _PATH.match(head, start) else start
+        head = head[: kept or WORD_SHOWN]
+    return head.rstrip() + "…"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, which takes an s unless it is one."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def one_line(text: str, limit: int) -> str:
+    """``text`` with its white space collapsed, cut to ``limit`` characters with an ellipsis, never in a long word."""
+    return shortened(" ".join(text.split()), limit)

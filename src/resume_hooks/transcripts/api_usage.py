@@ -1,0 +1,182 @@
+"""What the API counted of a session's requests: what its cache holds and for how long, and what a turn here takes.
+
+Read from the two ends of the file. Branches and sub-agents aside, requests count in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.transcript import scan
+
+FIVE_MINUTES = 300
+"""Seconds that the API keeps what was cached, unless it is asked for more; each read begins them anew."""
+
+HOUR = 3_600
+"""Seconds that it keeps what was cached for an hour."""
+
+REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}
+"""What clients since 2.1.329 write beside an answer: the lifetime that they asked for."""
+
+LAST_TURNS = 12
+"""Turns at the end whose medians are a typical one."""
+
+USUAL_BASE = 30_000
+"""Tokens of a first request without its prompt: the median of 82 sessions of the corpus (28,000 to 44,000 mostly)."""
+
+USUAL_SHARED = 18_000
+"""Of these, tokens that the cache held already from other sessions: the median of 47 sessions (16,000 to 25,000)."""
+
+
+class Base(NamedTuple):
+    """What every new session here begins with, in tokens: the client's own instructions, tools, files of the project.
+
+    ``shared`` of them come out of the cache as long as any session of that kind keeps it warm.
+    """
+
+    tokens: int
+    shared: int
+
+
+class Traffic(NamedTuple):
+    """The requests at the end of a session.
+
+    ``last_ms`` is when the last one was answered, None where none was counted; ``lifetime`` the seconds that its cache
+    lives, 0 where nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what a
+    turn takes: requests, and tokens that it adds to the context.
+    """
+
+    last_ms: int | None
+    lifetime: int
+    cached: int
+    requests: int
+    growth: int
+
+    def age(self, now_ms: int) -> int | None:
+        """Seconds since the last request; None where none was counted."""
+        return None if self.last_ms is None else max(0, (now_ms - self.last_ms) // 1_000)
+
+    def is_warm(self, now_ms: int) -> bool:
+        """Whether the cache still holds the last request."""
+        age = self.age(now_ms)
+        return age is not None and age < self.lifetime
+
+
+def traffic_of(path: str) -> Traffic:
+    """The requests at the end of a session, from as little of its end as holds one. SessionNotFound as ``scan``."""
+    for reach in (*tokens.TAIL_REACHES, 0):
+        seen = _Requests()
+        tail = scan(path, reach, [seen])
+        if seen.counted or tail.whole:
+            return seen.traffic(whole=tail.whole)
+    raise AssertionError("a whole scan is whole")
+
+
+def base_of(glance: Glance) -> Base:
+    """What a new session begins with, by the first request of this one; the usual figures where that is out of reach.
+
+    The first request less what was said before it: attachments stay in, since a new session is given its own.
+    """
+    said = 0
+    for record in glance.first_records:
+        if records.kind(record) not in {"user", "assistant"} or not isinstance(record.get("uuid"), str):
+            continue
+        node = node_of(record, Line(0, 0, b""))
+        if node.sidechain:
+            continue
+        if node.input_tokens and records.model(record):
+            count = max(0, node.input_tokens - round(said / tokens.CHARACTERS_PER_TOKEN))
+            shared = _count(record, "cache_read_input_tokens") or USUAL_SHARED
+            return Base(count, min(shared, count))
+        said += node.characters
+    return Base(USUAL_BASE, USUAL_SHARED)
+
+
+class _Turn:
+    """Requests of a turn by the ids of their answers; the context that it began and ended with, 0 for unknown."""
+
+    def __init__(self, before: int) -> None:
+        self.answers: set[str] = set()
+        self.before = before
+        self.after = 0
+
+    @property
+    def growth(self) -> int:
+        return self.after - self.before if self.before and self.after > self.before else 0
+
+
+class _Requests:
+    """An observer of ``transcript.scan`` that counts what was asked."""
+
+    def __init__(self) -> None:
+        self.turns = [_Turn(0)]
+        self.last: tuple[int | None, int] = None, 0
+        self.lifetime: int | None = None
+        self.counted = False
+
+    def __call__(self, _: Line, record: Record, node: Node | None) -> None:
+        if node is None or node.sidechain:
+            return
+        if node.boundary:
+            self.turns.append(_Turn(0))
+            self.last = self.last[0], 0  # what was cached is not sent any more
+        elif node.prompt:
+            self.turns.append(_Turn(self.turns[-1].after))
+        elif node.input_tokens and records.model(record):
+            self._take(record, node)
+
+    def _take(self, record: Record, node: Node) -> None:
+        self.counted = True
+        turn = self.turns[-1]
+        turn.answers.add(node.message_id)
+        turn.after = node.context_tokens
+        written, read = _count(record, "cache_creation_input_tokens"), _count(record, "cache_read_input_tokens")
+        self.last = node.time_ms, read + written
+        if read + written:  # clients ask for a cache also where none is kept
+            self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
+
+    def traffic(self, *, whole: bool) -> Traffic:
+        # The first turn of an end may have lost its beginning; before the first prompt of a whole file there is none.
+        turns = [turn for turn in self.turns if turn.answers]
+        if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
+            turns = turns[1:]
+        last_ms, cached = self.last
+        unknown = FIVE_MINUTES if not self.counted else 0
+        return Traffic(
+            last_ms=last_ms,
+            lifetime=unknown if self.lifetime is None else self.lifetime,
+            cached=cached,
+            requests=max(1, _median([len(turn.answers) for turn in turns[-LAST_TURNS:]])),
+            growth=_median([turn.growth for turn in turns[-LAST_TURNS:] if turn.growth]),
+        )
+
+
+def _lifetime(record: Record) -> int | None:
+    """How long an answer's cache lives, as far as the record tells it."""
+    asked = REQUESTED.get(records.string(record, "promptCacheRequested"))
+    usage = records.message(record).get("usage")
+    split = usage.get("cache_creation") if isinstance(usage, dict) else None
+    if asked is not None or not isinstance(split, dict):
+        return asked
+    # The part that is dropped first decides: all that comes after it is written anew with it.
+    for key, seconds in (("ephemeral_5m_input_tokens", FIVE_MINUTES), ("ephemeral_1h_input_tokens", HOUR)):
+        if isinstance(split.get(key), int) and split[key] > 0:
+            return seconds
+    return None
+
+
+def _count(record: Record, key: str) -> int:
+    usage = records.message(record).get("usage")
+    value = usage.get(key) if isinstance(usage, dict) else None
+    return min(value, tokens.MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0
+
+
+def _median(numbers: list[int]) -> int:
+    """The middle one, the larger of two; 0 for none. ``statistics`` would cost a prompt 10 ms."""
+    return sorted(numbers)[len(numbers) // 2] if numbers else 0

@@ -1,0 +1,67 @@
+"""Attachments: what the client adds to a conversation by itself, and which of its texts reach the API.
+
+Measured on 2.1.42, 2.1.112 and 2.1.329. Kinds that are not named here send little or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resume_hooks.transcripts.records import Record, string
+
+Address = tuple[str | int, ...]
+"""Keys and indexes that lead from a record to a value in it."""
+
+EVERY = -1
+"""In an address of the table: each item of a list."""
+
+SENT: dict[str, Address] = {
+    "agent_listing_delta": ("addedLines", EVERY),
+    "deferred_tools_delta": ("addedLines", EVERY),
+    "edited_text_file": ("snippet",),
+    "file": ("content", "file", "content"),
+    "hook_additional_context": ("content", EVERY),
+    "hook_success": ("content",),
+    "mcp_instructions_delta": ("addedBlocks", EVERY),
+    "nested_memory": ("content", "content"),
+    "queued_command": ("prompt",),
+    "selected_lines_in_ide": ("content",),
+    "skill_listing": ("content",),
+    "total_tokens_reminder": ("text",),
+}
+"""Where the text of each kind stands that sends one."""
+
+BULK = frozenset({"edited_text_file", "file", "hook_additional_context", "hook_success", "selected_lines_in_ide"})
+"""Kinds whose text may be replaced. The others are listings that the client never sends again once they are in the
+conversation, rules of the project, or the user's words."""
+
+
+def kind_of(record: Record) -> str:
+    """The kind of an attachment record."""
+    attachment = record.get("attachment")
+    return string(attachment, "type") if isinstance(attachment, dict) else ""
+
+
+def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
+    """The texts of an attachment record that are sent, each with its address in the record.
+
+    Since 2.1.329 what was ``rendered`` for the API may stand beside the attachment; then it alone counts.
+    """
+    rendered = record.get("rendered")
+    if isinstance(rendered, list):
+        yield from _texts_at(record, ("rendered", EVERY, "content"), ())
+    elif (field := SENT.get(kind_of(record))) is not None:
+        yield from _texts_at(record, ("attachment", *field), ())
+
+
+def _texts_at(value: object, path: Address, walked: Address) -> Iterator[tuple[Address, str]]:
+    if not path:
+        if isinstance(value, str):
+            yield walked, value
+        return
+    key, *rest = path
+    if key == EVERY and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts_at(item, tuple(rest), (*walked, index))
+    elif isinstance(key, str) and isinstance(value, dict) and key in value:
+        yield from _texts_at(value[key], tuple(rest), (*walked, key))

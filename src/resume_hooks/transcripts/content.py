@@ -1,0 +1,205 @@
+"""Pieces: the contents of records that a placeholder could stand for, each with its address and its size.
+
+Gathered while a file is scanned; what a piece says is copied out of the record, so that the record can be let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import BULK, Address, kind_of, sent_texts
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.media_tokens import media_tokens
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.original_ref import Origin, origin_of
+from resume_hooks.transcripts.placeholders import (
+    SHORTEST,
+    UNANSWERED,
+    is_placeholder,
+    stands_for_answer,
+    stands_for_something,
+)
+from resume_hooks.transcripts.records import Record, string
+
+RESULT, INPUT, MEDIA, THINKING, PROMPT, ATTACHMENT, TEXT = (
+    "result", "input", "media", "thinking", "prompt", "attachment", "text",
+)  # fmt: skip
+"""The kinds of content."""
+
+INPUTS: dict[str, tuple[str, ...]] = {
+    "Write": ("content",),
+    "Edit": ("old_string", "new_string"),
+    "MultiEdit": ("edits",),
+    "NotebookEdit": ("new_source",),
+    "Bash": ("command",),
+}
+"""Inputs that can be long, by tool."""
+
+SIGNATURE = 232
+"""Characters of a thought's signature that are no thought. The rest is its encryption, in base64: of most thoughts
+recent clients keep nothing else (median over 139 of the corpus)."""
+
+_TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "url", "query", "description")
+_EXTENT = ("offset", "limit", "pages")
+
+
+class Call(NamedTuple):
+    """A tool call: what it is about (a file, a command...), and which part of it where it names one."""
+
+    number: int
+    tool: str
+    target: str
+    extent: tuple[object, ...]
+
+
+class Piece(NamedTuple):
+    """One content that could be trimmed.
+
+    ``number`` is the record's line, ``address`` the value in it. ``characters`` reach the API; ``tokens`` is the cost
+    of what has no characters (images, documents), else 0. ``call`` is the tool call that it belongs to, ``digest``
+    equal for equal contents of results.
+    """
+
+    number: int
+    address: Address
+    kind: str
+    characters: int
+    tokens: int = 0
+    call: str = ""
+    digest: int = 0
+
+    @property
+    def block(self) -> int:
+        """The block of the message that the piece lies in; 0 for a plain string."""
+        return self.address[2] if len(self.address) > 2 and isinstance(self.address[2], int) else 0
+
+
+class Pieces:
+    """An observer of ``transcript.scan``: every piece of a file, and what is known of its calls by their ids.
+
+    ``failed`` are calls whose answer is an error, ``answered`` the records of the answers, ``origins`` say where the
+    original of a record is that was trimmed before. ``visible_thoughts`` are characters of thinking, by record;
+    ``answers`` the records of answers that are placeholders already. ``thinking_in`` names the answer of each record
+    with thinking, ``voiced`` the records in which an answer says more.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Piece] = []
+        self.calls: dict[str, Call] = {}
+        self.failed: set[str] = set()
+        self.answered: dict[str, int] = {}
+        self.origins: dict[int, Origin] = {}
+        self.visible_thoughts: dict[int, int] = {}
+        self.voiced: dict[str, list[int]] = {}
+        self.thinking_in: dict[int, str] = {}
+        self.answers: list[int] = []
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is None or node.sidechain or node.broken:
+            return
+        if record.get("truncated") is True and (origin := origin_of(record)):
+            self.origins[node.number] = origin
+        if node.kind == "attachment":
+            self.found += self._of_attachment(node, record)
+        elif node.spoken:
+            self.found += self._of_message(node, record)
+
+    def _of_attachment(self, node: Node, record: Record) -> Iterator[Piece]:
+        if kind_of(record) not in BULK:
+            return
+        for address, text in sent_texts(record):
+            if len(text) > SHORTEST and not is_placeholder(text):
+                yield Piece(node.number, address, ATTACHMENT, len(text))
+
+    def _of_message(self, node: Node, record: Record) -> Iterator[Piece]:
+        content = records.message(record).get("content")
+        if isinstance(content, str):
+            yield from self._of_text(node, content, ("message", "content"))
+            return
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict):
+                yield from self._of_block(node, block, ("message", "content", index))
+
+    def _of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+        kind = string(block, "type")
+        if node.kind == "assistant" and kind not in {"thinking", "redacted_thinking"}:
+            self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
+        if kind == "tool_result":
+            yield from self._of_result(node, block, at)
+        elif kind == "tool_use":
+            yield from self._of_call(node, block, at)
+        elif kind == "thinking":
+            visible = len(string(block, "thinking"))
+            size = max(visible, (len(string(block, "signature")) - SIGNATURE) * 3 // 4)
+            self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
+            self.thinking_in[node.number] = node.message_id or node.uuid
+            yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
+        elif kind in {"image", "document"}:
+            yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
+        elif kind == "text":
+            yield from self._of_text(node, string(block, "text"), (*at, "text"))
+
+    def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
+        """Something that was said: by the model, or by a person."""
+        if len(text) <= SHORTEST or not (node.prompt or node.kind == "assistant"):
+            return
+        if node.kind == "assistant" and stands_for_answer(text):
+            self.answers.append(node.number)
+        elif not stands_for_something(text):
+            yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
+
+    def _of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+        call, tool, given = string(block, "id"), string(block, "name"), block.get("input")
+        if not isinstance(given, dict):
+            return
+        target = next((found for key in _TARGETS if (found := string(given, key))), "")
+        extent = tuple(_plain(given.get(key)) for key in _EXTENT)
+        self.calls[call] = Call(node.number, tool, target, extent)
+        for key in INPUTS.get(tool, ()):
+            for address, text in _strings(given.get(key), (*at, "input", key)):
+                if len(text) > SHORTEST and not stands_for_something(text):
+                    yield Piece(node.number, address, INPUT, len(text), call=call)
+
+    def _of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+        call, content = string(block, "tool_use_id"), block.get("content")
+        if content == UNANSWERED:
+            return  # ours, in a child: what was asked for may still be wanted
+        self.answered[call] = node.number
+        if block.get("is_error") is True:
+            self.failed.add(call)
+        if isinstance(content, str):
+            if len(content) > SHORTEST and not content.startswith(records.REJECTION) and not is_placeholder(content):
+                yield Piece(node.number, (*at, "content"), RESULT, len(content), call=call, digest=hash(content))
+            return
+        for index, inner in enumerate(content if isinstance(content, list) else ()):
+            if not isinstance(inner, dict):
+                continue
+            inside = (*at, "content", index)
+            if inner.get("type") in ("image", "document"):
+                yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
+            elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
+                yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
+
+
+def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
+    """The strings of an input: itself, or those of a list of edits."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, list):
+        for index, edit in enumerate(value):
+            for key in ("old_string", "new_string"):
+                if isinstance(edit, dict) and isinstance(text := edit.get(key), str):
+                    yield (*at, index, key), text
+
+
+def thought_digest(block: Record) -> int:
+    """Equal for equal thinking blocks, within one process."""
+    return hash((string(block, "thinking"), string(block, "signature")))
+
+
+def _plain(value: object) -> object:
+    """A number or a text as it is, None for none; of anything else only what it is, since it may nest without end."""
+    return value if value is None or isinstance(value, (str, int, float)) else type(value).__name__

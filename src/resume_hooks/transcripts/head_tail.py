@@ -1,0 +1,292 @@
+"""A glance at a session: what its first and last 64 KB tell, whatever the size of the file.
+
+Titles, tag, branch, folder and dates come from here; the middle is read only where the ends can't tell of any talk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import cached_property
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.system.text import one_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import BOM, read_lines
+
+REACH = 65_536
+"""Bytes read at each end: what the client's own listing reads."""
+
+WIDE_REACH = 1024 * 1024
+"""Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""
+
+TITLE_LENGTH = 80
+
+
+class Glance:
+    """The two ends of one session file. SessionNotFound where it can't be read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with open(path, "rb") as stream:
+                status = os.fstat(stream.fileno())
+                self.head = stream.read(REACH)
+                start = max(0, status.st_size - REACH - 1)
+                stream.seek(start)
+                tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
+        except OSError as error:
+            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        self.mtime: float = status.st_mtime
+        self.size: int = status.st_size
+        """Bytes of the file as it was read; a client may be writing it."""
+        self.small = not tail or not start
+        """Whether the head is the whole file."""
+        if self.small:
+            self.head = tail or self.head
+            self.size = len(self.head)
+        self.tail = self.head if self.small else tail[1:]
+        self._tail_starts_line = tail[:1] == b"\n"
+
+    @cached_property
+    def first_records(self) -> list[records.Record]:
+        """The whole records of the head, in file order."""
+        return _whole(self.head, keep_last=self.small)
+
+    @cached_property
+    def last_records(self) -> list[records.Record]:
+        """The whole records of the tail, in file order."""
+        if self.small:
+            return self.first_records
+        return _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
+
+    @cached_property
+    def custom_title(self) -> str:
+        """The title that a person (or a derived session) was given, or ``""``."""
+        return self._last("custom-title", "customTitle")
+
+    @cached_property
+    def title(self) -> str:
+        """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
+
+        The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
+        which would be another title after each. Here that stands in where the first is out of reach.
+        """
+        found = (
+            self.custom_title
+            or self._last("ai-title", "aiTitle")
+            or self._last("summary", "summary")
+            or self.first_prompt
+            or self._last("last-prompt", "lastPrompt")
+            or "(no prompt yet)"
+        )
+        return one_line(found, TITLE_LENGTH)
+
+    @cached_property
+    def first_prompt(self) -> str:
+        """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
+        found = _first_prompt(self.first_records)
+        return found if found or self.small else self._later_prompt()
+
+    def _later_prompt(self) -> str:
+        """The first prompt behind lines that are longer than the reach."""
+        try:
+            with open(self.path, "rb") as stream:
+                region = stream.read(WIDE_REACH)
+                return _first_prompt(_whole(region, keep_last=not stream.read(1)))
+        except OSError:
+            return ""  # gone since it was glanced at
+
+    @cached_property
+    def tag(self) -> str:
+        """The last tag, ``""`` for none."""
+        return self._last("tag", "tag")
+
+    @property
+    def agent_name(self) -> str:
+        """The name that the client gave the session's agent, ``""`` for none."""
+        return self._last("agent-name", "agentName")
+
+    @cached_property
+    def whole(self) -> list[records.Record] | None:
+        """Every record of the file, where its two ends hold all of it; else None."""
+        if self.small:
+            return self.first_records
+        missing = self.size - len(self.head)
+        return _whole(self.head + self.tail[-missing:], keep_last=True) if missing <= len(self.tail) else None
+
+    @property
+    def created(self) -> str:
+        """The instant of the first dated record, else the file's own time."""
+        return self._first_instant or self._last_instant or clock.from_epoch(self.mtime)
+
+    @property
+    def ended(self) -> str:
+        """The instant of the last dated record of the conversation, else of any, else the file's own time.
+
+        Never before ``created``: a child's records are older than itself.
+        """
+        return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
+
+    @cached_property
+    def _first_instant(self) -> str:
+        stamps = (clock.normal(r.get("timestamp")) for r in self.first_records)
+        return next(filter(None, stamps), "") or clock.normal(self._raw_first("timestamp"))
+
+    @cached_property
+    def _last_instant(self) -> str:
+        said = (r for r in reversed(self.last_records) if records.kind(r) in records.CHAIN_KINDS)
+        stamps = (clock.normal(r.get("timestamp")) for found in (said, reversed(self.last_records)) for r in found)
+        return next(filter(None, stamps), "")
+
+    @property
+    def cwd(self) -> str:
+        """The working directory that the session was started in; later records follow the model's ``cd``."""
+        return self._first_field("cwd") or self._raw_first("cwd")
+
+    @property
+    def branch(self) -> str:
+        """The last git branch seen, ``""`` for none."""
+        return self._last_field("gitBranch")
+
+    @property
+    def version(self) -> str:
+        """The version of the client that wrote last."""
+        return self._last_field("version") or self._first_field("version")
+
+    @property
+    def entrypoint(self) -> str:
+        """How the session was started: cli, sdk-cli, sdk-py, sdk-ts; ``""`` on old clients."""
+        return self._first_field("entrypoint")
+
+    @cached_property
+    def own_turns(self) -> bool:
+        """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
+        return self.holds(is_talk)
+
+    @cached_property
+    def touched(self) -> bool:
+        """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds."""
+        at = self.derived_at
+        if not at:
+            return self.own_turns
+        return self.holds(lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at)
+
+    @cached_property
+    def prompts(self) -> int:
+        """Prompts that the two ends hold."""
+        return sum(records.is_prompt(record) for record in (self._seen if self.whole is None else self.whole))
+
+    @property
+    def is_helper(self) -> bool:
+        """Whether it is a headless run of one question, as far as the ends tell."""
+        return self.entrypoint.startswith("sdk") and self.prompts <= 1
+
+    @property
+    def says_something(self) -> bool:
+        """Whether somebody asked or answered here, or a child of ours waits to be gone on in.
+
+        A file that is longer than its ends is taken to hold some talk between them.
+        """
+        return self.whole is None or bool(self.derived_at) or any(is_talk(record) for record in self.whole)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether listings show it: no sub-agent's, no helper, not without a word."""
+        return not self.is_sidechain and not self.is_helper and self.says_something
+
+    @property
+    def pull_requests(self) -> frozenset[str]:
+        """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
+        links = [record for record in self._seen if records.kind(record) == "pr-link"]
+        numbers = (record.get("prNumber") for record in links)
+        known = {str(number) for number in numbers if isinstance(number, int) and number is not True}
+        return frozenset(known | {records.string(record, "prUrl").lower() for record in links} - {""})
+
+    def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
+        """Whether some record is ``wanted``; the middle of the file is read only where its ends hold none."""
+        if any(wanted(record) for record in self._seen):
+            return True
+        if self.small:
+            return False
+        try:
+            with open(self.path, "rb") as stream:
+                bodies = (line.body for line in read_lines(stream))
+                return any((record := records.parse(body)) is not None and wanted(record) for body in bodies)
+        except OSError:
+            return False  # gone since it was glanced at
+
+    @cached_property
+    def derived_at(self) -> str:
+        """When the session was derived from another, as its first line says; ``""`` for an original."""
+        first = self.first_records[0] if self.first_records else {}
+        for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
+            metadata = first.get(kind)
+            if isinstance(metadata, dict) and (at := clock.normal(metadata.get(field))):
+                return at
+        return ""
+
+    @cached_property
+    def is_sidechain(self) -> bool:
+        """Whether the file is a sub-agent's transcript and no session of its own."""
+        if self.first_records:
+            return bool(self.first_records[0].get("isSidechain"))
+        return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
+
+    @property
+    def folders(self) -> list[str]:
+        """The working directories seen at both ends, in order of appearance."""
+        seen = [records.string(record, "cwd") for record in self._seen]
+        return list(dict.fromkeys(folder for folder in (self.cwd, *seen) if folder))
+
+    @property
+    def _seen(self) -> list[records.Record]:
+        return self.first_records if self.small else [*self.first_records, *self.last_records]
+
+    def _last(self, kind: str, field: str) -> str:
+        """A bookkeeping value: the last one within reach wins, tail before head."""
+        marker = f'"{kind}"'.encode()
+        for region, found in ((self.tail, "last_records"), (self.head, "first_records")):
+            if marker in region:
+                for record in reversed(getattr(self, found)):
+                    if records.kind(record) == kind:
+                        return records.string(record, field)
+        return ""
+
+    def _first_field(self, field: str) -> str:
+        return next((value for r in self.first_records if (value := records.string(r, field))), "")
+
+    def _last_field(self, field: str) -> str:
+        return next((value for r in reversed(self.last_records) if (value := records.string(r, field))), "")
+
+    def _raw_first(self, field: str) -> str:
+        """A field of a first line that is longer than the reach, found as text."""
+        start = self.head.find(f'"{field}":"'.encode())
+        if start < 0:
+            return ""
+        start += len(field) + 4
+        end = self.head.find(b'"', start)
+        try:
+            value = json.loads(b'"' + self.head[start:end] + b'"')
+        except ValueError:
+            return ""
+        return str(value)
+
+
+def _first_prompt(found: list[records.Record]) -> str:
+    prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
+    return next((text for text in prompts if text.strip()), "")
+
+
+def is_talk(record: records.Record) -> bool:
+    """Whether a record is of a conversation: somebody asks, or a model answers."""
+    return records.is_prompt(record) or (records.kind(record) == "assistant" and bool(records.model(record)))
+
+
+def _whole(region: bytes, *, keep_last: bool) -> list[records.Record]:
+    bodies = region.removeprefix(BOM).split(b"\n")
+    if not keep_last:
+        bodies.pop()
+    return [record for body in bodies if (record := records.parse(body)) is not None]

@@ -1,0 +1,156 @@
+"""A conversation in an order that every client reads whole: one record after the other, each call answered once.
+
+Clients before 2.1.112 lose all but one of the calls that a model made in parallel, unless they stand in one line.
+Pure functions over nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from resume_hooks.transcripts.nodes import Node
+
+
+class Linear(NamedTuple):
+    """``nodes`` in their order; ``dropped`` are ids of calls, by record number, whose blocks no API takes.
+
+    ``open_calls`` were made at the very end and wait for an answer.
+    """
+
+    nodes: tuple[Node, ...]
+    dropped: Mapping[int, frozenset[str]]
+    open_calls: tuple[str, ...]
+
+
+def linear(chain: Sequence[Node]) -> Linear:
+    """The live chain, or any other, in one line."""
+    nodes = tuple(_grouped(chain))
+    pairing = _Pairing()
+    for node in nodes:
+        pairing.take(node)
+    if _asked_since(nodes):
+        pairing.give_up()
+    return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
+
+
+def settled(row: Linear, end: int) -> int:
+    """How many of the first ``end`` records can stand alone: no call among them is open, no answer is cut in two."""
+    return max(takewhile(lambda place: place <= end, _standing(row)), default=0)
+
+
+def settled_from(row: Linear, start: int) -> int:
+    """The least number of records, ``start`` or more, that can stand alone; 0 where none can."""
+    return next((place for place in _standing(row) if place >= start), 0)
+
+
+def _standing(row: Linear) -> Iterator[int]:
+    """Every number of first records that can stand alone, the least first."""
+    waiting = set[str]()
+    for place, node in enumerate(row.nodes, 1):
+        waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
+        waiting.difference_update(node.results)
+        if not waiting and not _goes_on(row.nodes, place):
+            yield place
+
+
+def _goes_on(nodes: Sequence[Node], place: int) -> bool:
+    """Whether the record at ``place`` belongs to the same answer as the one before it."""
+    if place >= len(nodes):
+        return False
+    before, after = nodes[place - 1], nodes[place]
+    return bool(after.message_id) and before.kind == after.kind and before.message_id == after.message_id
+
+
+def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
+    """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
+    place = 0
+    while place < len(chain):
+        end = _end_of_answer(chain, place)
+        region = chain[place:end]
+        place = end
+        if not _interleaved(region):
+            yield from region
+            continue
+        yield from (node for node in region if node.kind == "assistant")
+        answers = [node for node in region if node.kind != "assistant"]
+        first = next((place for place, node in enumerate(answers) if node.results), len(answers))
+        # A result stands first in the user's turn; a remark stays behind the one it came after.
+        yield from answers[first : first + 1]
+        yield from answers[:first]
+        yield from answers[first + 1 :]
+
+
+def _end_of_answer(chain: Sequence[Node], start: int) -> int:
+    """The place after the records that belong to the answer that begins at ``start``; of another record, after it."""
+    first = chain[start]
+    end = start + 1
+    if first.kind != "assistant" or not first.message_id:
+        return end
+    for place in range(end, len(chain)):
+        node = chain[place]
+        own = node.kind == "assistant" and node.message_id == first.message_id
+        if own or node.results:
+            end = place + 1
+        elif not node.aside:
+            break
+    return end
+
+
+def _interleaved(region: Sequence[Node]) -> bool:
+    """Whether a record of the answer stands behind a result, or behind a remark that is sent as the user's."""
+    first = next((place for place, node in enumerate(region) if node.kind == "user"), len(region))
+    return any(node.kind == "assistant" for node in region[first:])
+
+
+class _Pairing:
+    """Which calls and results belong together, as the API has it: results stand in the user's turn after their call.
+
+    ``waiting``: calls whose results may still come, with the record that made each; ``done``: those that were answered.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, int] = {}
+        self.done: set[str] = set()
+        self._heard = False
+        self._dropped: dict[int, set[str]] = {}
+
+    def take(self, node: Node) -> None:
+        """Take in the next record of the line."""
+        if node.kind == "assistant":
+            if self._heard:
+                self.give_up()
+            for call in dict.fromkeys(node.calls):
+                if call in self.waiting or call in self.done:
+                    self._drop(node.number, call)
+                else:
+                    self.waiting[call] = node.number
+        elif node.kind == "user":
+            self._heard = True
+            for call in dict.fromkeys(node.results):
+                if self.waiting.pop(call, None) is None:
+                    self._drop(node.number, call)
+                else:
+                    self.done.add(call)
+
+    def give_up(self) -> None:
+        """The answers that are still waited for can't come any more."""
+        for call, number in self.waiting.items():
+            self._drop(number, call)
+        self.waiting.clear()
+        self._heard = False
+
+    @property
+    def dropped(self) -> Mapping[int, frozenset[str]]:
+        """What breaks the rule of one answer a call, by record."""
+        return {number: frozenset(calls) for number, calls in self._dropped.items()}
+
+    def _drop(self, number: int, call: str) -> None:
+        self._dropped.setdefault(number, set()).add(call)
+
+
+def _asked_since(nodes: Sequence[Node]) -> bool:
+    """Whether something was said after the last answer that is neither a result nor a remark."""
+    since = takewhile(lambda node: node.kind != "assistant", reversed(nodes))
+    return any(not (node.results or node.aside) for node in since)

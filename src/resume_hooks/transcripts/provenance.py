@@ -1,0 +1,136 @@
+"""The first line of a derived session: where it came from. Every known variant is read, one is written.
+
+No key of the written line may be one that listers look for as raw text in the head of a file (cwd, timestamp,
+sessionId, titles, tag...): it would be taken for the session's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks.paths import is_session_id, session_id_of
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.records import Record, string
+
+MAX_FIRST_LINE = 4 * 1024 * 1024
+"""Bytes of a first line that are read in search of metadata merged into a record."""
+
+HEAD = 64 * 1024
+"""Bytes in which a fork's mark is looked for."""
+
+
+class Parent(NamedTuple):
+    """What a file says of its parent; ``session_id`` is one, or ``""``.
+
+    ``file`` is untrusted: it is never opened before it is found to be a session of that id.
+    """
+
+    session_id: str
+    file: str
+    derivation_type: str
+    kind: str
+    at: str
+    exported_file: str = ""
+
+
+class Size(NamedTuple):
+    """What a child came to, for as long as no answer counted it."""
+
+    context_tokens: int
+    characters_per_token: float
+
+
+class Rewound(NamedTuple):
+    """When the checkpoint was set that a child was cut back to, and when it was."""
+
+    started_at: str
+    rewound_at: str
+
+
+class Trim(NamedTuple):
+    """What a trimmed session says of its trim: how it was asked for, and what it came to."""
+
+    parameters: Mapping[str, object]
+    stats: Mapping[str, int]
+
+
+def read_parent(path: str) -> Parent | None:
+    """The parent that a session file names, or None. OSError where it can't be read."""
+    with open(path, "rb") as stream:
+        first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
+        if b'_metadata"' in first and (found := _from_metadata(records.parse(first))):
+            return found
+        rest = stream.read(max(0, HEAD - len(first)))
+    forks = (_from_fork(body) for body in (first, *rest.split(b"\n")) if b'"forkedFrom"' in body)
+    return next((fork for fork in forks if fork is not None), None)
+
+
+def continue_line(  # noqa: PLR0913 - what a first line may tell
+    *,
+    parent_id: str,
+    parent_file: str,
+    kind: str,
+    at: str,
+    summary: bool = False,
+    size: Size | None = None,
+    trim: Trim | None = None,
+    rewound: Rewound | None = None,
+) -> bytes:
+    """The first line of a child, without its ending; readable by other tools of the field."""
+    file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
+    line: dict[str, Any] = {
+        "continue_metadata": {
+            "parent_session_file": file,
+            "parent_file": file,
+            "parent_session_id": parent_id,
+            "continued_at": at,
+            "continuation_type": kind,
+            "summary_included": summary,
+        }
+    }
+    if size is not None:
+        line["continue_metadata"] |= size._asdict()
+    if rewound is not None:
+        line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
+    if trim is not None:
+        line["trim_metadata"] = {
+            "parent_file": file,
+            "trimmed_at": at,
+            "trim_params": dict(trim.parameters),
+            "stats": dict(trim.stats),
+        }
+    return orjson.dumps(line)
+
+
+def _from_metadata(record: Record | None) -> Parent | None:
+    if record is None:
+        return None
+    trimmed, continued = record.get("trim_metadata"), record.get("continue_metadata")
+    trim = trimmed if isinstance(trimmed, dict) else {}
+    on = continued if isinstance(continued, dict) else {}
+    file = string(on, "parent_session_file") or string(on, "parent_file") or string(trim, "parent_file")
+    said = (string(on, "parent_session_id"), string(trim, "parent_session_id"), session_id_of(file))
+    session_id = next((text for text in said if text and is_session_id(text)), "")
+    if not file and not session_id:
+        return None
+    return Parent(
+        session_id=session_id,
+        file=file,
+        derivation_type="trimmed" if trim else "continued",
+        kind=string(on, "continuation_type") or ("trim" if trim else "rollover"),
+        at=string(on, "continued_at") or string(trim, "trimmed_at"),
+        exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
+    )
+
+
+def _from_fork(body: bytes) -> Parent | None:
+    record = records.parse(body)
+    fork = record.get("forkedFrom") if record else None
+    if not isinstance(fork, dict) or not is_session_id(fork.get("sessionId")):
+        return None
+    return Parent(string(fork, "sessionId"), "", "continued", "fork", string(record or {}, "timestamp"))

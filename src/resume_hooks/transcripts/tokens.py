@@ -1,0 +1,181 @@
+"""Token counts, from what the API itself counted wherever it did.
+
+The last answer's usage is the true context size of a session; characters become tokens by the session's own ratio.
+Contents before the last compaction count as nothing, since they are never sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.chain import Node
+from resume_hooks.transcripts.records import Record, counted_tokens, parse, string
+from resume_hooks.transcripts.tail_scan import certain_chain, chooses_alike, is_complete, stays_after_boundary
+from resume_hooks.transcripts.transcript import scan
+
+DEFAULT_WINDOW = 200_000
+LARGE_WINDOW = 1_000_000
+CHARACTERS_PER_TOKEN = 4.0
+"""What stands in where a session is too short to tell its own ratio."""
+
+RESERVED_OUTPUT = 33_000
+"""Tokens that the client keeps free for an answer and a summary before it compacts by itself."""
+
+TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
+"""Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
+
+
+MAX_TOKENS = records.MAX_TOKENS
+
+MAX_FIRST_LINE = 64 * 1024
+"""Bytes of a first line in which a trim's numbers are looked for."""
+
+
+class Context(NamedTuple):
+    """Tokens in use and the window they are used of; ``measured`` is false where no answer told the count."""
+
+    tokens: int
+    window: int
+    measured: bool
+
+    @property
+    def percent(self) -> int:
+        """Used share of the window, 0 to 100 and more."""
+        return round(100 * self.tokens / self.window)
+
+    @property
+    def compacts_at_once(self) -> bool:
+        """Whether the client would compact before the next answer."""
+        return self.tokens + RESERVED_OUTPUT > self.window
+
+
+def context_of(chain: list[Node], window: int = 0) -> Context:
+    """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
+    node = _last_measured(chain)
+    if node is not None:
+        return Context(node.context_tokens, window or window_for(node.context_tokens), measured=True)
+    estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
+    return Context(estimate, window or window_for(estimate), measured=False)
+
+
+def _last_measured(chain: list[Node]) -> Node | None:
+    """The last answer that was counted since the compaction; kept messages carry the counts from before it."""
+    floor = chain[0].number if chain and chain[0].boundary else -1
+    counted = [node for node in chain if node.context_tokens and node.number > floor]
+    if not counted:
+        return None
+    # Of an answer in several records the one that was written last; the others may have come back from farther up.
+    answer = counted[-1].message_id
+    return max((node for node in counted if node.message_id == answer), key=lambda node: node.number)
+
+
+def sent_context(chain: list[Node], ratio: float, window: int = 0) -> Context:
+    """The context that the client would send on resume: what was counted last, and what came after at ``ratio``."""
+    context = context_of(chain, window)
+    last = _last_measured(chain)
+    if last is None:
+        return context
+    after = sum(node.characters for node in chain[chain.index(last) + 1 :])
+    tokens = context.tokens + round(after / ratio)
+    return context._replace(tokens=tokens, window=window or window_for(tokens))
+
+
+def characters_per_token(chain: list[Node]) -> float:
+    """The session's own ratio, from what was added between its first and last measured answer."""
+    measured = [index for index, node in enumerate(chain) if node.context_tokens]
+    if len(measured) < 2:
+        return CHARACTERS_PER_TOKEN
+    first, last = measured[0], measured[-1]
+    tokens = chain[last].context_tokens - chain[first].context_tokens
+    added = sum(node.characters for node in chain[first + 1 : last + 1])
+    ratio = added / tokens if tokens > 1_000 else CHARACTERS_PER_TOKEN
+    return min(max(ratio, 1.5), 8.0)
+
+
+def window_for(tokens: int) -> int:
+    """The context window: a million once the use exceeded 200,000. Transcripts name no model's window."""
+    return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
+
+
+def session_context(path: str, chain: list[Node], window: int = 0) -> Context:
+    """The context in use in a session, whose live chain is ``chain``.
+
+    A child that nobody went on in was never counted: what it came to stands in its first line.
+    """
+    context = context_of(chain, window)
+    told = None if context.measured else stated(path)
+    return Context(told.tokens, window or window_for(told.tokens), measured=False) if told else context
+
+
+def recent_context(path: str, window: int = 0) -> Context:
+    """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
+
+    The end tells where the branch that the client would choose ends there and was measured there, or was compacted
+    there; what is unusual (a branch chosen farther up) is left to a whole scan.
+    """
+    for reach in TAIL_REACHES:
+        tail = scan(path, reach)
+        if tail.whole:
+            return session_context(path, tail.chain, window)
+        if chooses_alike(tail):
+            chain = certain_chain(tail)
+            if is_complete(chain, tail) or (_last_measured(chain) and stays_after_boundary(chain, tail)):
+                return context_of(chain, window)
+    return session_context(path, scan(path).chain, window)
+
+
+def end_context(found: Sequence[Record], window: int = 0) -> Context | None:
+    """The context that was counted last among the records of a file's end, in their order.
+
+    None where nothing was counted there since the last compaction. Which branch a client would choose is not asked.
+    """
+    for record in reversed(found):
+        if record.get("isSidechain"):
+            continue
+        if string(record, "subtype") == "compact_boundary":
+            return None
+        if count := counted_tokens(record)[1]:
+            return Context(count, window or window_for(count), measured=True)
+    return None
+
+
+class Stated(NamedTuple):
+    """What a child of ours says of itself in its first line, until an answer counts it.
+
+    ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
+    """
+
+    tokens: int
+    original: int
+    ratio: float
+
+
+def stated(path: str) -> Stated | None:
+    """What the first line of a session states of its size; None where it states nothing. Anybody may have edited it."""
+    try:
+        with open(path, "rb") as stream:
+            first = stream.readline(MAX_FIRST_LINE)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    return stated_in(parse(first) or {}) if b'_metadata"' in first else None
+
+
+def stated_in(record: Record) -> Stated | None:
+    """What the first record of a session states, as ``stated`` has it."""
+    on, trimmed = (record.get(key) for key in ("continue_metadata", "trim_metadata"))
+    stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
+    said = on if isinstance(on, dict) else {}
+    counted = stats if isinstance(stats, dict) else {}
+    count = _positive(said.get("context_tokens")) or _positive(counted.get("trimmed_tokens"))
+    if not count:
+        return None
+    ratio = said.get("characters_per_token")
+    sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
+    return Stated(count, _positive(counted.get("original_tokens")), sound)
+
+
+def _positive(value: object) -> int:
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0

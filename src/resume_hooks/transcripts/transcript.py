@@ -1,0 +1,182 @@
+"""A transcript as a value: its lines scanned once, its live chain, turns, calls and results.
+
+Reading never changes a file. Records stay on disk; ``read`` fetches one by its node.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.chain import Checkpoint, Node, live_chain
+from resume_hooks.transcripts.lines import Line, read_lines, read_tail
+from resume_hooks.transcripts.node_parser import node_of
+
+
+class Turn(NamedTuple):
+    """A prompt and everything up to the next one; ``number`` counts from 1 within the live chain."""
+
+    number: int
+    nodes: tuple[Node, ...]
+
+
+class Transcript:
+    """One scanned file, or its end where not ``whole``; ``size`` is the file's own, in bytes.
+
+    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.nodes: list[Node] = []
+        self.checkpoint = Checkpoint()
+        self.bad_lines: list[int] = []
+        self.bookkeeping: dict[str, int] = {}
+        self.models: dict[str, int] = {}
+        self.line_count = 0
+        self.torn = False
+        self.size = 0
+        self.whole = True
+        self._ids: set[str] = set()
+        self._counted = 0
+
+    def holds(self, uuid: str) -> bool:
+        """Whether a record that was read so far has this id; only files with queued prompts pay for the set."""
+        self._ids.update(node.uuid for node in self.nodes[self._counted :])
+        self._counted = len(self.nodes)
+        return uuid in self._ids
+
+    @cached_property
+    def chain(self) -> list[Node]:
+        """What the client would load on resume, oldest first."""
+        return live_chain(self.nodes, self.checkpoint, self.size)
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """The live chain cut at its prompts; what stands before the first prompt belongs to no turn."""
+        starts = [index for index, node in enumerate(self.chain) if node.prompt]
+        ends = [*starts[1:], len(self.chain)]
+        return [Turn(n, tuple(self.chain[a:b])) for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)]
+
+    @cached_property
+    def pairs(self) -> dict[str, tuple[Node, Node | None]]:
+        """Tool calls of the live chain by id: the record that calls and the one that answers, if any."""
+        answers = {call: node for node in self.chain for call in node.results}
+        return {call: (node, answers.get(call)) for node in self.chain for call in node.calls}
+
+    def ending(self, chain: Sequence[Node]) -> Transcript:
+        """The same file with ``chain``, the beginning of its live one, as the whole of it."""
+        part = copy.copy(self)
+        for derived in ("turns", "pairs"):
+            part.__dict__.pop(derived, None)
+        part.chain = list(chain)
+        return part
+
+    def read(self, node: Node) -> records.Record:
+        """The record behind a node, read from disk; SessionNotFound where the file changed or is gone."""
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(node.offset)
+                raw = stream.read(node.length)
+        except OSError as error:
+            raise SessionNotFound(f"{self.path} can't be read: {error.strerror}") from error
+        record = records.parse(Line(node.number, node.offset, raw).body)
+        if record is None or node.uuid not in (record.get("uuid"), record.get("sentAsUuid")):
+            raise SessionNotFound(f"{self.path} changed while it was read", "Run the command again.")
+        return record
+
+
+Observer = Callable[[Line, records.Record, "Node | None"], None]
+"""Called with each readable line, its record, and the node of a linked one."""
+
+
+class Start(NamedTuple):
+    """A line of a file that it is read from: its byte offset and its 0-based number."""
+
+    offset: int
+    number: int
+
+
+def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: Start | None = None) -> Transcript:
+    """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
+
+    ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
+    SessionNotFound where the file can't be read, NotATranscript for a file of another program.
+    """
+    transcript = Transcript(path)
+    paused = gc.isenabled()
+    gc.disable()  # thousands of short-lived trees without cycles: collecting them costs a third of the scan
+    try:
+        with open(path, "rb") as stream:
+            transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
+            line = None
+            for line in _lines_of(stream, transcript, reach, start):
+                _take(transcript, line, observers)
+            if line is not None:
+                transcript.line_count, transcript.torn = line.number + 1, line.torn
+                transcript.size = line.offset + len(line.raw)
+    except OSError as error:
+        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    finally:
+        if paused:
+            gc.enable()
+    return transcript
+
+
+def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: Start | None) -> Iterator[Line]:
+    if transcript.whole:
+        return read_lines(stream)
+    if start is None:
+        return read_tail(stream, reach)
+    stream.seek(start.offset)
+    return read_lines(stream, start.offset, start.number)
+
+
+def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
+    record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would cost a tenth of the scan
+    if record is None:
+        if line.raw.strip():
+            transcript.bad_lines.append(line.number)
+        return
+    kind = records.kind(record)
+    node = None
+    if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
+        node = node_of(record, line)
+        _link(transcript, node, record)
+    else:
+        _keep_books(transcript, kind, record)
+    for observe in observers:
+        observe(line, record, node)
+
+
+def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> None:
+    refuse_foreign(record, transcript.path)
+    transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
+    if kind == "last-prompt" and "leafUuid" in record:
+        transcript.checkpoint.point(records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True)
+
+
+def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
+    sent_as = record.get("sentAsUuid")
+    if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
+        node.uuid, node.given_uuid = sent_as, True  # a queued prompt: its answer hangs on the id that it was sent under
+    transcript.nodes.append(node)
+    if not node.broken and node.kind != "progress":
+        transcript.checkpoint.pass_record(node)
+    if node.context_tokens and (model := records.model(record)):
+        transcript.models[model] = transcript.models.get(model, 0) + 1
+
+
+def refuse_foreign(record: records.Record, path: str) -> None:
+    """Raise NotATranscript for the first line of a Codex rollout file."""
+    if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
+        raise NotATranscript(
+            f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
+            "Only sessions of Claude Code can be read.",
+        )

@@ -1,0 +1,58 @@
+"""Turns as people count them: by prompts, in the order of the file, from 1.
+
+Such a number stays when a session is appended to or compacted; numbers within the live chain would not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from resume_hooks.errors import UsageError
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.records import Record, is_prompt
+
+FORMS = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
+
+_FORM = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))")
+
+
+def opens_turn(record: Record, *, subagent: bool = False) -> bool:
+    """Whether a record opens the next turn. In a sub-agent's own file every record is marked as a side chain."""
+    return is_prompt({**record, "isSidechain": False} if subagent and record.get("type") == "user" else record)
+
+
+class Turns(NamedTuple):
+    """Turns as they were asked for: ``first`` to ``last`` (None: to the end), or the last ``from_end`` of them."""
+
+    first: int
+    last: int | None
+    from_end: int = 0
+
+    def within(self, count: int) -> range:
+        """The numbers meant in a session of ``count`` turns; 0 is what stands before the first prompt.
+
+        UsageError where the session has none of them.
+        """
+        first = max(1, count - self.from_end + 1) if self.from_end else self.first
+        if first > count:
+            there = f"It has turns 1 to {count}." if count else "It has no turns; --turns 0 is what stands in it."
+            raise UsageError(f"No turn {first} in this session", there)
+        return range(first, min(count, count if self.last is None else self.last) + 1)
+
+
+def parse(text: str) -> Turns:
+    """The turns that ``text`` asks for: ``12``, ``12-15``, ``12-``, ``last``, ``-3``. UsageError for anything else."""
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"'{one_line(plain_line(text), 40)}' names no turns", FORMS)
+    first, dash, last, from_end = found.groups()
+    if first is None:
+        count = int(from_end or 1)
+        if not count:
+            raise UsageError("'-0' names no turns", FORMS)
+        return Turns(0, None, count)
+    end = int(last) if last else None if dash else int(first)
+    if end is not None and end < int(first):
+        raise UsageError(f"'{text.strip()}' ends before it begins", FORMS)
+    return Turns(int(first), end)

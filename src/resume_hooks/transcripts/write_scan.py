@@ -1,0 +1,101 @@
+"""What a copy of a conversation must know of a file beyond its nodes; gathered while the file is scanned.
+
+Which records need mending before an API takes them, and which snapshots of the user's files belong to which messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, string
+
+SNAPSHOTS = frozenset({"file-history-snapshot", "file-history-delta"})
+
+
+REPLACED = "content-replacement"
+"""Results that the client sends shorter than they were, so that what is cached of them still counts."""
+
+
+class Snapshot(NamedTuple):
+    """A bookkeeping line about the user's files as they were at the record ``message``."""
+
+    message: str
+    offset: int
+    length: int
+
+
+class Survey:
+    """An observer of ``transcript.scan``; ``mends`` are numbers of records that an API would refuse as they are.
+
+    ``replaced`` are offsets and lengths of the lines about results that the client sends shorter.
+    """
+
+    def __init__(self) -> None:
+        self.mends: set[int] = set()
+        self.replaced: list[tuple[int, int]] = []
+        self.snapshots: list[Snapshot] = []
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        if node is not None:
+            stray = "sentAsUuid" in record and not node.given_uuid
+            if node.spoken and (stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
+                self.mends.add(node.number)
+        elif (kind := records.kind(record)) in SNAPSHOTS:
+            inner = record.get("snapshot")
+            message = string(inner, "messageId") if isinstance(inner, dict) else ""
+            named = message or string(record, "snapshotMessageId") or string(record, "messageId")
+            self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
+        elif kind == REPLACED:
+            self.replaced.append((line.offset, len(line.raw)))
+
+
+def needs_mending(record: Record) -> bool:
+    """Whether a message has a form that the API or an old client refuses (``mended`` gives one that they take)."""
+    content = records.message(record).get("content")
+    if isinstance(content, str):
+        return record.get("type") == "assistant" or not content.strip()
+    if content == []:
+        return record.get("type") != "assistant"  # an answer without blocks is passed over by every client
+    return isinstance(content, list) and any(map(_is_hollow, content))
+
+
+def mended(record: Record) -> Record | None:
+    """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None where nothing is left."""
+    found: Any = records.message(record).get("content")
+    blocks = [{"type": "text", "text": found}] if isinstance(found, str) else found
+    sound = [block for block in blocks if not _is_hollow(block)] if isinstance(blocks, list) else []
+    kept = [block for place, block in enumerate(sound) if not _stands_before(block, sound[:place])]
+    if not kept:
+        return None
+    content = found if isinstance(found, str) and record.get("type") == "user" else kept
+    # An id that was not taken on would be when the copy is read.
+    rest = {key: value for key, value in record.items() if key != "sentAsUuid"}
+    return {**rest, "message": {**records.message(record), "content": content}}
+
+
+def _is_hollow(block: object) -> bool:
+    """Whether a block is refused by the API: blank text, thinking without its signature, no block at all."""
+    if not isinstance(block, dict):
+        return True
+    kind = string(block, "type")
+    if kind == "text":
+        return not string(block, "text").strip()
+    if kind == "thinking":
+        return not string(block, "signature") or not isinstance(block.get("thinking"), str)
+    return kind == "redacted_thinking" and not string(block, "data")
+
+
+def _repeats(calls: tuple[str, ...]) -> bool:
+    return len(calls) > 1 and len(set(calls)) < len(calls)
+
+
+def _stands_before(block: Record, earlier: list[Record]) -> bool:
+    """Whether a call or a result of the same id stands before ``block`` in the same message."""
+    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(string(block, "type"))
+    return key is not None and any(
+        other.get("type") == block["type"] and other.get(key) == block.get(key) for other in earlier
+    )

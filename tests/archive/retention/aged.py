@@ -1,0 +1,48 @@
+"""Sessions of any age, with the files that the client keeps beside them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from resume_hooks.sessions.files import SessionFile, session_file
+from tests.builders import CWD, ConfigHome, conversation, session_id, write_session
+
+DAY = 86_400
+
+
+def aged(home: ConfigHome, number: int, days: float, cwd: str = CWD) -> SessionFile:
+    """A session that was last written so many days ago."""
+    own_id = session_id(number)
+    path = write_session(home.project(cwd), own_id, conversation(1, session_id=own_id), mtime=time.time() - days * DAY)
+    return session_file(path)
+
+
+def with_output(session: SessionFile, days: float, name: str = "out.txt") -> Path:
+    """A large tool output of a session, so many days old."""
+    path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("out\n", encoding="utf-8")
+    os.utime(path, (time.time() - days * DAY,) * 2)
+    return path
+
+
+def with_backups(home: ConfigHome, session: SessionFile, days: float, count: int = 1) -> Path:
+    """The folder of a session's backups of files, so many days old."""
+    folder = home.config / "file-history" / session.session_id
+    folder.mkdir(parents=True)
+    for number in range(count):
+        (folder / f"{number:016x}@v1").write_text("was\n", encoding="utf-8")
+    os.utime(folder, (time.time() - days * DAY,) * 2)
+    return folder
+
+
+def never() -> bool:
+    """Time is never over."""
+    return False
+
+
+def at_once() -> bool:
+    """Time is over."""
+    return True

@@ -1,0 +1,147 @@
+"""Ancestors are in the vault from the birth of a child on, whatever made it; the child never waits for that."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive.retention import ancestors, keeper
+from resume_hooks.archive.retention import cost_check as quick
+from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.retention.ancestors import keep_ancestors
+from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
+from resume_hooks.derive import fork
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.create import Birth
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import WriteFailed
+from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.lineage import Family
+from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
+from tests.builders import ConfigHome, conversation, session_bytes, session_id, user, write_session
+
+
+def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
+    """A handoff's child."""
+    return quick_rollover.write(quick_rollover.plan(parent, home.environ, kind="handoff"), home.environ)
+
+
+def went_on(path: str) -> SessionFile:
+    """A session after one more prompt."""
+    own_id = Path(path).stem
+    with open(path, "ab") as stream:
+        stream.write(session_bytes([user("on", uuid="z", session_id=own_id)]))
+    return session_file(path)
+
+
+def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> None:
+    """As hard links, which grow with them, with what belongs to them; an old session with its whole lineage."""
+    root = aged(config_home, 1, 25)
+    output = with_output(root, 25)
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    first = rolled(config_home, root)
+    assert kept_ids(config_home.environ) == []
+    del config_home.environ["RESUME_HOOKS_VAULT"]
+    second = rolled(config_home, went_on(first.file))
+    assert second.warnings == ()
+    assert kept_ids(config_home.environ) == sorted([root.session_id, first.session_id])
+    kept = find(root.session_id, config_home.environ)
+    assert kept
+    assert (kept.form, len(kept.parts)) == ("linked", 2)
+    assert output.stat().st_nlink == os.stat(root.path).st_nlink == 2
+
+
+def test_a_parent_that_is_kept_costs_no_more(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it grew since: the link grows with it."""
+    root = aged(config_home, 1, 0)
+    rolled(config_home, root)
+    monkeypatch.setattr(keeper, "keep", None)
+    assert rolled(config_home, went_on(root.path)).warnings == ()
+
+
+def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
+    """The child is there, its receipt says what is not kept and why, and the next start tries again."""
+    root = aged(config_home, 1, 0)
+    state = config_home.config / "resume-hooks"
+    state.mkdir(mode=0o700)
+    (state / "vault").write_text("in the way")
+    receipt = rolled(config_home, root)
+    assert receipt.written
+    (warning,) = receipt.warnings
+    assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
+    assert wanted.wanted(config_home.environ) == [root.session_id]
+    assert keep_wanted(config_home.environ, never) == 1
+    (state / "vault").unlink()
+    assert keep_wanted(config_home.environ, never) == 0
+    assert (kept_ids(config_home.environ), wanted.wanted(config_home.environ)) == ([root.session_id], [])
+
+
+def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
+    """A verb does not wait for many copies; the next start's second hook makes them."""
+    root = aged(config_home, 1, 0)
+    with_backups(config_home, root, 0, count=quick.MOST_COPIES + 1)
+    assert rolled(config_home, root).warnings == ()
+    assert kept_ids(config_home.environ) == []
+    assert keep_wanted(config_home.environ, at_once) == 1
+    assert keep_wanted(config_home.environ, never) == 0
+    assert kept_ids(config_home.environ) == [root.session_id]
+
+
+def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long lineage that nobody kept yet a verb keeps as much as it has time for; the rest is noted."""
+    monkeypatch.setattr(ancestors, "LIMIT", -1.0)
+    root = aged(config_home, 1, 0)
+    assert rolled(config_home, root).warnings == ()
+    assert (kept_ids(config_home.environ), wanted.wanted(config_home.environ)) == ([], [root.session_id])
+
+
+def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
+    """A session that never had a turn, or was deleted; what is no id is passed over."""
+    wanted.want(session_id(1), config_home.environ)
+    (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
+    assert keep_wanted(config_home.environ, never) == 0
+    assert wanted.wanted(config_home.environ) == []
+
+
+def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The client deletes nothing outside of its project folders."""
+    path = write_session(tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1)))
+    rows = Family(config_home.environ).lineage(path)
+    assert keep_ancestors(rows, config_home.environ) == []
+    assert kept_ids(config_home.environ) == []
+
+
+def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
+    """Its parent is found in what was written since the last look."""
+    parent = aged(config_home, 1, 0)
+    origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
+    records = [record | origin for record in conversation(1, session_id=session_id(2))]
+    child = session_file(write_session(config_home.project(), session_id(2), records))
+    assert not keep_parents(config_home.environ, 0, at_once)
+    assert keep_parents(config_home.environ, child.mtime + 60, never)
+    assert kept_ids(config_home.environ) == []
+    assert keep_parents(config_home.environ, child.mtime - 60, never)
+    assert kept_ids(config_home.environ) == [parent.session_id]
+
+
+def test_who_forks_keeps(config_home: ConfigHome) -> None:
+    """Every verb that writes a child comes by the same place."""
+    parent = aged(config_home, 1, 0)
+    decided = fork.plan(parent, config_home.environ)
+    assert isinstance(decided.birth, Birth)
+    fork.write(decided, config_home.environ)
+    assert kept_ids(config_home.environ) == [parent.session_id]
+
+
+def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the words of the error."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise WriteFailed("No room", "Make some.")
+
+    monkeypatch.setattr(keeper, "keep", refuse)
+    root = aged(config_home, 1, 0)
+    assert rolled(config_home, root).warnings == (f"The ancestor {root.session_id} is not in the vault yet: No room.",)

@@ -1,0 +1,68 @@
+"""What doctor and ``sessions`` tell of the next seven days."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from resume_hooks.archive.retention.forecast import outlook
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.maintenance.doctor import _expiry
+from resume_hooks.search.listing import Look, page
+from tests.archive.retention.aged import aged, with_output
+from tests.builders import CWD, ConfigHome
+
+
+def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
+    """Sessions and projects, younger sessions that lose files, what the vault has not got, the first of them."""
+    first = aged(config_home, 1, 29)
+    aged(config_home, 2, 25, cwd="/other")
+    with_output(aged(config_home, 3, 1), 26)
+    aged(config_home, 4, 1)
+    keep(first, config_home.environ)
+    found = outlook(CWD, config_home.environ)
+    assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
+    assert found.first == first.mtime + 30 * 86_400
+    finding = _expiry(CWD)
+    assert (finding.level, finding.code) == ("note", "expiry-soon")
+    assert "within seven days 2 of 2 projects, and files of 1 younger ones, from 20" in finding.detail
+    assert "the client's default" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("settings", "days", "level", "said"),
+    [
+        ({"cleanupPeriodDays": 0}, 25, "ok", "deletes no session"),
+        ({"cleanupPeriodDays": 90}, 25, "ok", "90 days after their last write (cleanupPeriodDays in "),
+        ({}, 1, "ok", "none within seven days"),
+    ],
+)
+def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, level: str, said: str) -> None:
+    """Which level of the client's settings decides stands there."""
+    (config_home.config / "settings.json").write_text(json.dumps(settings))
+    aged(config_home, 1, days)
+    finding = _expiry(CWD)
+    assert finding.level == level
+    assert said in finding.detail
+
+
+def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vault has all of them; or it is off, and says so."""
+    keep(aged(config_home, 1, 25), config_home.environ)
+    assert _expiry(CWD).code == "expiry-kept"
+    monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
+    assert _expiry(CWD).code == "expiry-unkept"
+
+
+def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
+    """The instant, the days, the vault; the expiring ones alone, the first to go first."""
+    late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
+    aged(config_home, 3, 1)
+    keep(soon, config_home.environ)
+    found = page(Look(CWD, config_home.environ), None, limit=0, expiring=True)
+    assert [(row.session_id, row.kept) for row in found.rows] == [(soon.session_id, True), (late.session_id, False)]
+    assert [row.expires_days for row in found.rows] == [1, 4]
+    assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
+    assert page(Look(CWD, config_home.environ), None, limit=0).rows[0].expires_days == 28

@@ -1,0 +1,125 @@
+"""Slices of keeping what goes soon: what is kept, in which order, within which time, and when the next look is due."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from resume_hooks.archive.retention import cost_check as quick
+from resume_hooks.archive.retention import keep_expiring as archiving
+from resume_hooks.archive.retention.keep_expiring import Slice, archive
+from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.expiry import Found
+from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
+from tests.builders import CWD, ConfigHome, session_id
+
+
+def sliced(home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD) -> Slice:
+    """One slice for the project of CWD."""
+    return archive(home.project().name, cwd, home.environ, at_once if over else never, waiting=waiting)
+
+
+def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
+    """Old sessions and old outputs of young ones; then nothing; the next look is when the next is due."""
+    aged(config_home, 1, 25)
+    aged(config_home, 2, 22.5)
+    young = aged(config_home, 3, 0.1)
+    with_output(young, 25)
+    aged(config_home, 4, 0.1)
+    found = sliced(config_home)
+    assert (found.kept, found.failed, found.left) == (2, 0, 0)
+    assert kept_ids(config_home.environ) == [session_id(1), session_id(3)]
+    assert found.look == pytest.approx(time.time() + DAY / 2, abs=60)
+    assert sliced(config_home)[:3] == (0, 0, 0)
+
+
+def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome) -> None:
+    """However little time there is: so none waits for ever."""
+    for number, days in ((1, 24), (2, 29), (3, 26)):
+        aged(config_home, number, days)
+    for done in ([2], [2, 3], [1, 2, 3]):
+        found = sliced(config_home, over=True)
+        assert kept_ids(config_home.environ) == [session_id(number) for number in done]
+        assert found.left == 3 - len(done)
+        assert (found.look <= time.time()) is bool(found.left)
+
+
+def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
+    """A session that was kept, went on, and is near its end again."""
+    session = aged(config_home, 1, 25)
+    sliced(config_home)
+    kept = find(session.session_id, config_home.environ)
+    assert kept
+    os.utime(os.path.join(kept.folder, "note.json"), (time.time() - 26 * DAY,) * 2)
+    assert sliced(config_home)[:3] == (1, 0, 0)
+
+
+def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> None:
+    """What this client's own sweep would take from them within a day; what has days left is for their own starts."""
+    aged(config_home, 1, 31, cwd="/other")
+    aged(config_home, 2, 25, cwd="/other")
+    assert sliced(config_home).kept == 0
+    assert sliced(config_home, waiting=False).kept == 1
+    assert kept_ids(config_home.environ) == [session_id(1)]
+
+
+@pytest.mark.parametrize("days", [0, -1, "7"])
+def test_a_client_that_never_deletes(config_home: ConfigHome, days: object) -> None:
+    """Nothing is due, and the question is asked again after a day."""
+    (config_home.config / "settings.json").write_text(json.dumps({"cleanupPeriodDays": days}))
+    aged(config_home, 1, 400)
+    found = sliced(config_home)
+    assert found[:3] == (0, 0, 0)
+    assert found.look == pytest.approx(time.time() + DAY, abs=60)
+
+
+def test_a_short_period(config_home: ConfigHome) -> None:
+    """Under seven days every session goes soon; the project's own settings decide."""
+    folder = config_home.root / "work"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 3}')
+    aged(config_home, 1, 0.1)
+    assert sliced(config_home).kept == 0
+    assert sliced(config_home, cwd=str(folder)).kept == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("VAULT", "off"), ("VAULT_DAYS", "20")])
+def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value: str) -> None:
+    """Nothing at all where it is off, nothing that is older than it keeps."""
+    aged(config_home, 1, 25)
+    config_home.environ[f"RESUME_HOOKS_{name}"] = value
+    assert sliced(config_home, waiting=False)[:3] == (0, 0, 0)
+    assert kept_ids(config_home.environ) == []
+
+
+def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome) -> None:
+    """Many backups, which are copied one by one; others go on meanwhile."""
+    with_backups(config_home, aged(config_home, 1, 29), 29, count=quick.MOST_COPIES + 1)
+    aged(config_home, 2, 25)
+    found = sliced(config_home)
+    assert (found.kept, found.left) == (1, 1)
+    assert sliced(config_home, waiting=False).kept == 1
+
+
+def test_a_copy_of_much_is_left_while_somebody_waits(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the vault is on another file system."""
+    monkeypatch.setattr(quick, "_same_device", lambda *_: False)
+    session = aged(config_home, 1, 29)
+    assert quick.is_quick(Found(*session), config_home.environ)
+    large = Found(session.session_id, session.path, session.mtime, quick.MOST_BYTES + 1)
+    assert not quick.is_quick(large, config_home.environ)
+
+
+def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
+    """Nothing is raised; the rest is tried, and all again in an hour."""
+    aged(config_home, 1, 25)
+    aged(config_home, 2, 25)
+    state = config_home.config / "resume-hooks"
+    state.mkdir(mode=0o700)
+    (state / "vault").write_text("in the way")
+    found = sliced(config_home)
+    assert (found.kept, found.failed, found.left) == (0, 2, 0)
+    assert found.look == pytest.approx(time.time() + archiving.AGAIN, abs=60)

@@ -1,0 +1,94 @@
+"""Sessions with all that may belong to one, and what the vault and the client hold of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.unpack import history, opened
+from resume_hooks.sessions.files import SessionFile
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
+
+OLD = time.time() - 5 * 24 * 60 * 60
+
+
+def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2) -> SessionFile:
+    """A session with sub-agents in both places, a large output, and a backup of a file."""
+    folder = home.project()
+    rows = [*conversation(turns, session_id=number), custom_title(title, number)]
+    path = write_session(folder, number, rows, mtime=OLD)
+    own, backups = folder / number, home.config / "file-history" / number
+    for place, content in (
+        (own / "subagents" / "deep" / "agent-a1.jsonl", f'{{"sessionId":"{number}"}}\n'.encode()),
+        (own / "tool-results" / "toolu_1.txt", b"large\n" * 10),
+        (backups / "abc@v1", b"the user's file"),
+        (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
+        (folder / f"agent-{number[:4]}.meta.json", b"{}"),
+    ):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        os.utime(place, (OLD, OLD))
+    return store.session_file(path)
+
+
+def client_files(home: ConfigHome) -> dict[str, bytes]:
+    """Every file of the client's folders."""
+    roots = (home.config / "projects", home.config / "file-history")
+    return {
+        str(path.relative_to(home.config)): path.read_bytes()
+        for root in roots
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def kept_files(kept: Kept, home: ConfigHome) -> dict[str, bytes]:
+    """What the vault hands out of a session, by the places where its files belong."""
+    folder = Path(opened(kept, home.environ)).parent
+    backups = Path(history(kept, home.environ))
+    found = {}
+    for part in kept.parts:
+        steps = part.place.split("/")
+        path = backups / steps[-1] if steps[0] == "file-history" else folder.joinpath(*steps[2:])
+        found[part.place] = path.read_bytes()
+    return found
+
+
+def vault_files(home: ConfigHome) -> list[str]:
+    """Every file in the vault, but for locks."""
+    root = Path(vault(home.environ))
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "lock")
+
+
+def crash_at(line: int, modules: Collection[str], work: Callable[[], Any]) -> bool:
+    """Do ``work`` in a process of its own that dies before its ``line``-th line in these; whether it got to the end."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    left = line
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename not in modules:
+            return None
+        left -= event == "line"
+        if left == 0:
+            os._exit(9)
+        return trace
+
+    sys.settrace(trace)
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)

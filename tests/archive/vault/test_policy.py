@@ -1,0 +1,195 @@
+"""What goes from the vault: by size and by age, the oldest first; no ancestor of what is there; an employer's word."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import settings
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.vault import first_use_notice as first_use
+from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault import policy_state as leaving
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.pack import pack
+from resume_hooks.cli.archived_text import kept_row, kept_text
+from resume_hooks.errors import UsageError, VaultOff
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.system import claude_settings as client_settings
+from tests.archive.vault.laid_out import laid_out
+from tests.builders import ConfigHome, conversation, session_id, write_session
+
+DAY = 24 * 60 * 60
+
+
+def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False) -> str:
+    """A packed session of so many days ago, gone from the client unless it is to be ``present``; its id."""
+    own = session_id(number)
+    rows = [*conversation(3, session_id=own)]
+    if parent:
+        file = str(home.project() / f"{session_id(parent)}.jsonl")
+        said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
+        rows.insert(0, {"continue_metadata": said})
+    path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
+    pack(keep(store.session_file(path), home.environ), home.environ)
+    if not present:
+        os.unlink(path)
+    return own
+
+
+def left(home: ConfigHome) -> set[str]:
+    """The ids of what is kept."""
+    return {each.session_id for each in held(home.environ)}
+
+
+def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
+    """The defaults keep for ever, up to 20 GB."""
+    one = kept(config_home, 1, 4000)
+    assert policy.apply(config_home.environ) == []
+    assert left(config_home) == {one}
+    assert settings.size("vault_max", config_home.environ) == 20 * 1024**3
+
+
+def test_the_oldest_go_first(config_home: ConfigHome) -> None:
+    """As many as the limit asks for, each told; 0 is no limit."""
+    one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
+    takes = [policy.taken(each) for each in held(config_home.environ)]
+    settings.store("vault_max", "0", config_home.environ)
+    assert policy.due(config_home.environ) == []
+    settings.store("vault_max", str(sum(takes) - 1), config_home.environ)
+    assert [each.session_id for each in policy.due(config_home.environ)] == [one]
+    assert [each.session_id for each in policy.due(config_home.environ, keeping=[one])] == [two]
+    (gone,) = policy.apply(config_home.environ)
+    assert "vault_max" in gone.sentence
+    assert left(config_home) == {two, three}
+
+
+def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
+    monkeypatch.setattr(leaving, "APART", 0)
+    one = kept(config_home, 1, 100)
+    two = kept(config_home, 2, 90, parent=1)
+    three = kept(config_home, 3, 80, parent=2, present=True)
+    other = kept(config_home, 4, 10)
+    settings.store("vault_max", "1", config_home.environ)
+    settings.store("vault_days", "5", config_home.environ)
+    assert {each.session_id for each in policy.due(config_home.environ)} == {three, other}
+    (config_home.project() / f"{three}.jsonl").unlink()
+    assert {each.session_id for each in policy.apply(config_home.environ)} == {one, two, three, other}
+    assert left(config_home) == set()
+
+
+def test_by_age(config_home: ConfigHome) -> None:
+    """Days since the last write, as far as they are told; and only what was due the day before."""
+    old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
+    settings.store("vault_days", "30", config_home.environ)
+    assert policy.apply(config_home.environ) == policy.apply(config_home.environ) == []
+    assert leaving.went(config_home.environ) == []
+    note = Path(vault(config_home.environ), leaving.FILE)
+    for since in (
+        time.time() + 9 * DAY,
+        time.time() - 60,
+    ):  # the clock was ahead when it was noted; not long enough ago
+        note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
+        assert policy.apply(config_home.environ) == []
+    note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
+    (gone,) = policy.apply(config_home.environ)
+    (told,) = leaving.went(config_home.environ)
+    assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
+    assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
+    assert left(config_home) == {young}
+
+
+def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
+    """It can come back, and then it needs what it came from."""
+    one = kept(config_home, 1, 100)
+    two = kept(config_home, 2, 90, parent=1, present=True)
+    settings.store("vault_max", "1", config_home.environ)
+    path = str(config_home.project() / f"{two}.jsonl")
+    deletion.write(deletion.plan(store.session_file(path), config_home.environ), config_home.environ)
+    assert not os.path.exists(path)
+    assert {each.session_id for each in policy.apply(config_home.environ)} == {two}
+    assert left(config_home) == {one}
+
+
+def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Two share a state folder: what came from a session of the other is not known here, so it stays."""
+    shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
+    other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
+    own = session_id(1)
+    path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
+    found = pack(keep(store.session_file(path), shared), shared)
+    assert found.home == str(config_home.config)
+    assert held(other) == [found]
+    settings.store("vault_max", "1", shared)
+    assert (policy.due(other), [each.session_id for each in policy.due(shared)]) == ([], [own])
+    row = kept_row(found, other)
+    assert (row["present"], row["file"]) == (True, str(path))
+    assert kept_text(found, other).endswith(f", of {config_home.config}")
+    assert ", of " not in kept_text(found, shared)
+    assert keep(laid_out(config_home), config_home.environ).home == ""
+
+
+def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
+    """As long as the client has the file; then it is ours alone."""
+    path = write_session(config_home.project(), session_id(1), conversation(2), mtime=time.time() - DAY)
+    found = keep(store.session_file(path), config_home.environ)
+    assert policy.taken(found) == 0
+    os.unlink(path)
+    assert policy.taken(found) == found.stored > 0
+
+
+def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing more is kept; what was goes when it falls due, ancestors too."""
+    monkeypatch.setattr(leaving, "APART", 0)
+    old = kept(config_home, 1, 25)
+    young = kept(config_home, 2, 5, parent=1, present=True)
+    managed = tmp_path / "managed-settings.json"
+    monkeypatch.setattr(client_settings, "settings_files", lambda *_: [str(managed)])
+    for value in ('"x"', "null", "0", "true"):
+        managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
+        assert policy.allowed(config_home.environ) == (True, "")
+    managed.write_text('{"cleanupPeriodDays":20}')
+    may, why = policy.allowed(config_home.environ)
+    assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
+    (gone,) = policy.apply(config_home.environ)
+    assert (gone.session_id, str(managed) in gone.why) == (old, True)
+    assert left(config_home) == {young}
+
+
+def test_said_once(config_home: ConfigHome) -> None:
+    """The first time, with the way to switch it off; then never again."""
+    said = first_use.line(config_home.environ)
+    assert "beyond the client's 30 days" in said
+    assert "config vault off" in said
+    assert first_use.line(config_home.environ) == ""
+
+
+@pytest.mark.parametrize(("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7)])
+def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
+    """As people write them; what can't be read is refused."""
+    if not size:
+        with pytest.raises(UsageError):
+            settings.store("vault_max", text, config_home.environ)
+        return
+    settings.store("vault_max", text, config_home.environ)
+    assert settings.size("vault_max", config_home.environ) == size
+
+
+def test_what_can_not_be_removed_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next time tries it again; nothing else is kept from going."""
+    one = kept(config_home, 1, 100)
+    settings.store("vault_days", "5", config_home.environ)
+
+    def refused(*_: object) -> None:
+        raise VaultOff("no")
+
+    monkeypatch.setattr(policy, "forget", refused)
+    assert policy.apply(config_home.environ) == []
+    assert find(one, config_home.environ) is not None

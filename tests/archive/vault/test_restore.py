@@ -1,0 +1,210 @@
+"""Out of the vault: byte for byte, with its times as far as clients leave them, under a new id where it is taken."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.lookup import find, instant, states
+from resume_hooks.archive.vault.pack import pack
+from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import is_session_id
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.storage import atomic as rewrite
+from tests.archive.vault.laid_out import OLD, client_files, laid_out
+from tests.builders import SESSION, ConfigHome, session_id
+
+DAY = 24 * 60 * 60
+
+
+def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
+    """Find, plan and write."""
+    return retrieval.write(retrieval.plan(find(locator, home.environ), home.environ), home.environ)
+
+
+def kept(home: ConfigHome, form: str = "packed") -> Kept:
+    """The session, kept."""
+    found = keep(laid_out(home), home.environ)
+    return pack(found, home.environ) if form == "packed" else found
+
+
+def swept(home: ConfigHome) -> dict[str, bytes]:
+    """What the client had, which is gone."""
+    before = client_files(home)
+    for place in before:
+        (home.config / place).unlink()
+    return before
+
+
+@pytest.mark.parametrize("form", ["linked", "packed"])
+@pytest.mark.parametrize("age", [5, 400])
+def test_byte_for_byte(config_home: ConfigHome, form: str, age: int) -> None:
+    """All of it in its place; the time is kept, unless the client would delete it at once."""
+    session = laid_out(config_home)
+    written = time.time() - age * DAY
+    for place in client_files(config_home):
+        os.utime(config_home.config / place, (written, written))
+    found = keep(store.session_file(session.path), config_home.environ)
+    if form == "packed":
+        pack(found, config_home.environ)
+    before = swept(config_home)
+    done = restore(config_home)
+    assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
+    left = [os.stat(config_home.config / place).st_mtime - (time.time() - 30 * DAY) for place in before]
+    assert min(left) > 6.9 * DAY
+    assert [bool(warning) for warning in done.warnings] == ([True] if age == 400 else [])
+    if age == 5:
+        assert {int(os.stat(config_home.config / place).st_mtime) for place in before} == {int(written)}
+    again = restore(config_home)
+    assert (again.pieces, "already, byte for byte" in again.warnings[0]) == ((), True)
+
+
+def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
+    """What is there begins with what was kept; only what it lacks comes back."""
+    kept(config_home)
+    path = config_home.project() / f"{SESSION}.jsonl"
+    with path.open("ab") as stream:
+        stream.write(b'{"type":"x"}\n')
+    output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
+    output.unlink()
+    done = restore(config_home)
+    assert [piece.path for piece in done.pieces] == [str(output)]
+    assert "went on since" in done.warnings[0]
+    assert output.read_bytes() == b"large\n" * 10
+
+
+def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
+    """The other one stays; the kept one comes with its own under one new id, the same each time."""
+    found = kept(config_home)
+    path = config_home.project() / f"{SESSION}.jsonl"
+    long = path.read_bytes()
+    path.write_bytes(long[:300])
+    done = restore(config_home)
+    assert is_session_id(done.session_id)
+    assert done.session_id != SESSION
+    assert (path.read_bytes(), "something else by now" in done.warnings[0]) == (long[:300], True)
+    assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
+    new = {place for place in client_files(config_home) if done.session_id in place}
+    assert new == {
+        f"projects/-home-user-proj/{done.session_id}.jsonl",
+        f"projects/-home-user-proj/{done.session_id}/subagents/agent-1111.jsonl",
+        f"projects/-home-user-proj/{done.session_id}/subagents/agent-1111.meta.json",
+        f"projects/-home-user-proj/{done.session_id}/subagents/deep/agent-a1.jsonl",
+        f"projects/-home-user-proj/{done.session_id}/tool-results/toolu_1.txt",
+        f"file-history/{done.session_id}/abc@v1",
+    }
+    agent = config_home.project() / done.session_id / "subagents" / "deep" / "agent-a1.jsonl"
+    assert json.loads(agent.read_bytes()) == {"sessionId": done.session_id}
+    again = restore(config_home)
+    assert (again.session_id, again.pieces) == (done.session_id, ())
+    assert found.session_id == SESSION
+
+
+def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) -> None:
+    """What somebody said, and what a line that is no record holds, stays as it is."""
+    session = laid_out(config_home)
+    said = b'{"type":"x","sessionId":"%s","said":"sessionId %s {\\"sessionId\\":\\"%s\\"}"}\r\n' % (
+        (SESSION.encode(),) * 3
+    )
+    with open(session.path, "ab") as stream:
+        stream.write(said + b"no record at all " + SESSION.encode())
+    os.utime(session.path, (OLD, OLD))
+    pack(keep(store.session_file(session.path), config_home.environ), config_home.environ)
+    Path(session.path).write_bytes(b'{"type":"user"}\n')
+    done = restore(config_home)
+    wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()
+    assert Path(done.path).read_bytes().endswith(wanted)
+
+
+def test_an_earlier_state(config_home: ConfigHome) -> None:
+    """By its id and instant; it comes back beside what took its place."""
+    kept(config_home)
+    path = config_home.project() / f"{SESSION}.jsonl"
+    long = path.read_bytes()
+    path.write_bytes(long[:300])
+    os.utime(path, (OLD, OLD))
+    now = keep(store.session_file(str(path)), config_home.environ)
+    (state,) = states(now)
+    assert restore(config_home).pieces == ()
+    done = restore(config_home, f"{SESSION}@{instant(state)}")
+    assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
+    with pytest.raises(SessionNotFound):
+        find(f"{SESSION}@2026-01-01", config_home.environ)
+
+
+def test_what_is_there_of_its_own_is_not_written_over(config_home: ConfigHome) -> None:
+    """A tool's output that differs stays, and is told; links on the way are refused."""
+    kept(config_home)
+    before = swept(config_home)
+    output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
+    output.write_bytes(b"another")
+    done = restore(config_home)
+    assert any("left alone" in warning for warning in done.warnings)
+    output.write_bytes(b"large\n" * 10)
+    assert client_files(config_home) == before
+    swept(config_home)
+    for folder, _, _ in os.walk(config_home.project() / SESSION, topdown=False):
+        os.rmdir(folder)
+    (config_home.project() / SESSION).symlink_to("/tmp")
+    with pytest.raises(PlaceTaken, match="symbolic link"):
+        restore(config_home)
+    (config_home.project() / SESSION).unlink()
+    (config_home.config / "file-history" / SESSION).rmdir()
+    (config_home.config / "file-history" / SESSION).symlink_to("/tmp")
+    with pytest.raises(PlaceTaken, match="symbolic link"):
+        restore(config_home)
+
+
+def test_a_stub_of_the_clients_gives_way(config_home: ConfigHome) -> None:
+    """An empty file under the name is nothing."""
+    kept(config_home)
+    before = swept(config_home)
+    (config_home.project() / f"{SESSION}.jsonl").touch()
+    restore(config_home)
+    assert client_files(config_home) == before
+
+
+def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session is seen before all that belongs to it is there; run again, it is."""
+    kept(config_home)
+    before = swept(config_home)
+    calls = 0
+    real = rewrite.name_exclusively
+
+    def full(temporary: str, path: str, within: int | None = None) -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(temporary, path, within)
+
+    monkeypatch.setattr(rewrite, "name_exclusively", full)
+    with pytest.raises(WriteFailed, match="No space left"):
+        restore(config_home)
+    assert not (config_home.project() / f"{SESSION}.jsonl").exists()
+    restore(config_home)
+    assert client_files(config_home) == before
+
+
+def test_naming_one(config_home: ConfigHome) -> None:
+    """By the beginning of its id, its title, its path; two that fit are told."""
+    found = kept(config_home)
+    other = keep(laid_out(config_home, session_id(0x11111112), "Other"), config_home.environ)
+    path = str(config_home.project() / f"{SESSION}.jsonl")
+    for words in (SESSION, "11111111", "Fix the parser", path):
+        assert find(words, config_home.environ) == found
+    assert find("Other", config_home.environ) == other
+    with pytest.raises(AmbiguousLocator):
+        find("1111111", config_home.environ)
+    with pytest.raises(UsageError):
+        find(" ", config_home.environ)
+    with pytest.raises(SessionNotFound):
+        find("111", config_home.environ)

@@ -1,0 +1,41 @@
+"""Owns rows of a listing for tests that need no files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resume_hooks.search.listing import Row
+from tests.builders import CWD, instant, session_id
+
+
+def row(number: int = 1, **fields: Any) -> Row:
+    """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
+    usual: dict[str, Any] = {
+        "session_id": session_id(number),
+        "path": f"/nowhere/{session_id(number)}.jsonl",
+        "title": f"Title {number}",
+        "tag": "",
+        "agent_name": "",
+        "branch": "main",
+        "folder": CWD,
+        "created": instant(0),
+        "ended": instant(10),
+        "mtime": NOW - 3_600,
+        "size": 4_100,
+        "turns": 3,
+        "turns_at_least": 3,
+        "tokens": 20_000,
+        "measured": True,
+        "window": 200_000,
+        "kind": "original",
+        "derivation_type": "original",
+        "parent_id": None,
+        "expires_days": 20,
+        "expires_at": None,
+        "kept": False,
+        "live": False,
+    }
+    return Row(**{**usual, **fields})
+
+
+NOW = 2_000_000_000.0

@@ -1,0 +1,179 @@
+"""The chooser without a terminal: keys in, a session out, and what its threads may do to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from resume_hooks.cli.picker.chooser import Chooser
+from resume_hooks.cli.picker.state import Found
+from resume_hooks.cli.picker.view import place
+from resume_hooks.search.listing import Row
+from tests.cli.picker.rows import row
+
+Sessions = Callable[[bool], Iterator[Found]]
+
+
+def three(_everywhere: bool) -> Iterator[Found]:
+    """Three sessions."""
+    return (Found(row(number)) for number in (1, 2, 3))
+
+
+@contextmanager
+def typed(sessions: Sessions, **options: object) -> Iterator[tuple[Chooser, PipeInput]]:
+    """A chooser, and the keys that it is given."""
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        yield Chooser(sessions, "/home/me/proj", {}, lambda one: f"go {one.title}", str.upper, **options), keys  # type: ignore[arg-type]
+
+
+def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
+    """In a thread: act once something holds."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 20
+        while not holds() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        act()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+@pytest.mark.parametrize(
+    ("keys", "title"),
+    [
+        ("\r", "Title 1"),
+        ("\x1b[B\x1b[B\r", "Title 3"),
+        ("\x1b[F\x1b[A\r", "Title 2"),
+        ("title 2\r", "Title 2"),
+        ("nothing so called\r\x15\r", "Title 1"),
+        ("\x1b", None),
+        ("\x1b\x1b", None),
+        ("\x03", None),
+        ("\r\r\r", "Title 1"),
+    ],
+)
+def test_keys(keys: str, title: str | None) -> None:
+    """What is taken; keys behind the last one change nothing."""
+    with typed(three) as (chooser, pipe):
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
+        chosen = chooser.run()
+    assert (chosen.title if chosen else None) == title
+
+
+NO_KEYS = (
+    "\x1b[I", "\x1b[O", "\x1b[<0;10;10M", "\x1b[M !!", "\x1b]11;rgb:0000/0000/0000\x07", "\x1bP1$r0m\x1b\\",
+    "\x1b[?1;2c", "\x1b[57414u", "\x1bx", "\x1b\x1b[A", "\x1b[1;3A", "\x1b[1;5C", "\x1b[[A",
+)  # fmt: skip
+"""Reports of focus and of the mouse, replies, keys with modifiers, Alt with a key, function keys."""
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("sequence", NO_KEYS)
+def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
+    """It neither leaves nor types, whole or in two pieces."""
+    with typed(three) as (chooser, pipe):
+
+        def send() -> None:
+            cut = len(sequence) if pieces == 1 else 2
+            for piece in (sequence[:cut], f"{sequence[cut:]}title 3\r"):
+                pipe.send_text(piece)
+
+        when(lambda: chooser.choices.count == 3, send)
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 3"
+
+
+def test_a_paste_is_text() -> None:
+    """Whatever it holds; what comes behind it is keys again."""
+    with typed(three) as (chooser, pipe):
+        text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 2"
+
+
+def test_what_is_listed_is_told() -> None:
+    """Where, how many of how many, and whether more come; the command is copied on request."""
+    told: list[str] = []
+    with typed(three, typed="2") as (chooser, pipe):
+
+        def look() -> None:
+            told.append(chooser.head())
+            pipe.send_text("\x19")
+            when(lambda: bool(chooser.message), leave)
+
+        def leave() -> None:
+            told.append(chooser.message)
+            pipe.send_text("\r")
+
+        when(lambda: chooser.head().endswith("3"), look)
+        chooser.run()
+    assert told == ["Resume a session · /home/me/proj · 1 of 3", "GO TITLE 2"]
+
+
+def test_leaving_waits_for_no_listing() -> None:
+    """One that never ends, before its first session."""
+    never = threading.Event()
+
+    def stuck(_everywhere: bool) -> Iterator[Found]:
+        never.wait(60)
+        yield Found(row())
+
+    with typed(stuck) as (chooser, pipe):
+        pipe.send_text("\x1b")
+        since = time.monotonic()
+        assert chooser.run() is None
+    assert time.monotonic() - since < 30
+    never.set()
+
+
+def test_a_bug_of_the_listing_is_a_bug() -> None:
+    """It ends the chooser, and comes out where every bug does."""
+
+    def broken(_everywhere: bool) -> Iterator[Found]:
+        yield Found(row())
+        raise ZeroDivisionError
+
+    with typed(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
+        chooser.run()
+
+
+def test_a_listing_that_was_left_adds_nothing() -> None:
+    """Ctrl+A while the first one is under way."""
+    go = threading.Event()
+
+    def listing(everywhere: bool) -> Iterator[Found]:
+        if not everywhere:
+            go.wait(20)
+        yield Found(row(2 if everywhere else 1))
+
+    with typed(listing) as (chooser, pipe):
+        pipe.send_text("\x01")
+
+        def release() -> None:
+            go.set()
+            time.sleep(0.2)
+            pipe.send_text("\r")
+
+        when(lambda: chooser.everywhere and chooser.choices.count == 1, release)
+        chosen: Row | None = chooser.run()
+    assert chosen is not None
+    assert (chosen.title, chooser.choices.count) == ("Title 2", 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "beside", "below"),
+    [(200, 50, True, False), (120, 40, False, True), (80, 17, False, False), (40, 40, False, False)],
+)
+def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
+    """Beside a wide list, below a high one, or nowhere."""
+    assert place(columns, rows) == (beside, below)

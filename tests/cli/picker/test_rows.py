@@ -1,0 +1,45 @@
+"""Rows of the chooser: as wide as there is room for, whatever is in them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.cli.picker.rows import cut, home_short, listed
+from resume_hooks.cli.text_width import width
+from tests.cli.picker.rows import NOW, row
+
+
+@given(st.text(max_size=120), st.integers(2, 160))
+def test_a_row_fills_its_columns(title: str, columns: int) -> None:
+    """Never more, so that nothing wraps, and never less, so that the chosen one's bar is whole."""
+    assert width(listed(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
+
+
+@given(st.text(max_size=60), st.integers(0, 70))
+def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> None:
+    """No control characters, no second line."""
+    assert not any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in cut(title, columns))
+    assert width(cut(title, columns)) <= columns
+
+
+def test_what_there_is_no_room_for_is_left_out() -> None:
+    """The title last; the age is the longest to stay."""
+    one = row(title="Fix the parser", tag="urgent", parent_id="x", kind="trim", turns=None, turns_at_least=12)
+    assert listed(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
+    wide = listed(one, 130, NOW, chosen=True)
+    assert wide.startswith("> #urgent Fix the parser ")
+    for fact in ("main", "trim", "12+ turns", "10 %", "60 min"):
+        assert fact in wide
+    assert "live" in listed(one._replace(live=True), 40, NOW, chosen=False)
+
+
+def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that only begins like it is not below it."""
+    monkeypatch.setenv("HOME", "/home/me")
+    assert home_short("/home/me/x") == "~/x"
+    assert home_short("/home/me") == "~"
+    assert home_short("/home/meow") == "/home/meow"

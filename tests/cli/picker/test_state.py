@@ -1,0 +1,107 @@
+"""What the chooser knows: what fits, what is chosen, what is on the page."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.cli.picker.state import Choices, Found
+from tests.cli.picker.rows import row
+
+
+def found(*titles: str) -> list[Found]:
+    """Sessions of these titles."""
+    return [Found(row(number, title=title)) for number, title in enumerate(titles, 1)]
+
+
+def titles(choices: Choices) -> list[str]:
+    """What fits."""
+    return [one.title for one in choices.fitting]
+
+
+def test_all_words_must_fit_anywhere_in_any_case() -> None:
+    """In whatever order, each in whatever field."""
+    choices = Choices("PARSER fix")
+    choices.add(found("Fix the parser", "Fix the lexer", "the parser"))
+    assert titles(choices) == ["Fix the parser"]
+
+
+def test_what_is_searched() -> None:
+    """Title, tag, name, branch, id, folder and first prompt."""
+    one = row(7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep")
+    for words in ("title 7", "urgent", "smith", "feature/x", one.session_id[:8], "me/deep", "please fix"):
+        choices = Choices(words)
+        choices.add([Found(one, "Please FIX it"), *found("other")])
+        assert choices.fitting == [one]
+
+
+def test_what_was_chosen_stays_chosen_while_it_fits() -> None:
+    """Typing more does not move it; where it no longer fits, the first that does is chosen."""
+    choices = Choices()
+    choices.add(found("aa", "ab", "abc"))
+    choices.move(2)
+    choices.search("ab")
+    assert choices.chosen is not None
+    assert choices.chosen.title == "abc"
+    choices.search("aa")
+    assert choices.chosen.title == "aa"
+    choices.search("nothing")
+    assert choices.chosen is None
+
+
+def test_more_sessions_change_nothing_above_them() -> None:
+    """They come at the end, and only those that fit."""
+    choices = Choices("q")
+    choices.add(found("q1", "b", "q2"))
+    choices.move(1)
+    choices.add(found("q3", "c"))
+    assert titles(choices) == ["q1", "q2", "q3"]
+    assert choices.chosen is choices.fitting[1]
+    assert choices.count == 5
+
+
+def test_whole_titles_come_first() -> None:
+    """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
+    other = Found(row(9, title="Many 4", branch="55"))
+    choices = Choices("many 55")
+    choices.add([other])
+    choices.add(found("Many 55", "Many 3"))
+    assert titles(choices) == ["Many 55", "Many 4"]
+    assert choices.chosen is choices.fitting[0]
+    choices.search("many")
+    choices.move(-9)
+    choices.search("many 5")
+    assert choices.chosen is not None
+    assert choices.chosen.title == "Many 55"
+    choices.move(1)
+    choices.add(found("Many 555"))
+    assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
+    assert choices.chosen is other.row
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),
+        st.tuples(st.just("search"), st.text("ab ", max_size=3)),
+        st.tuples(st.just("move"), st.integers(-12, 12)),
+        st.tuples(st.just("page"), st.integers(1, 5)),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: list[tuple[str, object]]) -> None:
+    """Whatever was typed, moved, loaded and drawn, in whatever order."""
+    choices = Choices()
+    for step, value in steps:
+        if step == "add":
+            choices.add(found(*value))  # type: ignore[misc]
+        elif step == "page":
+            page = choices.page(int(str(value)))
+            assert [one for one, chosen in page if chosen] == ([choices.chosen] if choices.fitting else [])
+            assert len(page) == min(int(str(value)), len(choices.fitting))
+        else:
+            getattr(choices, step)(value)
+        assert (choices.chosen is None) == (not choices.fitting)
+        assert choices.chosen is None or choices.chosen in choices.fitting

@@ -1,0 +1,167 @@
+"""Colour is the user's to choose: NO_COLOR, FORCE_COLOR, CLICOLOR and a dumb terminal, for every verb and card."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.cli.color import wanted
+from resume_hooks.cli.main import VERBS, run
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.triggers import recognise
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
+from tests.cli.test_main import on_a_terminal
+
+SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+
+WORDS: dict[str, list[list[str]]] = {
+    "resume": [["resume", SESSION, "--print"]],
+    "continue": [["continue", SESSION, "--print"]],
+    "sessions": [["sessions", "--all"]],
+    "handoff": [["handoff", SESSION, "--dry-run"], ["handoff", SESSION, "--print"]],
+    "rollover": [["rollover", SESSION, "--quick", "--dry-run"]],
+    "trim": [["trim", SESSION, "--dry-run"]],
+    "fork": [["fork", SESSION, "--dry-run"]],
+    "untrim": [["untrim", SESSION, "--dry-run"]],
+    "search": [["search", "prompt", "--all"]],
+    "outline": [["outline", SESSION]],
+    "read": [["read", f"{SESSION}:0"], ["read", SESSION, "--turns", "1"]],
+    "lineage": [["lineage", SESSION]],
+    "find-original": [["find-original", SESSION]],
+    "find-derived": [["find-derived", SESSION]],
+    "info": [["info", SESSION]],
+    "resolve": [["resolve", SESSION]],
+    "rename": [["rename", SESSION, "Another title"]],
+    "tag": [["tag", SESSION, "red"]],
+    "restore": [["restore", "--list"]],
+    "index": [["index", "--status"]],
+    "fsck": [["fsck", SESSION]],
+    "doctor": [["doctor"], ["doctor", "--bundle"]],
+    "config": [["config"]],
+    "stats": [["stats", "--all"]],
+    "completion": [["completion", "fish"]],
+}
+"""What each verb is called with here; of any other the help."""
+
+STYLED = ("sessions", "search", "lineage", "info", "doctor", "stats", "config", "fsck")
+"""Verbs that have some colour on a terminal."""
+
+CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
+Told = Callable[..., str]
+
+
+class _Stream(io.StringIO):
+    """What is printed, on something that says whether it is a terminal."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.fixture
+def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """What a verb prints in this process, on a terminal or into a pipe, in an environment."""
+    records = conversation(2)
+    records += [tool_use("c", uuid="c1", parent="r3", ts=9, tool_input={"file_path": "/x"}, tokens=9_000)]
+    records += [tool_result("c", "x" * 5_000, uuid="c2", parent="c1", ts=10), custom_title("A title")]
+    write_session(config_home.project(), SESSION, records, mtime=1_700_000_000)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+
+    def call(words: list[str], *, terminal: bool, **environ: str) -> str:
+        streams = _Stream(terminal=terminal), _Stream(terminal=terminal)
+        with monkeypatch.context() as patch:
+            for name in CHOICES:
+                patch.delenv(name, raising=False)
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdout", streams[0])
+            patch.setattr(sys, "stderr", streams[1])
+            assert run(list(words)) in {0, 1}
+        return "".join(stream.getvalue() for stream in streams)
+
+    return call
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None:
+    """On a terminal under NO_COLOR, CLICOLOR=0, FORCE_COLOR=0 and TERM=dumb; in a pipe, unless it is asked for."""
+    for words in WORDS.get(verb, [[verb, "--help"]]):
+        plain = told(words, terminal=False)
+        assert plain.strip()
+        assert not SEQUENCE.search(plain)
+        for choice in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"CLICOLOR": "0"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}):
+            assert "\x1b" not in told(words, terminal=True, **choice), (words, choice)
+
+
+@pytest.mark.parametrize("verb", STYLED)
+def test_colour_where_it_is_wanted(told: Told, verb: str) -> None:
+    """On a terminal, and in a pipe that asks for it; the words are the same with and without."""
+    (words, *_) = WORDS[verb]
+    on_terminal = told(words, terminal=True, TERM="xterm-256color")
+    assert SEQUENCE.search(on_terminal)
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        forced = told(words, terminal=False, TERM="dumb", **{name: "1"})
+        assert SEQUENCE.search(forced), name
+        assert SEQUENCE.sub("", forced).strip()
+
+
+@pytest.mark.parametrize(
+    "prompt", [">resume", ">help", ">session", ">lineage", ">trim", ">handoff go", ">search prompt"]
+)
+def test_cards_have_no_colour_at_all(told: Told, monkeypatch: pytest.MonkeyPatch, prompt: str) -> None:
+    """They are shown by the client, in its own colours."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    trigger = recognise(prompt)
+    assert trigger is not None
+    shown = card(trigger, {"session_id": SESSION, "prompt": prompt})
+    assert shown.strip()
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("environ", "answer"),
+    [
+        ({}, None),
+        ({"NO_COLOR": ""}, None),
+        ({"NO_COLOR": "0"}, False),
+        ({"FORCE_COLOR": "3"}, True),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"FORCE_COLOR": "false"}, None),
+        ({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, True),
+        ({"CLICOLOR": "1"}, None),
+        ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
+    ],
+)
+def test_what_the_environment_asks_for(environ: dict[str, str], answer: bool | None) -> None:
+    """NO_COLOR above all, whatever its value; then what forces; then what forbids."""
+    assert wanted(environ) is answer
+
+
+def test_on_a_real_terminal(config_home: ConfigHome) -> None:
+    """No sequence reaches it where none is wanted."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    assert b"\x1b" in on_a_terminal(config_home, "sessions", "--all", TERM="xterm")
+    assert b"\x1b" not in on_a_terminal(config_home, "sessions", "--all", TERM="dumb")
+    assert b"\x1b" not in on_a_terminal(config_home, "sessions", "--all", CLICOLOR="0")
+
+
+def test_into_a_real_pipe(config_home: ConfigHome) -> None:
+    """Colour only where it is forced."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    command = [sys.executable, "-m", "resume_hooks", "lineage", SESSION]
+    for forced in ("", "1"):
+        env = {"PATH": os.defpath, "PYTHONPATH": "src", "FORCE_COLOR": forced, **config_home.environ}
+        done = subprocess.run(command, env=env, capture_output=True, check=True, timeout=60)
+        assert (b"\x1b[" in done.stdout) is bool(forced)

@@ -1,0 +1,163 @@
+"""A locator that fits several sessions: asked on a terminal, told everywhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from resume_hooks.cli.disambiguate import meant
+from resume_hooks.errors import AmbiguousLocator
+from resume_hooks.sessions.locator_forms import MOST_CANDIDATES
+from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
+from tests.cli.conftest import Cli, Document
+from tests.needs import REPO
+
+ROWS: list[dict[str, object]] = [
+    {"session_id": session_id(n), "title": "t", "ended": "", "session_file": ""} for n in (1, 2)
+]
+
+
+@pytest.fixture(autouse=True)
+def parsers(config_home: ConfigHome) -> None:
+    """Two sessions that are called alike, the first one the newer."""
+    for number in (1, 2):
+        records = [
+            *conversation(number, session_id=session_id(number)),
+            custom_title(f"Fix the parser {number}\x1b[2J"),
+        ]
+        write_session(config_home.project(), session_id(number), records, mtime=time.time() - 100 * number)
+
+
+@contextmanager
+def terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
+    """The command line on a pseudo terminal."""
+    environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **home.environ}
+    process = pexpect.spawn(
+        sys.executable, ["-m", "resume_hooks", *words], env=environ, cwd="/", encoding="utf-8", timeout=30
+    )
+    try:
+        yield process
+    finally:
+        process.close(force=True)
+
+
+def ended(process: pexpect.spawn[str]) -> tuple[str, int | None]:
+    """What was printed until the end, and the exit code."""
+    process.expect(pexpect.EOF)
+    text = str(process.before)
+    process.close()
+    return text, process.exitstatus
+
+
+@pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
+def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
+    """Enter takes the newest, a number any; then the verb runs with that session."""
+    with terminal(config_home, "resolve", "parser") as process:
+        process.expect("'parser' fits 2 sessions:")
+        process.expect("1 +00000001 .*Fix the parser 1")
+        process.expect("2 +00000002 .*Fix the parser 2")
+        process.expect("Number, or q to leave")
+        process.sendline(typed)
+        text, code = ended(process)
+    assert (code, session_id(number) in text, "\x1b[2J" in text) == (0, True, False)
+
+
+def test_what_is_no_answer(config_home: ConfigHome) -> None:
+    """It is asked again."""
+    with terminal(config_home, "resolve", "parser") as process:
+        for typed in ("3", "x", "0"):
+            process.expect("Number, or q to leave")
+            process.sendline(typed)
+            process.expect("There is no")
+        process.sendline("2")
+        assert ended(process)[1] == 0
+
+
+@pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
+def test_leaving(config_home: ConfigHome, how: str) -> None:
+    """Nothing is done, and the exit code says that it was interrupted."""
+    with terminal(config_home, "resolve", "parser") as process:
+        process.expect("Number, or q to leave")
+        if how == "q":
+            process.sendline("q")
+        else:
+            process.sendcontrol(how[-1])
+        text, code = ended(process)
+    assert (code, session_id(1) in text) == (130, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["outline", "parser"], ["search", "prompt", "--session", "parser"], ["read", "parser:0"], ["info", " parser"]],
+)
+def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
+    """Whatever word of it names the session."""
+    with terminal(config_home, *words) as process:
+        process.expect("Number, or q to leave")
+        process.sendline("2")
+        text, code = ended(process)
+    assert (code, "00000002" in text or "prompt 0" in text) == (0, True)
+
+
+def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The question goes to the terminal, what the verb prints to wherever stdout leads."""
+    caught = tmp_path / "out"
+    script = f"exec {sys.executable} -m resume_hooks resolve parser > {caught}"
+    environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
+    process = pexpect.spawn("/bin/sh", ["-c", script], env=environ, encoding="utf-8", timeout=30)
+    process.expect("Number, or q to leave")
+    process.sendline("2")
+    assert ended(process)[1] == 0
+    assert caught.read_text(encoding="utf-8").startswith(f"{session_id(2)}\n")
+
+
+def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Candidates, newest first, and the exit code of usage; of very many the newest, and how many more."""
+    done = cli("resolve", "parser")
+    assert (done.returncode, done.stdout) == (2, b"")
+    said = done.stderr.decode().splitlines()
+    assert said[0] == "resume-hooks: 'parser' fits 2 sessions"
+    assert [line.split()[0] for line in said[1:3]] == [session_id(1), session_id(2)]
+    for number in range(3, MOST_CANDIDATES + 4):
+        records = [*conversation(1), custom_title(f"A parser {number}")]
+        write_session(config_home.project(), session_id(number), records, mtime=time.time() - 100 * number)
+    assert b"  and 3 older ones\n" in cli("resolve", "parser").stderr
+    error = document("resolve", "parser", code=2)["error"]
+    assert (error["code"], len(error["candidates"])) == ("ambiguous-locator", MOST_CANDIDATES)
+
+
+def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
+    """``--json`` gets its document."""
+    with terminal(config_home, "resolve", "parser", "--json") as process:
+        text, code = ended(process)
+    assert (code, '"ambiguous-locator"' in text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "again"),
+    [
+        (["trim", "parser"], ["trim", session_id(2)]),
+        (["trim", "--at=parser", "x"], ["trim", f"--at={session_id(2)}", "x"]),
+        (["read", "parser:12"], ["read", f"{session_id(2)}:12"]),
+        (["read", "parser/agent-1"], ["read", f"{session_id(2)}/agent-1"]),
+        (["read", "--session", " parser "], ["read", "--session", f" {session_id(2)} "]),
+        (["read", "--json", "parser"], None),
+        (["read", "parsers"], None),
+        (["rollover", "-p", "parser", "parser"], None),
+        (["read"], None),
+    ],
+)
+def test_the_word_that_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
+) -> None:
+    """The one that holds the locator, and of it the locator alone; none where two might."""
+    monkeypatch.setattr("resume_hooks.cli.disambiguate._is_watched", lambda: True)
+    monkeypatch.setattr("resume_hooks.cli.disambiguate.ask", lambda *_, **__: 1)
+    assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again

@@ -1,0 +1,122 @@
+"""The same handoff asked for twice makes one child."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.derive import checkpoint, rewind
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.existing import standing_handoff, standing_rewind
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.opening_records import next_step_of
+from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
+
+PARENT = session_id(1)
+LONG_AGO = "2020-01-01T00:00:00.000Z"
+LATER = "2999-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> store.SessionFile:
+    """A session that somebody talked in, long ago."""
+    records = [user("do it", uuid="u1", ts=LONG_AGO), assistant("done", uuid="a1", parent="u1", ts=LONG_AGO)]
+    return store.session_file(str(write_session(config_home.project(), PARENT, records)))
+
+
+def hand_off(parent: store.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: str = "handoff") -> str:
+    """Make a child; its id."""
+    plan = quick_rollover.plan(parent, home.environ, kind=kind, next_step=step)
+    return quick_rollover.write(plan, home.environ).session_id
+
+
+def test_the_same_step_again_gives_the_same_child(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """With the commands that lead into it, and nothing claimed to have been written."""
+    child = hand_off(parent, config_home)
+    found = standing_handoff(parent, " fix the tests\n", config_home.environ)
+    assert found is not None
+    assert (found.session_id, found.written) == (child, False)
+
+
+def test_no_step_at_all_counts_as_one(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Two plain handoffs are the same."""
+    child = hand_off(parent, config_home, "")
+    found = standing_handoff(parent, "", config_home.environ)
+    assert found is not None
+    assert found.session_id == child
+
+
+def test_another_step_is_another_handoff(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Also one that only begins or ends alike."""
+    hand_off(parent, config_home)
+    for step in ("", "fix", "the tests", "fix the tests now"):
+        assert standing_handoff(parent, step, config_home.environ) is None
+
+
+def test_a_rollover_is_no_handoff(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """What was made from the shell without a step does not answer for a handoff."""
+    hand_off(parent, config_home, "", kind="rollover")
+    assert standing_handoff(parent, "", config_home.environ) is None
+
+
+def test_a_prompt_in_the_parent_since_makes_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """There is more to hand off than there was."""
+    hand_off(parent, config_home)
+    more = [
+        user("do it", uuid="u1", ts=LONG_AGO),
+        assistant("done", uuid="a1", parent="u1", ts=LONG_AGO),
+        user("and this", uuid="u2", parent="a1", ts=LATER),
+    ]
+    write_session(config_home.project(), PARENT, more)
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None
+
+
+def test_a_child_that_was_gone_on_in_or_is_gone(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Used, or deleted: the next handoff is a new one."""
+    child = config_home.project() / f"{hand_off(parent, config_home)}.jsonl"
+    untouched = child.read_bytes()
+    write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
+    child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None
+    child.unlink()
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None
+
+
+@pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
+def test_what_is_no_opening_has_no_step(text: object) -> None:
+    """None for what is not ours; an opening cut short has an empty one."""
+    assert not next_step_of(text)
+
+
+def rewound(parent: store.SessionFile, home: ConfigHome) -> str:
+    """Make a child by a rewind to the end of the session; its id."""
+    mark = checkpoint.place(parent).mark
+    return rewind.write(rewind.plan(parent, mark, "it was slower", home.environ), home.environ).session_id
+
+
+def test_the_newest_rewind_stands(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
+    hand_off(parent, config_home, "")
+    assert standing_rewind(parent, config_home.environ) is None
+    child = rewound(parent, config_home)
+    found = standing_rewind(parent, config_home.environ)
+    assert found is not None
+    assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
+    assert standing_handoff(parent, "", config_home.environ) is None
+
+
+def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """The prompt lies farther from the end of the file than a glance reaches; its work is what a handoff needs."""
+    hand_off(parent, config_home)
+    asked = user("migrate to another database", uuid="u2", parent="a1", ts=LATER)
+    work = [user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)]
+    with open(parent.path, "ab") as stream:
+        stream.write(session_bytes([asked, *work]))
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None
+
+
+def test_answers_in_the_parent_since_make_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+    """Handed off while the model worked: what it did afterwards is not in the child."""
+    hand_off(parent, config_home)
+    with open(parent.path, "ab") as stream:
+        stream.write(session_bytes([assistant("and more", uuid="a2", parent="a1", ts=LATER)]))
+    assert standing_handoff(parent, "fix the tests", config_home.environ) is None

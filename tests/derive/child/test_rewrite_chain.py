@@ -1,0 +1,269 @@
+"""Succession: a child that goes on with its parent's own records, each in a form that every client takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive.child.rewrite_chain import Edit, Succession, lines, succession
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.transcripts.invariants import check_session
+from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.records import Record, message, parse, text
+from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.write_scan import Survey
+from tests.builders import (
+    CWD,
+    SESSION,
+    VERSION,
+    assistant,
+    boundary,
+    call,
+    conversation,
+    instant,
+    line,
+    progress,
+    result,
+    session_bytes,
+    session_id,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+)
+
+CHILD = session_id(5)
+SETTING = Setting(CHILD, CWD, "main", VERSION, instant(10_000))
+BLOCK = f"{OPENING}\nnew\n{CLOSING}"
+
+
+def planned(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> Succession:
+    """A child of a file of these records."""
+    path = folder / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes(rows))
+    survey = Survey()
+    transcript = scan(str(path), observers=[survey])
+    how = {"title": "child", "head": b'{"head":1}', "lineage": BLOCK, "edits": edits, **more}
+    return succession(transcript, survey, SETTING, **how)
+
+
+def bodies(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[bytes]:
+    """The child's lines without endings, after its checks."""
+    found = list(lines(planned(folder, rows, edits, **more)))
+    path = folder / "child.tmp"
+    path.write_bytes(b"".join(found))
+    path.chmod(0o600)
+    assert [check.name for check in check_session(str(path), CHILD) if not check.ok] == []
+    return [body.removesuffix(b"\n") for body in found]
+
+
+def records(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[Record]:
+    """The child's records between its lineage and its title."""
+    whole = [parse(body) or {} for body in bodies(folder, rows, edits, **more)]
+    return [row for row in whole if "uuid" in row and text(row) != BLOCK]
+
+
+def uuids(rows: list[Record]) -> list[str]:
+    """The ids of records."""
+    return [row["uuid"] for row in rows]
+
+
+def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    """But for the session's id and the first parent; head first, title last."""
+    rows = conversation(2)
+    found = bodies(tmp_path, rows, shrunk=False)
+    lineage = parse(found[1])
+    assert lineage is not None
+    assert found[0] == b'{"head":1}'
+    assert found[-1] == b'{"type":"custom-title","customTitle":"child","sessionId":"%s"}' % CHILD.encode()
+    wanted = [line(row).replace(SESSION.encode(), CHILD.encode()) for row in rows]
+    wanted[0] = wanted[0].replace(b'"parentUuid":null', f'"parentUuid":"{lineage["uuid"]}"'.encode())
+    assert found[2:5] == wanted[:3]
+    assert found[5] == wanted[3]
+
+
+def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
+    """And only there."""
+    assert message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
+    assert message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"]["cache_read_input_tokens"] > 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
+    """Progress is stepped over, parallel calls stand together, each record hangs on the one before."""
+    rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
+    for number in range(count):
+        above = "p" if not number else f"a{number - 1}"
+        rows.append(tool_use(f"t{number}", uuid=f"a{number}", parent=above, ts=2 + number, message_id="m"))
+    rows += [tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(count)]
+    rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
+    found = records(tmp_path, rows)
+    calls, results = [f"a{n}" for n in range(count)], [f"r{n}" for n in range(count)]
+    assert uuids(found) == ["u", *calls, *results, "end"]
+    assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
+
+
+class Times:
+    """Instants of four records, before and after."""
+
+    FORWARD = ([0, 1, 2, 3], [0, 1, 2, 3])
+    BACK = ([5, 1, 2, 3], [5, 5, 5, 5.001])
+    EQUAL = ([1, 1, 1, 1], [1, 1, 1, 1.001])
+    MISSING = ([None, 4, None, 9], [4, 4, 4, 9])
+
+
+@pytest.mark.parametrize("name", ["FORWARD", "BACK", "EQUAL", "MISSING"])
+def test_instants_never_go_back(tmp_path: Path, name: str) -> None:
+    """Each is at least the one before, the last is later than all; where none stands the nearest known one does."""
+    before, after = getattr(Times, name)
+    rows = conversation(2)
+    for row, at in zip(rows, before, strict=True):
+        row["timestamp"] = None if at is None else instant(at)
+    assert [row["timestamp"] for row in records(tmp_path, rows)] == [instant(at) for at in after]
+
+
+def test_the_last_is_the_latest_also_where_the_end_is_left_out(tmp_path: Path) -> None:
+    """A blank answer at the end goes; the one before it is the end then."""
+    rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
+    rows[1]["timestamp"] = rows[0]["timestamp"]
+    found = records(tmp_path, rows)
+    assert uuids(found) == ["r0", "r1"]
+    assert found[1]["timestamp"] == instant(0.001)
+
+
+def test_open_calls_are_answered(tmp_path: Path) -> None:
+    """An answer behind everything, as an error, for each call that the session ended in."""
+    rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
+    stubs = records(tmp_path, rows)[2:]
+    blocks = [block for row in stubs for block in row["message"]["content"]]
+    assert blocks == [result(name, UNANSWERED, is_error=True) for name in ("t1", "t2")]
+
+
+def test_edits_come_before_mending(tmp_path: Path) -> None:
+    """An edit goes by the places of blocks as they stand in the parent, where blank ones are still among them."""
+    rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
+    rows.append(user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2))
+
+    def shorten(record: Record) -> Record:
+        record["message"]["content"][1]["content"] = "short"
+        return record
+
+    assert records(tmp_path, rows, {2: shorten})[2]["message"]["content"] == [result("t", "short")]
+
+
+def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
+    """What follows hangs on what came before; a lineage due there comes before the next."""
+    rows = conversation(2)
+    found = records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
+    assert uuids(found) == ["r2", "r3"]
+    assert text(parse(bodies(tmp_path, rows, {0: lambda record: None})[1]) or {}) == BLOCK
+
+
+def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
+    """The block alone where something else stands beside it, else the record."""
+    rows = [user("go", uuid="u"), assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1)]
+    rows += [user("stop", uuid="b", parent="a", ts=2), tool_result("t9", uuid="c", parent="b", ts=3)]
+    rows.append(assistant("so", uuid="d", parent="c", ts=4))
+    found = records(tmp_path, rows)
+    assert uuids(found) == ["u", "a", "b", "d"]
+    assert found[1]["message"]["content"] == [{"type": "text", "text": "try"}]
+
+
+def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
+    """Boundary without a parent, its summary, the lineage, kept messages in the chain and no longer in the metadata."""
+    kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
+    marks = [boundary(uuid="b", before="r3", ts=5, preserved=kept), summary("sum", uuid="s", parent="b", ts=6)]
+    rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
+    whole = [parse(body) or {} for body in bodies(tmp_path, rows)]
+    chain = [row for row in whole if "uuid" in row]
+    assert [row["uuid"] for row in chain if text(row) != BLOCK] == ["b", "s", "r2", "r3", "n"]
+    assert text(chain[2]) == BLOCK
+    assert chain[0]["parentUuid"] is None
+    assert chain[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
+
+
+@pytest.mark.parametrize("marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}])
+def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
+    """In place, once; what stands behind the block stays."""
+    said = f"{OPENING}\nold\n{CLOSING}\n\nNext step, as the user put it:\ngo on"
+    rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
+    found = records(tmp_path, rows)
+    assert uuids(found) == ["o", "a"]
+    assert text(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
+
+
+@pytest.mark.parametrize("said", [f"{OPENING}\nold\n{CLOSING} hm?", f"{OPENING} without an end"])
+def test_what_only_looks_like_an_opening_stays(tmp_path: Path, said: str) -> None:
+    """A prompt of a person, or a remark whose block never ends: not a word is lost."""
+    meta = CLOSING not in said
+    rows = [
+        user("go", uuid="u"),
+        user(said, uuid="q", parent="u", ts=1, isMeta=meta),
+        assistant("x", uuid="a", parent="q", ts=2),
+    ]
+    assert text(records(tmp_path, rows)[1]) == said
+
+
+def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
+    """Its answer hangs on the id that it was sent under."""
+    rows = [user("go", uuid="own", sentAsUuid="sent"), assistant("x", uuid="a", parent="sent", ts=1)]
+    assert uuids(records(tmp_path, rows)) == ["sent", "a"]
+
+
+@pytest.mark.parametrize("value", [None, "", 5, "else"])
+def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
+    """It is the child's; a record that names none goes on naming none."""
+    rows = conversation(2)
+    rows[1]["sessionId"] = value
+    del rows[2]["sessionId"]
+    found = records(tmp_path, rows)
+    assert [row.get("sessionId") for row in found] == [CHILD, CHILD, None, CHILD]
+
+
+@pytest.mark.parametrize("value", ["", 5, "gone"])
+def test_whatever_parent_the_first_record_names(tmp_path: Path, value: object) -> None:
+    """It hangs on the lineage."""
+    rows = [*conversation(1)]
+    rows[0]["parentUuid"] = value
+    found = [row for body in bodies(tmp_path, rows) if "uuid" in (row := parse(body) or {})]
+    assert found[1]["parentUuid"] == found[0]["uuid"]
+
+
+def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
+    """Another record where one was, or no file at all: an error in a sentence."""
+    child = planned(tmp_path, conversation(2))
+    path = Path(child.source)
+    path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(SessionNotFound, match="changed while it was read"):
+        list(lines(child))
+    path.unlink()
+    with pytest.raises(SessionNotFound, match="can't be read"):
+        list(lines(child))
+
+
+def test_books_follow_the_chain(tmp_path: Path) -> None:
+    """Lines that were given stand between the last record and the title, as they are."""
+    assert bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-2] == b'{"type":"tag","tag":"x"}'
+
+
+@pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
+def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
+    """They count as none: something has to come after them."""
+    rows = conversation(2)
+    rows[1]["timestamp"] = rows[3]["timestamp"] = instant
+    found = [row["timestamp"] for body in bodies(tmp_path, rows) if "timestamp" in (row := parse(body) or {})]
+    assert found == sorted(found)
+    assert found[-1] > found[-2]
+    assert instant not in found
+
+
+def test_an_id_that_is_written_with_escapes(tmp_path: Path) -> None:
+    """The same record all the same."""
+    rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
+    found = [row["uuid"] for body in bodies(tmp_path, rows) if "uuid" in (row := parse(body) or {})]
+    assert found[-2:] == ["r0", "r1"]

@@ -1,0 +1,141 @@
+"""Companions: what lies beside a transcript comes along under the child's id, or goes with a child not born."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.child.sidecars import backups_named, companions_of
+from resume_hooks.sessions.locate import session_file
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+
+CHILD = session_id(7)
+
+
+class Place:
+    """A session with large outputs and backups, and where its child's would lie."""
+
+    def __init__(self, home: ConfigHome) -> None:
+        self.home = home
+        self.path = Path(write_session(home.project(), SESSION, conversation(1)))
+        self.outputs = self.path.with_suffix("") / "tool-results"
+        self.history = home.config / "file-history" / SESSION
+        self.child = home.project() / f"{CHILD}.jsonl"
+        self.linked = [self.child.with_suffix("") / "tool-results", self.history.parent / CHILD]
+
+    def fill(self) -> None:
+        """Files of both kinds."""
+        for folder in (self.outputs, self.history):
+            folder.mkdir(parents=True)
+            (folder / "file").write_bytes(b"kept")
+            (folder / "file").chmod(0o751)
+            os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
+
+    def link(self, *, born: bool = True) -> list[str]:
+        """Put them there; what was missed. A child that is not ``born`` raises."""
+        session = session_file(str(self.path))
+        with companions_of(session, CHILD, str(self.child), {"file"}, self.home.environ) as missed:
+            if not born:
+                raise KeyboardInterrupt
+        return missed
+
+
+@pytest.fixture
+def place(config_home: ConfigHome) -> Place:
+    """A session in a home of the test's own."""
+    return Place(config_home)
+
+
+def test_both_come_along(place: Place) -> None:
+    """Outputs linked, backups copied with modes and times, in private folders under the child's id; none is missed."""
+    place.fill()
+    assert place.link() == []
+    outputs, history = place.linked
+    assert (outputs / "file").samefile(place.outputs / "file")
+    assert (history / "file").read_bytes() == b"kept"
+    assert stat.S_IMODE((history / "file").stat().st_mode) == 0o751
+    assert (history / "file").stat().st_mtime_ns == (place.history / "file").stat().st_mtime_ns
+    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in place.linked)
+
+
+def test_a_client_that_writes_into_a_backup(place: Place) -> None:
+    """Clients before 2.1.329 write a version into the file of its name: the parent keeps what it had."""
+    place.fill()
+    (place.history / "later@v2").write_bytes(b"of a turn that the child does not hold")
+    place.link()
+    assert os.listdir(place.linked[1]) == ["file"]
+    with (place.linked[1] / "file").open("r+b") as stream:
+        stream.write(b"over")
+    assert (place.history / "file").read_bytes() == b"kept"
+
+
+def test_backups_that_lines_name() -> None:
+    """Of snapshots and deltas; a name that leads elsewhere, or is none, is no backup."""
+    lines = [
+        b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
+        b'{"backup":{"backupFileName": "2@v7"}}',
+        b'{"backup":{"backupFileName":"../3"}}',
+    ]
+    assert backups_named(lines) == {"1@v1", "2@v7"}
+
+
+def test_no_companions_make_no_folders(place: Place) -> None:
+    """A session without them leaves the project as it is; an empty folder counts as none."""
+    place.outputs.mkdir(parents=True)
+    before = sorted(place.home.root.rglob("*"))
+    assert place.link() == []
+    assert sorted(place.home.root.rglob("*")) == before
+
+
+def test_a_child_that_is_not_born_leaves_none(place: Place) -> None:
+    """Whatever ends the write, the parent's stay and the child's go, with their folders."""
+    place.fill()
+    before = sorted(place.home.root.rglob("*"))
+    with pytest.raises(KeyboardInterrupt):
+        place.link(born=False)
+    assert sorted(place.home.root.rglob("*")) == before
+    assert (place.outputs / "file").read_bytes() == b"kept"
+
+
+def test_links_and_folders_are_not_followed(place: Place, tmp_path: Path) -> None:
+    """Anything but a regular file could lead out of the session."""
+    place.fill()
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"no")
+    (place.outputs / "link").symlink_to(secret)
+    (place.outputs / "folder").mkdir()
+    os.mkfifo(place.outputs / "pipe")
+    assert place.link() == []
+    assert os.listdir(place.linked[0]) == ["file"]
+
+
+def test_a_folder_that_is_a_link_is_not_entered(place: Place, tmp_path: Path) -> None:
+    """A transcript's folder that points elsewhere holds nothing of ours."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_bytes(b"no")
+    place.outputs.parent.mkdir()
+    place.outputs.symlink_to(tmp_path / "elsewhere")
+    assert place.link() == []
+    assert not place.linked[0].exists()
+
+
+def test_what_can_not_be_linked_is_said(place: Place) -> None:
+    """The conversation does not depend on it: a sentence, and the other kind is there."""
+    place.fill()
+    place.linked[0].parent.write_bytes(b"in the way")
+    (missed,) = place.link()
+    assert "tool-results could not be put beside the new session" in missed
+    assert (place.linked[1] / "file").exists()
+
+
+def test_what_stood_in_the_way_stays(place: Place) -> None:
+    """A folder under the child's id that we did not make is neither filled nor removed."""
+    place.fill()
+    place.linked[1].mkdir(parents=True)
+    (place.linked[1] / "theirs").write_bytes(b"theirs")
+    with pytest.raises(KeyboardInterrupt):
+        place.link(born=False)
+    assert [path.name for path in place.linked[1].iterdir()] == ["theirs"]

@@ -1,0 +1,347 @@
+"""A bundle: what it holds, and what comes of it in another home, whole or as conversations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.imports.bundle import full_session as whole
+from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.reading import is_bundle, unpacked
+from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
+from resume_hooks.paths import project_key
+from resume_hooks.reading.export.bundle_writer import export
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions
+
+ONE = session_id(1)
+TOKEN = "ghp_" + "R7kQ2mZx9Tb4Lw8Vn3Yc6Hd1Jf5Gs0Pa2BuE"
+
+
+def other_home(root: Path) -> ConfigHome:
+    """The config home of another machine."""
+    config = root / "elsewhere" / ".claude"
+    config.mkdir(parents=True)
+    return ConfigHome(root / "elsewhere", config, {"HOME": str(root / "elsewhere"), "CLAUDE_CONFIG_DIR": str(config)})
+
+
+def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
+    """A session of the project."""
+    return store.session_file(write_session(home.project(), session_id, records))
+
+
+def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
+    """A bundle of sessions, as a file."""
+    path = home.root / "x.bundle.json"
+    path.write_bytes(b"".join(export(sessions, home.environ, redact=redact, left_out=Counter())))
+    return path
+
+
+def brought(
+    path: Path, home: ConfigHome, *, whole: bool = True, force: bool = False, dry_run: bool = False
+) -> list[Arrived]:
+    """Its sessions as sessions of a folder of another home."""
+    folder = home.root / "work"
+    folder.mkdir(exist_ok=True)
+    assert is_bundle(str(path))
+    with unpacked(str(path), home.environ) as packed:
+        return arrive(packed, str(path), Wish(os.path.realpath(folder), whole, force, dry_run), home.environ)
+
+
+def talk() -> list[Record | bytes]:
+    """A session with a call, a title, and a line that is no record."""
+    return [
+        user("fix the parser", uuid="a", session_id=ONE),
+        tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE),
+        tool_result("t1", uuid="c", parent="b", ts=2, session_id=ONE),
+        b'{"broken": ',
+        custom_title("Parser", session_id=ONE),
+    ]
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> ConfigHome:
+    """Another machine."""
+    return other_home(tmp_path)
+
+
+def beside(session: SessionFile) -> Path:
+    """Files beside a session: an output, bytes that are no text, a sub-agent."""
+    own = Path(session.path.removesuffix(".jsonl"))
+    (own / "tool-results").mkdir(parents=True)
+    (own / "subagents").mkdir()
+    (own / "tool-results" / "out.txt").write_text("long output\n")
+    (own / "tool-results" / "raw.bin").write_bytes(b"\xff\x00\xfe")
+    (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user("look", uuid="x", session_id=ONE)]))
+    (own / "subagents" / "agent-a1.meta.json").write_text('{"agentType":"x"}')
+    (own / "tool-results" / "link").symlink_to("/etc/passwd")
+    return own
+
+
+def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
+    """Any parser reads it, and finds the records as they are."""
+    session = kept(config_home, talk(), ONE)
+    beside(session)
+    whole = orjson.loads(bundled(config_home, session).read_bytes())
+    assert (whole["resume_hooks_bundle"], whole["redacted"]) == (1, False)
+    (only,) = whole["sessions"]
+    assert only["session"]["session_id"] == ONE
+    assert (only["session"]["title"], only["session"]["cwd"]) == ("Parser", CWD)
+    assert [record["type"] for record in only["records"]] == [
+        "user",
+        "assistant",
+        "user",
+        "damaged-line",
+        "custom-title",
+    ]
+    assert only["records"][0] == talk()[0]
+    assert [file["place"] for file in only["files"]] == [
+        "subagents/agent-a1.jsonl",
+        "subagents/agent-a1.meta.json",
+        "tool-results/out.txt",
+        "tool-results/raw.bin",
+    ]
+    assert (only["sums"]["lines"], only["sums"]["damaged"], only["sums"]["left_out"]) == (5, 1, 0)
+
+
+def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> None:
+    """The same id, every record with its number, at home in the new folder, private, with what lay beside it."""
+    session = kept(config_home, talk(), ONE)
+    own = beside(session)
+    (came,) = brought(bundled(config_home, session), there)
+    path = Path(came.receipt.file)
+    assert path.name == f"{ONE}.jsonl"
+    assert path.parent == there.config / "projects" / project_key(str(there.root / "work"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    rows = [orjson.loads(row) for row in path.read_bytes().splitlines()]
+    assert [row.get("uuid") for row in rows] == ["a", "b", "c", None, None]
+    assert {row["cwd"] for row in rows if "cwd" in row} == {os.path.realpath(there.root / "work")}
+    assert {**rows[0], "cwd": CWD} == talk()[0]
+    for place in ("tool-results/out.txt", "tool-results/raw.bin", "subagents/agent-a1.jsonl"):
+        assert (path.with_suffix("") / place).read_bytes() == (own / place).read_bytes()
+    assert all(check.ok for check in came.receipt.checks)
+    assert not [name for name in os.listdir(there.config / "resume-hooks") if name.endswith(".tmp")]
+
+
+def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
+    """Ids and links lead to each other there, too; a fork still names what it was forked from."""
+    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    child = store.session_file(made.file)
+    found = brought(bundled(config_home, root, child), there)
+    rows = Family(there.environ).lineage(found[1].receipt.file)
+    assert [(row.session_id, row.status, row.kind) for row in rows] == [
+        (ONE, "present", "original"),
+        (made.session_id, "present", "fork"),
+    ]
+    first = orjson.loads(Path(found[1].receipt.file).read_bytes().splitlines()[0])["continue_metadata"]
+    assert first["parent_session_file"] == found[0].receipt.file
+
+
+def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
+    """Another session has it there: a new one, everywhere; the child's links and its parent's follow."""
+    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
+    before = taken.read_bytes()
+    first, second = brought(bundled(config_home, root, store.session_file(made.file)), there)
+    assert taken.read_bytes() == before
+    assert first.session_id != ONE
+    assert second.session_id == made.session_id
+    assert ONE.encode() not in Path(first.receipt.file).read_bytes()
+    assert ONE.encode() not in Path(second.receipt.file).read_bytes()
+    rows = Family(there.environ).lineage(second.receipt.file)
+    assert [row.session_id for row in rows] == [first.session_id, second.session_id]
+
+
+def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
+    """The same bundle again makes nothing; with force another one."""
+    session = kept(config_home, conversation(3, session_id=ONE), ONE)
+    path = bundled(config_home, session)
+    (first,) = brought(path, there)
+    (again,) = brought(path, there)
+    assert (again.existing, again.session_id, again.receipt.written) == (True, ONE, False)
+    (forced,) = brought(path, there, force=True)
+    assert (forced.existing, forced.receipt.written) == (False, True)
+    assert forced.session_id != first.session_id
+    assert len(store.all_sessions(there.environ)) == 2
+
+
+def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
+    """As any import: new ids, nothing but what was said; and the lineage by our own links."""
+    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    path = bundled(config_home, root, store.session_file(made.file))
+    first, second = brought(path, there, whole=False)
+    assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
+    rows = Family(there.environ).lineage(second.receipt.file)
+    assert [row.session_id for row in rows] == [first.session_id, second.session_id]
+    again = brought(path, there, whole=False)
+    assert [came.session_id for came in again] == [first.session_id, second.session_id]
+    assert [came.existing for came in again] == [True, True]
+
+
+def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) -> None:
+    """Neither way."""
+    session = kept(config_home, conversation(3, session_id=ONE), ONE)
+    path = bundled(config_home, session)
+    for as_it_was in (True, False):
+        (came,) = brought(path, there, whole=as_it_was, dry_run=True)
+        assert not came.receipt.written
+    assert store.all_sessions(there.environ) == []
+    assert not (there.config / "projects").exists()
+
+
+def test_one_that_fails_takes_the_others_back(
+    config_home: ConfigHome, there: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a bundle or nothing."""
+    one = kept(config_home, talk(), ONE)
+    beside(one)
+    two = kept(config_home, conversation(2, session_id=session_id(2)), session_id(2))
+    path = bundled(config_home, one, two)
+
+    def refuse(decided: whole.WholePlan) -> Receipt:
+        if decided.session_id == two.session_id:
+            raise CheckFailed("no", "no")
+        return written(decided)
+
+    written = whole.write
+    monkeypatch.setattr(whole, "write", refuse)
+    with pytest.raises(CheckFailed):
+        brought(path, there)
+    assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []
+    assert not [name for name in os.listdir(there.config / "resume-hooks") if name.endswith(".tmp")]
+
+
+def test_secrets_stay(config_home: ConfigHome) -> None:
+    """Of records, titles, outputs and sub-agents, and they are counted."""
+    records = [
+        user(f"use {TOKEN} please", uuid="a", session_id=ONE),
+        tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE, name="Bash", tool_input={"command": f"x {TOKEN}"}),
+        custom_title(f"with {TOKEN}", session_id=ONE),
+    ]
+    session = kept(config_home, records, ONE)
+    own = beside(session)
+    (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
+    (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(TOKEN, uuid="x", session_id=ONE)]))
+    counted: Counter[str] = Counter()
+    content = b"".join(export([session], config_home.environ, redact=True, left_out=counted))
+    assert TOKEN.encode() not in content
+    assert counted.total() == 6
+    assert orjson.loads(content)["redacted"] is True
+
+
+def damage(content: bytes) -> dict[str, bytes]:
+    """A bundle in every way in which it can be wrong."""
+    rows = content.splitlines(keepends=True)
+    return {
+        "torn": content[:-3],
+        "half": content[: len(content) // 2],
+        "a record less": b"".join(rows[:2] + rows[3:]),
+        "a record changed": content.replace(b"fix the parser", b"fix the lexer!"),
+        "newer": content.replace(b'bundle":1', b'bundle":2'),
+        "more behind": content + b"{}\n",
+        "an id that is a path": content.replace(ONE.encode(), b"../" + ONE.encode()[3:]),
+        "no sessions": rows[0] + rows[-1],
+        "written anew": orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
+        "twice the same": rows[0] + b"".join(rows[1:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:]),
+        "a number for a title": content.replace(b'"title":"Parser"', b'"title":7'),
+    }
+
+
+WAYS = (
+    "torn",
+    "half",
+    "a record less",
+    "a record changed",
+    "newer",
+    "more behind",
+    "an id that is a path",
+    "no sessions",
+    "written anew",
+    "twice the same",
+    "a number for a title",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: ConfigHome) -> None:
+    """With a sentence; nothing is written."""
+    session = kept(config_home, talk(), ONE)
+    path = bundled(config_home, session)
+    path.write_bytes(damage(path.read_bytes())[way])
+    with pytest.raises(ImportFailed):
+        brought(path, there)
+    assert store.all_sessions(there.environ) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../../evil.txt",
+        "tool-results/../x",
+        "/etc/x",
+        "tool-results/.hidden",
+        "subagents/evil.jsonl",
+        "other/x",
+        "",
+        "tool-results/a/b",
+        "memory/x",
+    ],
+)
+def test_a_place_that_is_none(place: str, config_home: ConfigHome, there: ConfigHome) -> None:
+    """A file goes nowhere but to where such files lie."""
+    session = kept(config_home, talk(), ONE)
+    beside(session)
+    path = bundled(config_home, session)
+    path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
+    (came,) = brought(path, there)
+    own = Path(came.receipt.file).with_suffix("")
+    names = sorted(str(p.relative_to(own)) for p in own.rglob("*") if p.is_file())
+    assert names == ["subagents/agent-a1.jsonl", "subagents/agent-a1.meta.json", "tool-results/raw.bin"]
+    assert not list(there.root.rglob("evil*"))
+
+
+def test_nothing_was_said(config_home: ConfigHome, there: ConfigHome) -> None:
+    """As a conversation the last session must hold one."""
+    session = kept(config_home, [custom_title("x", session_id=ONE)], ONE)
+    with pytest.raises(NotATranscript):
+        brought(bundled(config_home, session), there, whole=False)
+
+
+@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: path.stem[:8])
+def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: ConfigHome) -> None:
+    """Every real session: the same records in the same places, the same live chain."""
+    folder = config_home.config / "projects" / path.parent.name
+    folder.mkdir(parents=True)
+    copy = Path(shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl")))
+    session = store.session_file(str(copy))
+    (came,) = brought(bundled(config_home, session), there)
+    old, new = scan(str(copy)), scan(came.receipt.file)
+    assert (new.line_count, [n.uuid for n in new.chain]) == (old.line_count, [n.uuid for n in old.chain])
+    assert [n.number for n in new.nodes] == [n.number for n in old.nodes]

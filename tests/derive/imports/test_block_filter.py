@@ -1,0 +1,196 @@
+"""Blocks of a stranger's messages: which of them are sent, in which form, and what stands for the others."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.derive.imports.block_filter import MAX_IMAGE, fitting_id, taken_over
+from tests.builders import Record, call, result
+from tests.transcripts.test_media_tokens import FORMS, PNG
+
+PDF = b"%PDF-1.7\n"
+SAID = {"type": "text", "text": "hi"}
+
+
+def media(data: bytes | str, media_type: str = "image/png", kind: str = "image", form: str = "base64") -> Record:
+    """An image or a document that stands in the file itself."""
+    text = base64.b64encode(data).decode() if isinstance(data, bytes) else data
+    return {"type": kind, "source": {"type": form, "media_type": media_type, "data": text}}
+
+
+def taken(block: object, role: str = "user") -> Record:
+    """What becomes of one block."""
+    content = taken_over([block], role)
+    assert isinstance(content, list)
+    (found,) = content
+    return found
+
+
+def left_out(what: str) -> Record:
+    """The note that stands for it."""
+    return {"type": "text", "text": f"[{what} was left out]"}
+
+
+@pytest.mark.parametrize(
+    ("role", "block"),
+    [
+        ("user", SAID),
+        ("user", result("c")),
+        ("user", result("c", [SAID, media(PNG)], is_error=False) | {"is_error": True, "content": [SAID]}),
+        ("user", result("c", [media(PNG), media(PDF, "application/pdf", "document")])),
+        ("user", media("words", "text/plain", "document", "text")),
+        ("user", media(PDF, "application/pdf", "document")),
+        *(("user", media(data, f"image/{name.split()[0]}")) for name, data in FORMS.items()),
+        ("assistant", SAID),
+        ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s"}),
+        ("assistant", {"type": "redacted_thinking", "data": "x"}),
+        ("assistant", {**call("toolu_01-_", "mcp__a-b__c", x=[1]), "caller": {"type": "direct"}}),
+        ("queued", media(PNG)),
+    ],
+)
+def test_what_stays(role: str, block: Record) -> None:
+    """As it is, in the order of its fields; what else stands in it goes."""
+    assert orjson.dumps(taken(block, role)) == orjson.dumps(block)
+    turned = dict(reversed(block.items()))
+    assert orjson.dumps(taken(turned, role)) == orjson.dumps(turned)
+    assert taken({**block, "cache_control": {"type": "ephemeral"}, "citations": [1], "evil": 1}, role) == block
+
+
+@pytest.mark.parametrize(
+    ("role", "kind"),
+    [
+        ("user", "evil"),
+        ("user", "container_upload"),
+        ("user", "tool_use"),
+        ("user", "thinking"),
+        ("assistant", "tool_result"),
+        ("assistant", "image"),
+        ("assistant", "server_tool_use"),
+        ("assistant", "web_search_tool_result"),
+        ("assistant", "mcp_tool_use"),
+        ("queued", "tool_result"),
+    ],
+)
+def test_kinds_that_are_left_out(role: str, kind: str) -> None:
+    """Those that no API knows, that belong to the other role, or to something that ran elsewhere."""
+    assert taken({"type": kind, "id": "x", "input": {}}, role) == left_out(f"A block of the kind {kind}")
+
+
+def test_no_kind() -> None:
+    """A block without one is told; what is no block at all goes, as from any copy."""
+    assert taken({"type": 5}) == taken({}) == left_out("A block of the kind that has no name")
+    assert taken_over(["x", 5, None, SAID], "user") == [SAID]
+    assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
+    for content in (None, 5, {"a": 1}):
+        assert taken_over(content, "assistant") == [left_out("Content of an unknown form")]
+
+
+@pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
+def test_ids(unfit: str) -> None:
+    """One that the API refuses gives way to another one, the same on both sides."""
+    fit = fitting_id(unfit)
+    assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
+    assert taken(call(unfit), "assistant")["id"] == taken(result(unfit))["tool_use_id"] == fit
+    assert fitting_id(fit) == fit
+    assert taken({"type": "tool_use", "id": 5}, "assistant")["id"] == taken({"type": "tool_result"})["tool_use_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fit"), [("x y", "x_y"), ("a" * 129, "a" * 64), ("", "unnamed"), (5, "unnamed"), ("a" * 128, "a" * 128)]
+)
+def test_names_of_tools(name: object, fit: str) -> None:
+    """Stay, as far as the API takes them."""
+    assert taken({**call("c"), "name": name}, "assistant")["name"] == fit
+
+
+@pytest.mark.parametrize(
+    ("given", "fit"), [("str", {"input": "str"}), (None, {}), ([1], {"input": [1]}), (0, {"input": 0})]
+)
+def test_inputs(given: object, fit: Record) -> None:
+    """Are objects; what is none stands in one, so that nothing that was said is lost."""
+    assert taken({**call("c"), "input": given}, "assistant")["input"] == fit
+    assert taken({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
+
+
+def test_callers() -> None:
+    """But for the model itself, who called ran elsewhere."""
+    for caller in ({"type": "code_execution_20250825", "tool_id": "x"}, {"type": "direct", "x": 1}, "direct"):
+        assert "caller" not in taken({**call("c"), "caller": caller}, "assistant")
+
+
+def test_results() -> None:
+    """Text or blocks; blank text, and an error that is more than text, are refused by the API."""
+    assert taken(result("c", []))["content"] == []
+    assert taken({**result("c"), "content": None})["content"] == ""
+    assert taken({**result("c"), "content": 5})["content"] == "[Content of an unknown form was left out]"
+    assert "is_error" not in taken({**result("c"), "is_error": "yes"})
+    assert "is_error" not in taken(result("c", [SAID, media(PNG)], is_error=True))
+    blocks = [{"type": "text", "text": " "}, {**SAID, "cache_control": 1}, {"type": "tool_reference"}, result("d"), 7]
+    assert taken(result("c", blocks))["content"] == [  # type: ignore[arg-type]
+        SAID,
+        left_out("A block of the kind tool_reference"),
+        left_out("A block of the kind tool_result"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        media(PNG, "image/evil"),
+        media(PNG, "image/jpeg"),
+        media(PNG[:12]),
+        media(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + bytes(8)),
+        media(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + (8001).to_bytes(4) * 2),
+        media("!!!"),
+        media("ü"),
+        media(base64.b64encode(PNG).decode() + "\n"),
+        media(PNG + bytes(MAX_IMAGE)),
+        media(PNG, form="text"),
+        {"type": "image"},
+        {"type": "image", "source": "x"},
+        {"type": "image", "source": {"type": "base64", "media_type": ["image/png"], "data": 5}},
+    ],
+)
+def test_images_that_are_none(block: Record) -> None:
+    """Of another kind than they say, torn, empty, too large: the API would refuse the whole conversation."""
+    assert taken(block) == left_out("An image in a form that can't be sent")
+
+
+def test_media_of_elsewhere() -> None:
+    """An address is not asked for by the API, a file of another account is not there: the note says what it was."""
+    url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
+    assert taken(url) == left_out("An image from http://169.254.169.254/")
+    file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+    assert taken(file) == left_out("A document from file_1")
+    assert taken(media(b"words", "application/pdf", "document")) == left_out("A document in a form that can't be sent")
+    assert taken(media(" ", "text/plain", "document", "text")) == left_out("A document in a form that can't be sent")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KINDS = ["text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document", "evil"]
+FIELDS = ["text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id", "is_error", "source", "caller"]
+BLOCKS = st.recursive(
+    st.fixed_dictionaries({"type": st.sampled_from(KINDS)}, optional={**dict.fromkeys(FIELDS, JSON), "content": JSON}),
+    lambda inner: st.fixed_dictionaries({"type": st.just("tool_result"), "content": st.lists(inner, max_size=3)}),
+    max_leaves=4,
+)
+
+
+@given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
+def test_any_content(content: Any, role: str) -> None:
+    """Whatever stands there: done once more, nothing changes, and no block but what is none is lost."""
+    found = taken_over(content, role)
+    assert taken_over(found, role) == found
+    if isinstance(content, list):
+        assert len(found) == sum(isinstance(block, dict) for block in content)

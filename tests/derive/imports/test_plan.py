@@ -1,0 +1,369 @@
+"""A stranger's transcript as a session: what it becomes, what is no transcript, what of it may not lead anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import orjson
+import pytest
+from claude_agent_sdk import list_sessions
+
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports.block_filter import fitting_id
+from resume_hooks.derive.imports.plan import Source
+from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
+from resume_hooks.paths import project_key
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.transcript import scan
+from tests import strangers
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    call,
+    conversation,
+    custom_title,
+    line,
+    result,
+    session_bytes,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_folder, corpus_sessions
+
+NAME = "https://example.com/x.jsonl"
+
+
+@pytest.fixture
+def here(config_home: ConfigHome) -> str:
+    """The folder that is imported into."""
+    folder = config_home.root / "here"
+    folder.mkdir()
+    return str(folder)
+
+
+def source(home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME) -> Source:
+    """What came from elsewhere, as it lies in a file of ours."""
+    content = records if isinstance(records, bytes) else session_bytes(records)
+    path = home.root / "taken-in"
+    path.write_bytes(content)
+    return Source(str(path), name, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def imported(home: ConfigHome, here: str, records: Iterable[Record | bytes] | bytes) -> Receipt:
+    """Import it; the file that it came in is gone then."""
+    came = source(home, records)
+    receipt = importing.write(importing.plan(came, here, home.environ))
+    os.unlink(came.path)
+    return receipt
+
+
+def read(receipt: Receipt) -> list[Record]:
+    """The records of what was written."""
+    return [orjson.loads(row) for row in Path(receipt.file).read_bytes().splitlines()]
+
+
+def test_a_new_session_of_the_folder(config_home: ConfigHome, here: str) -> None:
+    """An id of its own in the folder's project, private, complete, with the conversation in its order."""
+    receipt = imported(config_home, here, [*conversation(3), custom_title("Fix the parser")])
+    assert Path(receipt.file).parent == config_home.config / "projects" / project_key(here)
+    assert os.stat(receipt.file).st_mode & 0o777 == 0o600
+    assert (receipt.kind, receipt.written, receipt.title) == ("import", True, "Fix the parser · import 1")
+    assert (receipt.parent_session_id, receipt.parent_file) == ("", "")
+    assert receipt.in_client == f"/resume {receipt.session_id}"
+    assert receipt.shell == f"cd {here} && claude --resume {receipt.session_id}"
+    chain = scan(receipt.file).chain
+    assert [node.uuid for node in chain[1:]] == ["r0", "r1", "r2", "r3", "r4", "r5"]
+    assert all(check.ok for check in receipt.checks)
+
+
+def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
+    """The first line tells it, and is no link to anywhere; nor is anything else."""
+    receipt = imported(config_home, here, strangers.hostile())
+    first = read(receipt)[0]
+    assert list(first) == ["import_metadata"]
+    assert list(first["import_metadata"]) == ["sha256", "imported_from", "imported_at", "source_bytes"]
+    assert first["import_metadata"]["imported_from"] == NAME
+    assert read_parent(receipt.file) is None
+    assert read_links(config_home.environ) == []
+    (alone,) = Family(config_home.environ).lineage(receipt.file)
+    assert alone.derivation_type == "original"
+
+
+def test_it_is_found(config_home: ConfigHome, here: str) -> None:
+    """By its title and its tag, in our listing and in the SDK's, whose raw reading of a file's head it must bear."""
+    receipt = imported(config_home, here, strangers.hostile())
+    assert store.resolve("Fix the parser · import 1", here, config_home.environ).session_id == receipt.session_id
+    assert store.latest(here, config_home.environ).session_id == receipt.session_id
+    (listed,) = list_sessions(here)
+    assert (listed.session_id, listed.custom_title, listed.tag, listed.cwd) == (
+        receipt.session_id,
+        "Fix the parser · import 1",
+        "parser",
+        here,
+    )
+    assert listed.first_prompt == strangers.SAID[0]
+
+
+def test_nothing_of_a_strangers_wishes(config_home: ConfigHome, here: str) -> None:
+    """The bytes of the new file hold none of them, and only three kinds of records beside the conversation."""
+    receipt = imported(config_home, here, strangers.hostile())
+    content = Path(receipt.file).read_bytes()
+    assert strangers.EVIL.encode() not in content
+    assert strangers.MODEL.encode() not in content
+    assert {r.get("type") for r in read(receipt)} == {None, "user", "assistant", "attachment", "tag", "custom-title"}
+    texts = content.decode()
+    assert [texts.count(f'"{words}"') for words in strangers.SAID[:3]] == [1, 1, 1]
+
+
+def test_what_the_model_is_told_first(config_home: ConfigHome, here: str) -> None:
+    """That nobody verified it; a lineage of the stranger's own, whose files are not here, gives way to that."""
+    block = (
+        "[SESSION LINEAGE]\n1. x\n   /home/stranger/x.jsonl\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nGo"
+    )
+    talk = conversation(1, start=5)
+    talk[0]["parentUuid"] = "s1"
+    opened = [user(block, uuid="s0", isCompactSummary=True, isVisibleInTranscriptOnly=True)]
+    opened.append(assistant("a card", uuid="s1", parent="s0", ts=1))
+    for records in (conversation(1), [*opened, *talk]):
+        rows = [r for r in read(imported(config_home, here, records)) if r.get("type") == "user"]
+        content = rows[0]["message"]["content"]
+        assert content.startswith(f"The conversation below was held elsewhere and imported from {NAME} on ")
+        assert "/home/stranger" not in content
+    assert content.endswith("\n\nNext step, as the user put it:\nGo")
+
+
+def test_after_a_compaction(config_home: ConfigHome, here: str) -> None:
+    """Only what a client would send is taken over, the summary first."""
+    last = conversation(1, prefix="n", start=20)
+    last[0]["parentUuid"] = "s"
+    told = [boundary(uuid="b", before="r3", ts=10), summary("what was", uuid="s", parent="b", ts=11)]
+    receipt = imported(config_home, here, [*conversation(2), *told, *last])
+    rows = read(receipt)
+    assert [r.get("uuid") for r in rows[1:3]] == ["b", "s"]
+    assert [r.get("uuid") for r in rows[4:6]] == ["n0", "n1"]
+
+
+def test_instants_of_the_future(config_home: ConfigHome, here: str) -> None:
+    """Are none: client 2.1.42 resumes at the latest record, and what is said here has to be that."""
+    rows = read(imported(config_home, here, strangers.hostile()))
+    stamps = [r["timestamp"] for r in rows if "timestamp" in r]
+    assert stamps == sorted(stamps)
+    assert stamps[-1] < "2027"
+
+
+def test_tokens_are_nobodys(config_home: ConfigHome, here: str) -> None:
+    """What an answer says that it cost is not taken over: it was paid elsewhere, and would be counted here."""
+    receipt = imported(config_home, here, conversation(3))
+    usages = [r["message"]["usage"] for r in read(receipt) if r.get("type") == "assistant"]
+    assert {count for usage in usages for count in usage.values()} == {0}
+    assert receipt.tokens_before == receipt.tokens_after == 1_500
+
+
+def test_the_same_again(config_home: ConfigHome, here: str) -> None:
+    """Known by its bytes, within the project; the receipt leads to the session that is there."""
+    first = imported(config_home, here, conversation(2))
+    again = importing.plan(source(config_home, conversation(2), "another name"), here, config_home.environ)
+    assert again.existing is not None
+    assert again.existing.session_id == first.session_id
+    receipt = importing.known(again, again.existing)
+    assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
+    assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
+    assert receipt.in_client == f"/resume {first.session_id}"
+    assert importing.plan(source(config_home, conversation(3)), here, config_home.environ).existing is None
+    elsewhere = str(config_home.root)
+    assert importing.plan(source(config_home, conversation(2)), elsewhere, config_home.environ).existing is None
+    assert importing.write(again).title == "prompt 0 · import 2"
+
+
+def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
+    """Garbage, a torn end, a byte order mark: what can be read of it is imported."""
+    rows = [line(record) for record in conversation(2)]
+    content = b"\xef\xbb\xbf" + b"\r\n".join([*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us'])
+    plan = importing.plan(source(config_home, content), here, config_home.environ)
+    assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
+    importing.write(plan)
+
+
+def test_calls_without_results(config_home: ConfigHome, here: str) -> None:
+    """The last one is answered; a result of no call goes; a talk that begins with an answer begins with our word."""
+    records = [
+        assistant("hello", uuid="a0"),
+        tool_result("c0", uuid="r0", parent="a0", ts=1),
+        user("go", uuid="u1", parent="r0", ts=2),
+        tool_use("c1", uuid="a1", parent="u1", ts=3),
+    ]
+    rows = read(imported(config_home, here, records))
+    said = [r["message"]["content"] for r in rows if "message" in r]
+    assert said[-1][0]["tool_use_id"] == "c1"
+    assert not any("c0" in str(content) for content in said)
+
+
+def test_blocks_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
+    """Have another form, with every call still answered, or a note in their place."""
+    odd, bad = "bad id/../x!", {"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}
+    records = [
+        user([{"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}, bad], uuid="u0"),
+        assistant([{**call(odd, "x y"), "input": "ls"}], uuid="a0", parent="u0", ts=1),
+        user([{**result(odd), "evil": 1}], uuid="u1", parent="a0", ts=2),
+        assistant([{"type": "server_tool_use", "id": "s", "name": "x", "input": {}}], uuid="a1", parent="u1", ts=3),
+    ]
+    receipt = imported(config_home, here, records)
+    asked, called, answered, last = [r["message"]["content"] for r in read(receipt) if "message" in r][1:]
+    assert asked == [
+        {"type": "text", "text": "go"},
+        {"type": "text", "text": "[An image from http://x/y.png was left out]"},
+    ]
+    (made,), (got,) = called, answered
+    assert (made["id"], made["name"], made["input"]) == (got["tool_use_id"], "x_y", {"input": "ls"})
+    assert (made["id"].startswith("toolu_"), got.keys()) == (True, {"type", "tool_use_id", "content"})
+    assert last == [{"type": "text", "text": "[A block of the kind server_tool_use was left out]"}]
+
+
+def test_ids_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
+    """Are paired as all others: a result of no call goes, a call made twice stays once, an open one is answered."""
+    records = [
+        user("go", uuid="u0"),
+        assistant([call("a b"), call("a b")], uuid="a0", parent="u0", ts=1),
+        user([result("a b"), result("n o")], uuid="u1", parent="a0", ts=2),
+        assistant([call("c d"), call("")], uuid="a1", parent="u1", ts=3),
+    ]
+    receipt = imported(config_home, here, records)
+    chain = scan(receipt.file).chain
+    assert [node.calls for node in chain if node.calls] == [(fitting_id("a b"),), (fitting_id("c d"), fitting_id(""))]
+    assert [node.results for node in chain if node.results] == [(fitting_id(name),) for name in ("a b", "c d", "")]
+
+
+def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None:
+    """One that another becomes: the first of the two calls stays, with its answer."""
+    for ids in (("a b", fitting_id("a b")), (fitting_id("a b"), "a b")):
+        records = [
+            user("go", uuid="u0"),
+            assistant([call(name) for name in ids], uuid="a0", parent="u0", ts=1),
+            user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
+        ]
+        chain = scan(imported(config_home, here, records).file).chain
+        assert [node.calls + node.results for node in chain[2:]] == [(fitting_id("a b"),)] * 2
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "holds no conversation"),
+        (b"\n\n", "holds no conversation"),
+        (b'{"message":"Not Found"}', "holds no conversation"),
+        (b"\x00" * 1000, "holds no conversation"),
+        (b"[" * 100_000, "holds no conversation"),
+        (b'{"a":' * 100_000, "holds no conversation"),
+        (session_bytes([custom_title("x"), custom_title("y")]), "holds no conversation"),
+        (session_bytes([{**record, "isSidechain": True} for record in conversation(1)]), "is a sub-agent's transcript"),
+        (b'{"type":"session_meta","payload":{"id":"x"}}\n', "is a Codex rollout"),
+        (b"\xef\xbb\xbf \n<!DOCTYPE html><html>", "is a web page"),
+        (b"<html>", "is a web page"),
+        (session_bytes([{"type": "user", "uuid": "u", "message": {"content": {}}}]), "holds no conversation"),
+    ],
+)
+def test_what_is_no_transcript(config_home: ConfigHome, here: str, content: bytes, why: str) -> None:
+    """One sentence that names it, and nothing is written."""
+    with pytest.raises(NotATranscript, match=why) as failed:
+        importing.plan(source(config_home, content), here, config_home.environ)
+    assert failed.value.message.startswith(NAME)
+    assert os.listdir(config_home.config / "projects") == []
+
+
+def test_a_page_about_a_file(config_home: ConfigHome, here: str) -> None:
+    """Where the file itself is known, the sentence says where."""
+    came = source(config_home, b"<html>")._replace(file_behind="https://github.com/o/r/raw/main/x")
+    with pytest.raises(NotATranscript) as failed:
+        importing.plan(came, here, config_home.environ)
+    assert failed.value.remedy == "The file itself: https://github.com/o/r/raw/main/x"
+
+
+def test_titles(config_home: ConfigHome, here: str) -> None:
+    """Its own, without what drives a terminal, unique in the project; a counter of the stranger's is no part of it."""
+    titles = ["Fix · handoff 7", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]
+    made = [
+        imported(config_home, here, [*conversation(1, start=number), custom_title(title)]).title
+        for number, title in enumerate(titles)
+    ]
+    assert made[:3] == ["Fix · import 1", "Fix · import 2", "red · import 1"]
+    assert len(made[3]) <= 80
+
+
+def test_a_tag_that_drives_a_terminal(config_home: ConfigHome, here: str) -> None:
+    """Stays readable."""
+    tagged = [*conversation(1), {"type": "tag", "tag": "\x1b[31mred\n" + "y " * 200, "sessionId": "x"}]
+    tag = Glance(imported(config_home, here, tagged).file).tag
+    assert tag.startswith("red y y")
+    assert len(tag) <= 80
+
+
+def test_a_project_folder_that_leads_elsewhere(config_home: ConfigHome, here: str, tmp_path: Path) -> None:
+    """A link is not followed, a file in its place is not written over."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = config_home.config / "projects" / project_key(here)
+    place.symlink_to(elsewhere)
+    with pytest.raises(WriteFailed, match="is a symbolic link"):
+        imported(config_home, here, conversation(1))
+    assert os.listdir(elsewhere) == []
+    place.unlink()
+    place.write_text("a file")
+    with pytest.raises(WriteFailed, match="Could not make"):
+        imported(config_home, here, conversation(1))
+    assert place.read_text() == "a file"
+
+
+def test_a_check_that_fails_leaves_nothing(config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found otherwise than planned, as read back, is no session."""
+    monkeypatch.setattr("resume_hooks.derive.imports.record_filter.FLAGS", ("isMeta", "permissionMode"))
+    records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
+    with pytest.raises(CheckFailed, match="nothing but the conversation was taken over"):
+        imported(config_home, here, records)
+    assert os.listdir(config_home.config / "projects" / project_key(here)) == []
+
+
+def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was written as the stranger had it is no session."""
+    came = [user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"), assistant("y", uuid="a", parent="u")]
+    decided = importing.plan(source(config_home, came), here, config_home.environ)
+    monkeypatch.setattr(
+        "resume_hooks.derive.imports.record_filter._said", lambda record: {"message": record["message"]}
+    )
+    with pytest.raises(CheckFailed, match="every block is one that the API takes"):
+        importing.write(decided)
+
+
+def test_other_sessions_stay(config_home: ConfigHome, here: str) -> None:
+    """An import that claims the id of a session here touches nothing of it."""
+    path = Path(write_session(config_home.project(here), "11111111-1111-4111-8111-111111111111", conversation(5)))
+    before = path.read_bytes()
+    receipt = imported(config_home, here, conversation(2))
+    assert receipt.session_id != path.stem
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [str(path.relative_to(corpus_folder())) for path in corpus_sessions()])
+def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> None:
+    """Each is imported with all checks passed, or holds no conversation; no foreign folder stays in its records."""
+    content = (corpus_folder() / name).read_bytes()
+    try:
+        receipt = imported(config_home, here, content)
+    except NotATranscript:
+        assert not any(node.spoken for node in scan(str(corpus_folder() / name)).chain)
+        return
+    rows = read(receipt)
+    assert {r["cwd"] for r in rows if "cwd" in r} == {here}
+    assert {r["sessionId"] for r in rows if "sessionId" in r} == {receipt.session_id}

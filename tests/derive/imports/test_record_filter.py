@@ -1,0 +1,142 @@
+"""What of a stranger's record is taken over: for each kind of record, what stays and what goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.derive.imports.record_filter import (
+    FIELDS,
+    FLAGS,
+    ConversationOnly,
+    has_fitting_blocks,
+    is_hidden,
+    is_said,
+)
+from resume_hooks.sessions.opening_records import Setting
+from tests import strangers
+from tests.builders import assistant, attachment, boundary, progress, result, system, user
+
+HERE = Setting("00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z")
+TAKE = ConversationOnly(HERE)
+
+
+def taken(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as it stands in an imported session."""
+    found = TAKE(record)
+    assert found is not None
+    return found
+
+
+def test_nothing_of_a_strangers_wishes() -> None:
+    """Of a record that asks for everything only the talk is left, in the new session's folder."""
+    for record in strangers.hostile():
+        found = TAKE(record)
+        assert strangers.EVIL.encode() not in orjson.dumps(found)
+        assert strangers.MODEL.encode() not in orjson.dumps(found)
+        if found is not None:
+            assert found.keys() <= FIELDS
+            assert (found["cwd"], found["entrypoint"], found["isSidechain"]) == ("/here", "cli", False)
+
+
+def test_what_is_said_stays() -> None:
+    """Blocks of a message as they are, with the calls' ids, the thinking's signature, and the marks that hide it."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+    answer = taken(assistant([thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000))
+    assert answer["message"]["content"] == [thought, {"type": "text", "text": "yes"}]
+    assert (answer["message"]["id"], answer["message"]["role"]) == ("m1", "assistant")
+    assert set(answer["message"]["usage"].values()) == {0}
+    prompt = taken(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
+    assert prompt["message"] == {"role": "user", "content": "hello"}
+    assert (prompt["isMeta"], "isCompactSummary" in prompt) == (True, False)
+
+
+def test_a_result_for_the_screen() -> None:
+    """Goes: a malformed one ends client 2.1.42, and others name tasks and agents that ran elsewhere."""
+    for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
+        kept = taken(user([result("c")], uuid="u", toolUseResult=shown))
+        assert kept["message"]["content"] == [result("c")]
+        assert "toolUseResult" not in kept
+
+
+def test_what_no_person_wrote() -> None:
+    """Stays marked so, without what else its origin names."""
+    origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
+    assert taken(user("x", uuid="u", origin=origin))["origin"] == {"kind": "task-notification"}
+    for other in ({"kind": "human"}, "task-notification", {"kind": ["task-notification"]}, None):
+        assert "origin" not in taken(user("x", uuid="u", origin=other))
+
+
+@pytest.mark.parametrize("kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"])
+def test_attachments_go(kind: str) -> None:
+    """The newest client sends them as the system's own words."""
+    assert TAKE({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}}) is None
+
+
+def test_words_that_were_queued_stay() -> None:
+    """Typed by a person while the model was busy; not what a task reports, nor what was rendered of either."""
+    row = attachment("rendered", uuid="q", parent="u", renderedRole="system")
+    typed = {"type": "queued_command", "prompt": "wait", "commandMode": "prompt", "origin": {"kind": "channel"}}
+    assert taken({**row, "attachment": typed})["attachment"] == {
+        "type": "queued_command",
+        "prompt": "wait",
+        "commandMode": "prompt",
+    }
+    assert "rendered" not in taken({**row, "attachment": typed})
+    assert TAKE({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+
+
+def test_blocks_of_queued_words() -> None:
+    """Hold what a person can send; the check after writing asks the same of every record."""
+    row = attachment("x", uuid="q", parent="u")
+    words = {"type": "text", "text": "wait", "cache_control": {}}
+    for prompt, kept in (
+        ([words], [{"type": "text", "text": "wait"}]),
+        ([], ""),
+        (None, [{"type": "text", "text": "[Content of an unknown form was left out]"}]),
+    ):
+        queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
+        found = taken(queued)
+        assert found["attachment"]["prompt"] == kept
+        assert (has_fitting_blocks(queued), has_fitting_blocks(found)) == (False, True)
+
+
+def test_system_records() -> None:
+    """A compaction's boundary, without what it kept elsewhere, and local commands; nothing else."""
+    kept = taken(boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]}))
+    assert kept["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
+    assert taken(system("local_command", uuid="s", content="<local-command-stdout>"))["content"]
+    for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
+        assert TAKE(system(subtype, uuid="s", content="x")) is None
+    assert TAKE(progress(uuid="p", parent=None)) is None
+
+
+def test_what_is_hidden() -> None:
+    """What the model reads and the screen does not show is counted, so that people can be told."""
+    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in FLAGS] == [True, False, True, False]
+    assert not is_hidden(user("x", uuid="u"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = st.sampled_from([*sorted(FIELDS), "rendered", "permissionMode", "x"])
+KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
+
+
+@given(st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"]))
+def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
+    """Whatever stands in its fields: one that is said comes out with known fields alone, the others not at all."""
+    whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
+    found = TAKE(whole)
+    assert (found is not None) == is_said(whole)
+    if found is not None:
+        assert found.keys() <= FIELDS
+        assert has_fitting_blocks(found)
+        assert (found["type"], found["uuid"], found["cwd"]) == (kind, "u", "/here")

@@ -1,0 +1,39 @@
+"""Owns models that answer as a test says, without any client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from resume_hooks.derive.model.port import Form, Reply
+from resume_hooks.errors import HeadlessFailed
+
+Answer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
+
+PLAIN: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is done."}
+"""The least that a summary says."""
+
+
+class Call(NamedTuple):
+    """What a model was asked."""
+
+    instructions: str
+    text: str
+    limit: float
+
+
+class Scripted:
+    """Gives its answers one by one, the last one for ever; ``calls`` are what it was asked."""
+
+    def __init__(self, answers: Sequence[Answer] = (PLAIN,)) -> None:
+        self.calls: list[Call] = []
+        self._answers = list(answers)
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """The next answer, checked as any; one that can be called is called first."""
+        self.calls.append(Call(instructions, text, limit))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, HeadlessFailed):
+            raise answer
+        found = answer() if callable(answer) else answer
+        return Reply(form.model_validate(found), 0.01, 100, 10, 1.5, "scripted-1")

@@ -1,0 +1,79 @@
+"""How a model is asked: once for a small session, part by part and once more for a long one."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.derive.summary.ask import WISH, summarise
+from resume_hooks.derive.summary.chunks import Material, Part
+from resume_hooks.derive.summary.form import Summary
+from resume_hooks.errors import HeadlessFailed
+from tests.builders import SESSION
+from tests.derive.summary.models import PLAIN, Scripted
+
+ONE = Material(SESSION, 2, (Part("ONLY PART", frozenset({1, 2})),))
+THREE = Material(SESSION, 3, tuple(Part(f"PART {n}", frozenset({n})) for n in (1, 2, 3)))
+
+
+def run(model: Scripted, material: Material, wish: str = "", limit: float = 100.0) -> tuple[Summary, list[str]]:
+    """The summary, and the progress that was told."""
+    told: list[str] = []
+
+    def progress(number: int, count: int) -> None:
+        told.append(f"{number}/{count}")
+
+    return summarise(model, material, "THE DIGEST", wish, limit=limit, progress=progress), told
+
+
+def test_a_small_session_costs_one_call() -> None:
+    """Records and digest together."""
+    model = Scripted()
+    found, told = run(model, ONE)
+    (call,) = model.calls
+    assert found == Summary.model_validate(PLAIN)
+    assert call.text == "ONLY PART\n\nTHE DIGEST"
+    assert 99 < call.limit <= 100
+    assert told == ["1/1"]
+
+
+def test_a_long_one_is_read_in_parts_and_joined() -> None:
+    """Oldest first; the last call is given what the parts came to, with their references, and the digest."""
+    answers = [{"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]} for n in (1, 2, 3)]
+    model = Scripted([*answers, PLAIN])
+    found, told = run(model, THREE)
+    assert [call.text for call in model.calls[:3]] == ["PART 1", "PART 2", "PART 3"]
+    assert "part 2 of 3" in model.calls[1].instructions
+    last = model.calls[3].text
+    assert last.endswith("THE DIGEST")
+    assert last.index("goal 1") < last.index("goal 2") < last.index("goal 3")
+    assert "  - It. (:2)" in last
+    assert found.goal == "Mend the parser."
+    assert told == ["1/4", "2/4", "3/4", "4/4"]
+
+
+def test_the_users_words_are_instructions() -> None:
+    """In every call, and never among the material."""
+    model = Scripted()
+    run(model, THREE, "focus on auth")
+    assert all(call.instructions.endswith(f"{WISH}\nfocus on auth") for call in model.calls)
+    assert not any("focus on auth" in call.text for call in model.calls)
+
+
+def test_one_failure_is_the_whole_one() -> None:
+    """Half a session is no summary of it."""
+    with pytest.raises(HeadlessFailed, match="broke"):
+        run(Scripted([PLAIN, HeadlessFailed("it broke")]), THREE)
+
+
+def test_the_limit_is_for_all_calls() -> None:
+    """No call begins when it is over."""
+    model = Scripted()
+    with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 calls were answered"):
+        run(model, ONE, limit=0)
+    assert model.calls == []
+
+
+def test_nothing_to_summarise() -> None:
+    """Nobody is asked about nothing."""
+    with pytest.raises(HeadlessFailed, match="nothing to summarise"):
+        run(Scripted(), Material(SESSION, 0, ()))

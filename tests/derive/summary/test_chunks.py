@@ -1,0 +1,136 @@
+"""What a model is given of a session: all of a small one, the latest of a long one best, never more than fits."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from resume_hooks.derive.summary.ask import calls_for
+from resume_hooks.derive.summary.chunks import HEADING, MOST_PARTS, PART, VOICE, Material, material
+from resume_hooks.sessions import locate as store
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    attachment,
+    conversation,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions, need
+
+
+def of(home: ConfigHome, records: list[Record]) -> Material:
+    """The material of a session of these records."""
+    return material(store.session_file(write_session(home.project(), SESSION, records)), home.environ)
+
+
+def long_session(turns: int, words: int = 900) -> list[Record]:
+    """Turns of a prompt, a call, its output of some 4,500 characters a 900 words, and an answer."""
+    records: list[Record] = []
+    for turn in range(turns):
+        at, parent = 4 * turn, f"a{turn - 1}" if turn else None
+        records += [
+            user(f"please do step {turn}", uuid=f"u{turn}", parent=parent, ts=at),
+            tool_use(f"t{turn}", uuid=f"c{turn}", parent=f"u{turn}", ts=at + 1, tool_input={"file_path": "/x"}),
+            tool_result(f"t{turn}", f"out{turn} " * words, uuid=f"r{turn}", parent=f"c{turn}", ts=at + 2),
+            assistant(f"step {turn} is done " + "and more " * 100, uuid=f"a{turn}", parent=f"r{turn}", ts=at + 3),
+        ]
+    return records
+
+
+def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
+    """Every record that says something, each behind its reference, oldest first."""
+    found = of(config_home, conversation(3))
+    (part,) = found.parts
+    assert part.numbers == {0, 1, 2, 3, 4, 5}
+    assert part.text.startswith(f"{HEADING}\n11111111:0 ")
+    assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
+        f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
+    ]
+    assert (found.records, calls_for(found)) == (6, 1)
+
+
+def test_what_the_client_added_is_left_out(config_home: ConfigHome) -> None:
+    """Listings and hooks' output are nobody's work."""
+    records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
+    found = of(config_home, records)
+    assert "LISTING" not in found.parts[0].text
+    assert found.numbers == {0, 1}
+
+
+def test_long_words_are_cut(config_home: ConfigHome) -> None:
+    """A paste of a megabyte keeps its beginning, and says how much more there is."""
+    found = of(config_home, [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)])
+    assert found.characters < VOICE + 500
+    assert "more characters" in found.parts[0].text
+
+
+def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
+    """A call more for a few records is not worth its price."""
+    records = long_session(96)
+    whole = of(config_home, records)
+    assert len(whole.parts) == 1
+    assert PART * 0.9 < whole.characters <= PART
+    assert whole.numbers == set(range(len(records)))
+
+
+@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MOST_PARTS)])
+def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: int) -> None:
+    """Each within its size, in order; the latest one is whole, the older ones share what room there is."""
+    records = long_session(turns)
+    found = of(config_home, records)
+    assert len(found.parts) == parts
+    assert all(len(part.text) <= PART for part in found.parts)
+    firsts = [min(part.numbers) for part in found.parts]
+    assert firsts == sorted(firsts)
+    latest = found.parts[-1].numbers
+    assert latest == set(range(min(latest), len(records)))
+    assert len(latest) > 200
+    assert calls_for(found) == parts + 1
+
+
+def test_what_is_left_out_is_no_record_that_was_shown(config_home: ConfigHome) -> None:
+    """Of a session far too long the numbers are those that stand in the text, and each gap is told."""
+    found = of(config_home, long_session(2_000, words=60))
+    first = found.parts[0]
+    heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
+    assert first.numbers == heads
+    assert "left out" in first.text
+    assert len(found.numbers) < found.records
+
+
+def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
+    """A character of theirs is about a token: what counts are bytes."""
+    records = [
+        user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(60)
+    ]
+    found = of(config_home, records)
+    assert len(found.parts) == MOST_PARTS
+    assert all(len(part.text.encode()) <= PART * 1.05 for part in found.parts)
+
+
+def test_next_to_nothing(config_home: ConfigHome) -> None:
+    """No part where nothing is said; records that say nothing but their heads are no division by zero."""
+    assert of(config_home, []).parts == ()
+    assert len(of(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts) == 1
+
+
+@pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
+def test_real_sessions(config_home: ConfigHome, path: object) -> None:
+    """Every part of real ones keeps its size, and names records of the file alone."""
+    found = material(store.session_file(str(path)), config_home.environ)
+    with open(str(path), "rb") as stream:
+        lines = sum(1 for _ in stream)
+    assert all(len(part.text) <= PART for part in found.parts)
+    assert all(0 <= number < lines for number in found.numbers)
+    assert len(found.parts) <= MOST_PARTS
+
+
+def test_the_corpus_is_there() -> None:
+    """Without it the test above would have run over nothing."""
+    need("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")

@@ -1,0 +1,237 @@
+"""The ways on from a session, compared: what each leaves, what fits best, and that no session makes it fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks import clock
+from resume_hooks.derive.compare import (
+    COMPACT,
+    COMPACTION_ANSWER,
+    GO_ON,
+    HANDOFF,
+    KEPT_BY_COMPACTION,
+    LOOKED_AT,
+    ROLLOVER,
+    SMART_TRIM,
+    SUMMARY,
+    SUMMARY_READS,
+    TRIM,
+    Comparison,
+    Estimate,
+    advice,
+    advise,
+    compare,
+)
+from resume_hooks.derive.summary.as_text import ROOM
+from resume_hooks.derive.summary.chunks import MOST_PARTS, PART
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.reading.digest.as_text import OPENING
+from resume_hooks.transcripts.api_usage import HOUR
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, Context
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    custom_title,
+    instant,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions
+
+BASE, SHARED = 30_000, 20_000
+
+
+def usage(read: int, written: int) -> Record:
+    """A usage object of a session that caches for an hour; nothing is sent uncached."""
+    split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
+    counts = {"input_tokens": 0, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    return {**counts, "cache_creation": split, "output_tokens": 0}
+
+
+def bulky(outputs: int = 40) -> list[Record]:
+    """A session that began with BASE, grew by outputs of 8,000 characters (2,000 tokens each), and two short turns."""
+    rows = [user("hello", uuid="u"), assistant("hi", uuid="a", parent="u", ts=1, tokens=usage(SHARED, BASE - SHARED))]
+    context = BASE
+    for number in range(outputs):
+        rows += [
+            tool_use(f"c{number}", uuid=f"t{number}", parent=rows[-1]["uuid"], ts=2 + number, tool_input={"n": number}),
+            tool_result(f"c{number}", f"{number} " * 3_000, uuid=f"r{number}", parent=f"t{number}", ts=2 + number),
+        ]
+        rows[-2]["message"]["usage"] = usage(context, 2_000)
+        context += 2_000
+    for number in range(3):
+        rows.append(user("go on", uuid=f"p{number}", parent=rows[-1]["uuid"], ts=100 + 2 * number))
+        answer = assistant("yes", uuid=f"y{number}", parent=f"p{number}", ts=101 + 2 * number)
+        answer["message"]["usage"] = usage(context, 100)
+        context += 100
+        rows.append(answer)
+    return rows
+
+
+def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = LOOKED_AT) -> Comparison:
+    """The comparison of a session ``at`` seconds after its beginning."""
+    path = write_session(home.project(), SESSION, records)
+    return compare(SESSION, path, home.environ, 0, instant(at), limit=limit)
+
+
+def by_name(found: Comparison) -> dict[str, Estimate]:
+    """The estimates by the name of the way."""
+    return {estimate.name: estimate for estimate in found.estimates}
+
+
+def test_warm(config_home: ConfigHome) -> None:
+    """All but the last answer comes out of the cache; what is fresh shares what all sessions here begin with."""
+    found = compared(config_home, bulky(), 200)
+    assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, HOUR)
+    assert found.base.tokens == pytest.approx(BASE, abs=2)
+    rows = by_name(found)
+    assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
+    assert (rows[GO_ON].after, rows[GO_ON].uncached) == (110_300, 0)
+    assert rows[TRIM].after < 50_000
+    assert rows[TRIM].uncached == rows[TRIM].after - SHARED
+    assert BASE + OPENING / 4 < rows[HANDOFF].after < BASE + OPENING / 4 + 500
+    assert rows[HANDOFF].uncached == rows[HANDOFF].after - SHARED
+    assert rows[ROLLOVER].after == rows[HANDOFF].after + SUMMARY
+    assert rows[ROLLOVER].uncached == rows[ROLLOVER].after - SHARED + 110_300 - found.base.tokens
+    assert rows[COMPACT].after == pytest.approx(BASE + KEPT_BY_COMPACTION, abs=2)
+    assert rows[COMPACT].uncached == rows[COMPACT].after - SHARED
+    # One request a turn: its own context, and 100 tokens more each time.
+    assert rows[GO_ON].next_turn == round(110_300 * 0.1)
+    assert rows[HANDOFF].next_turn == round(SHARED * 0.1 + rows[HANDOFF].uncached * 2)
+    read, answer = 110_300 * 0.1, COMPACTION_ANSWER * 5
+    assert rows[COMPACT].next_turn == pytest.approx(read + answer + SHARED * 0.1 + rows[COMPACT].uncached * 2, abs=1)
+    assert 0 < (rows[HANDOFF].pays_after or 0) < (rows[ROLLOVER].pays_after or 0)
+
+
+def test_cold(config_home: ConfigHome) -> None:
+    """Once the cache is gone each way sends all that it holds, and whatever is smaller pays with its first turn."""
+    found = compared(config_home, bulky(), 105 + HOUR)
+    rows = by_name(found)
+    assert not found.warm
+    for name in (GO_ON, TRIM, HANDOFF):
+        assert rows[name].uncached == rows[name].after
+    assert rows[GO_ON].next_turn == 220_600
+    assert [rows[name].pays_after for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
+    # The compaction sends the whole once more, and what it leaves stands behind what it has just cached.
+    assert rows[COMPACT].uncached == 110_300 + rows[COMPACT].after - SHARED
+
+
+def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:
+    """What the last one of the live conversation left, and how long its summary was."""
+    rows = [
+        *bulky(5),
+        boundary(uuid="b", ts=300),
+        summary("s" * 20_000, uuid="s", parent="b", ts=300),
+        user("go on", uuid="q", parent="s", ts=301),
+        assistant("yes", uuid="z", parent="q", ts=302, tokens=usage(SHARED, 22_000)),
+    ]
+    compact = compared(config_home, rows, 310)
+    found = by_name(compact)
+    assert found[COMPACT].after == 42_000
+    assert found[GO_ON].after == 42_000
+    # A summary reads what was said before it, too.
+    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(compact.glance.size / 4)
+
+
+@pytest.mark.parametrize(
+    ("records", "names"),
+    [
+        ([user("hello", uuid="u")], {GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT}),
+        ([custom_title("nothing")], {GO_ON, HANDOFF, ROLLOVER, COMPACT}),
+    ],
+)
+def test_a_session_that_was_never_counted(config_home: ConfigHome, records: list[Record], names: set[str]) -> None:
+    """Cold, one request a turn; no estimate is negative, and a trim of nothing is none."""
+    found = compared(config_home, records, 10)
+    assert (found.warm, found.age) == (False, None)
+    assert set(by_name(found)) == names
+    assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
+    assert found.looked_at
+
+
+def test_a_large_live_part_is_not_looked_at(config_home: ConfigHome) -> None:
+    """Within a prompt there is no time to tell what a trim would leave; in the shell there is."""
+    assert TRIM not in by_name(compared(config_home, bulky(), 200, limit=1_000))
+    assert not compared(config_home, bulky(), 200, limit=1_000).looked_at
+    assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
+
+
+def context(tokens: int, window: int = 200_000) -> Context:
+    """A context that was counted."""
+    return Context(tokens, window, measured=True)
+
+
+@pytest.mark.parametrize(
+    ("used", "trimmed", "way"),
+    [
+        (context(100_000), context(40_000), None),
+        (context(158_000), context(40_000), None),
+        (context(160_000), context(100_000), TRIM),
+        (context(160_000), context(102_000), SMART_TRIM),
+        (context(180_000), context(158_000), SMART_TRIM),
+        (context(190_000), context(160_000), HANDOFF),
+        (context(190_000), None, HANDOFF),
+        (context(600_000, 1_000_000), context(300_000, 1_000_000), None),
+        # The client would compact at once, however small the window.
+        (context(20_000, 50_000), context(10_000, 50_000), TRIM),
+    ],
+)
+def test_what_fits_best(used: Context, trimmed: Context | None, way: str | None) -> None:
+    """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim; else a fresh start."""
+    found = advice(used, trimmed)
+    assert (found.way if found else None) == way
+
+
+def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
+    """A notice may be set to a lower level than the card's."""
+    path = write_session(config_home.project(), SESSION, bulky())
+    assert advise(path, context(110_300), config_home.environ).way == TRIM
+
+
+def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
+    """The reserve for an answer counts: 168,000 of 200,000 would be compacted at once."""
+    found = compared(config_home, bulky(69), 200)
+    assert found.context.compacts_at_once
+    assert found.advice is not None
+
+
+def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
+    """A file that is gone, or another program's."""
+    folder = config_home.project()
+    with pytest.raises(SessionNotFound):
+        compare(SESSION, str(folder / "gone.jsonl"), config_home.environ, 0, clock.now())
+    path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
+    with pytest.raises(NotATranscript):
+        compare(SESSION, path, config_home.environ, 0, clock.now())
+
+
+def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
+    """The figures that this module has for itself are those of the package that it does not load."""
+    assert SUMMARY * CHARACTERS_PER_TOKEN == ROOM
+    assert SUMMARY_READS * CHARACTERS_PER_TOKEN == PART * MOST_PARTS
+
+
+def test_every_session_of_the_corpus(config_home: ConfigHome) -> None:
+    """Warm and cold, each has all its ways; going on costs more once the cache is gone."""
+    for file in corpus_sessions():
+        try:
+            cold = compare(SESSION, str(file), config_home.environ, 0, clock.now())
+        except NotATranscript:
+            assert file.name == "medium-conversation.jsonl"  # an export of something else
+            continue
+        answered = cold.traffic.last_ms
+        warm = compare(SESSION, str(file), config_home.environ, 0, clock.from_milliseconds((answered or 0) + 1_000))
+        for found in (cold, warm):
+            assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found)), file
+            assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates), file
+            assert by_name(found)[GO_ON].after == found.context.tokens
+        assert warm.warm is bool(answered and warm.traffic.lifetime), file
+        if warm.warm and warm.traffic.cached:
+            assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn, file

@@ -1,0 +1,97 @@
+"""The estimates, against figures worked out by hand and against the sum that they are short for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.derive.cost import Habit, Rates, Way, cost, first_cost, pays_after, rates_of
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
+
+WARM = Way("go on", 100_000, 99_000, 1_000)
+COLD = Way("go on", 100_000, 0, 100_000)
+TRIM = Way("trim", 50_000, 20_000, 30_000)
+"""A copy of half the size that shares 20,000 tokens with what the cache holds."""
+
+ONE = Habit(1, 0)
+
+
+def test_the_public_ratios() -> None:
+    """A token of input costs 1: read from the cache 0.1, written to it for five minutes 1.25, for an hour 2."""
+    assert rates_of(FIVE_MINUTES) == Rates(0.1, 1.25)
+    assert rates_of(HOUR) == Rates(0.1, 2.0)
+    assert rates_of(0) == Rates(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("way", "lifetime", "expected"),
+    [
+        (WARM, FIVE_MINUTES, 99_000 * 0.1 + 1_000 * 1.25),
+        (WARM, HOUR, 99_000 * 0.1 + 1_000 * 2),
+        (COLD, FIVE_MINUTES, 125_000),
+        (COLD, HOUR, 200_000),
+        (COLD, 0, 100_000),
+        (TRIM, FIVE_MINUTES, 2_000 + 37_500),
+        (Way("compact", 40_000, 18_000, 22_000, 1_000, 30_000), FIVE_MINUTES, 30_000 + 1_800 + 27_500),
+    ],
+)
+def test_the_first_request(way: Way, lifetime: int, expected: float) -> None:
+    """What the cache gives at a tenth, the rest at what writing costs, and what was asked apart."""
+    assert first_cost(way, rates_of(lifetime)) == pytest.approx(expected)
+
+
+def test_turns_by_hand() -> None:
+    """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
+    read = (50_000 + 50_200 + 50_400) * 0.1
+    written = 3 * 200 * 1.25
+    assert cost(TRIM, 2, Habit(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(39_500 + read + written)
+
+
+@pytest.mark.parametrize(
+    ("way", "going_on", "lifetime", "habit", "expected"),
+    [
+        # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 = 5.67, so six more.
+        (TRIM, WARM, FIVE_MINUTES, ONE, 7),
+        (TRIM, WARM, FIVE_MINUTES, Habit(3, 9_000), 3),
+        (TRIM, WARM, FIVE_MINUTES, Habit(50, 9_000), 1),
+        # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so eleven more.
+        (TRIM, WARM, HOUR, ONE, 12),
+        # Cold: going on writes 100,000 itself, so that the first request pays already.
+        (TRIM._replace(cached=0, uncached=50_000), COLD, FIVE_MINUTES, ONE, 1),
+        (TRIM._replace(cached=0, uncached=50_000), COLD, 0, ONE, 1),
+        # As large as before, or larger: whatever is written anew is never earned back.
+        (Way("trim", 100_000, 20_000, 80_000), WARM, FIVE_MINUTES, ONE, None),
+        (Way("handoff", 120_000, 20_000, 100_000), WARM, HOUR, Habit(9, 0), None),
+        # The same first cost, and less from then on.
+        (Way("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
+        # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 = 17.67.
+        (TRIM._replace(apart_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
+    ],
+)
+def test_when_it_pays(way: Way, going_on: Way, lifetime: int, habit: Habit, expected: int | None) -> None:
+    """The fewest turns after which the sum is lower than that of going on; never where nothing is saved."""
+    assert pays_after(way, going_on, habit, rates_of(lifetime)) == expected
+
+
+tokens = st.integers(0, 300_000)
+ways = st.builds(
+    lambda cached, uncached, apart: Way("way", cached + uncached, cached, uncached, apart, float(apart)),
+    tokens,
+    tokens,
+    tokens,
+)
+
+
+@given(ways, ways, st.builds(Habit, st.integers(1, 60), st.integers(0, 50_000)), st.sampled_from([0, 300, 3_600]))
+def test_it_is_the_first_turn_at_which_the_sums_cross(way: Way, going_on: Way, habit: Habit, lifetime: int) -> None:
+    """Before it going on costs less or the same, after it more; where it says never, a thousand turns don't pay."""
+    rates = rates_of(lifetime)
+    found = pays_after(way, going_on, habit, rates)
+    slack = 1e-6 * (1 + cost(going_on, found or 1_000, habit, rates))
+    if found is None:
+        assert cost(way, 1_000, habit, rates) >= cost(going_on, 1_000, habit, rates) - slack
+        return
+    assert cost(way, found, habit, rates) <= cost(going_on, found, habit, rates) + slack
+    if found > 1:
+        assert cost(way, found - 1, habit, rates) >= cost(going_on, found - 1, habit, rates) - slack

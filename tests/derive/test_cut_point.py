@@ -1,0 +1,333 @@
+"""Cutting: the place that was named, by whatever it was named, and the nearest one that parts nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Cut, Truncator, cut, parse
+from resume_hooks.errors import UsageError
+from resume_hooks.sessions.references import Place, Reference
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.transcript import Start, Transcript, scan
+from tests.builders import (
+    EPOCH,
+    SESSION,
+    Record,
+    assistant,
+    attachment,
+    boundary,
+    call,
+    conversation,
+    last_prompt,
+    progress,
+    result,
+    summary,
+    system,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.search.index.probe import uid
+
+NAMES = {name: uid(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)}
+
+
+def scanned(folder: Path, records: list[Record]) -> Transcript:
+    """A session of these records, read whole."""
+    return scan(write_session(folder, SESSION, records))
+
+
+def kept(found: Cut | None) -> str:
+    """The records that stay, and whether the place moved."""
+    assert found is not None
+    mark = {1: " >", -1: " <", 0: ""}[found.moved]
+    return " ".join(node.uuid for node in found.nodes) + mark
+
+
+def talk() -> list[Record]:
+    """Two turns: a prompt, two parallel calls of one answer, a text; then a prompt and an answer. Lines 0 to 8."""
+    return [
+        user("first", uuid="p1", ts=0),
+        tool_use("x", uuid="c1", parent="p1", ts=10, message_id="msg_1"),
+        tool_use("y", uuid="c2", parent="c1", ts=11, message_id="msg_1"),
+        tool_result("x", uuid="r1", parent="c1", ts=20),
+        tool_result("y", uuid="r2", parent="c2", ts=21),
+        assistant("done", uuid="a1", parent="r2", ts=30, message_id="msg_2"),
+        last_prompt("a1"),
+        user("second", uuid="p2", parent="a1", ts=40),
+        assistant("fine", uuid="a2", parent="p2", ts=50, message_id="msg_3"),
+    ]
+
+
+def at(seconds: float) -> Before:
+    """A cut before an instant of the tests' calendar."""
+    return Before(EPOCH + timedelta(seconds=seconds))
+
+
+FIRST = "p1 c1 c2 r1 r2"
+CUTS: dict[str, tuple[Truncator, str]] = {
+    "a prompt": (AtRecord(0), "p1"),
+    "an answer": (AtRecord("a1"), f"{FIRST} a1"),
+    "an answer by its line": (AtRecord(5), f"{FIRST} a1"),
+    "an answer by its place": (AtRecord(Place(0, "a1")), f"{FIRST} a1"),
+    "a call takes its result along, and its siblings": (AtRecord("c1"), f"{FIRST} >"),
+    "a result takes the other results along": (AtRecord("r1"), f"{FIRST} >"),
+    "the last result is whole": (AtRecord("r2"), FIRST),
+    "the end": (AtRecord(8), f"{FIRST} a1 p2 a2"),
+    "a line that is no message": (AtRecord(6), f"{FIRST} a1"),
+    "a message": (AtMessage("msg_2"), f"{FIRST} a1"),
+    "a message with calls": (AtMessage("msg_1"), f"{FIRST} >"),
+    "the first turn": (AtTurn(1), f"{FIRST} a1"),
+    "the last turn": (AtTurn(2), f"{FIRST} a1 p2 a2"),
+    "the last turn, from the end": (AtTurn(-1), f"{FIRST} a1 p2 a2"),
+    "the last but one": (AtTurn(-2), f"{FIRST} a1"),
+    "before an instant": (at(35), f"{FIRST} a1"),
+    "before the instant of a record": (at(30), FIRST),
+    "an instant between calls and results goes back": (at(15), "p1 <"),
+    "an instant between results goes back": (at(20.5), "p1 <"),
+    "an instant after all": (at(1_000), f"{FIRST} a1 p2 a2"),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_place(name: str, tmp_path: Path) -> None:
+    """What was named by id stays, with what answers it; of an instant nothing later does."""
+    truncator, expected = CUTS[name]
+    assert kept(cut(scanned(tmp_path, talk()), truncator)) == expected
+
+
+def test_what_is_said_of_it(tmp_path: Path) -> None:
+    """The last message and its turn, and a sentence where the place moved or was no message."""
+    transcript = scanned(tmp_path, talk())
+    found = cut(transcript, AtRecord("c1"))
+    assert found is not None
+    assert (found.last.number, found.turn, found.asked) == (4, 1, "record c1")
+    assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
+    back = cut(transcript, at(15))
+    assert back is not None
+    assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
+    line = cut(transcript, AtRecord(6))
+    assert line is not None
+    assert line.remarks == ("Record 6 is no message: what stands before it counts.",)
+
+
+REFUSED: dict[str, tuple[Truncator, str]] = {
+    "a line past the end": (AtRecord(9), "lines 0 to 8"),
+    "a place past the end": (AtRecord(Place(10**9)), "lines 0 to 8"),
+    "a uuid from elsewhere": (AtRecord(uid(99)), "No record"),
+    "a message from elsewhere": (AtMessage("msg_9"), "No message msg_9"),
+    "no message": (AtMessage(""), "No message"),
+    "a turn past the end": (AtTurn(3), "turns 1 to 2"),
+    "turn 0": (AtTurn(0), "No turn 0"),
+    "a turn before the first": (AtTurn(-3), "No turn -3"),
+    "before all": (at(0), "The first message is of 2026-01-31 09:30 UTC"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_no_such_place(name: str, tmp_path: Path) -> None:
+    """One sentence, and what there is instead."""
+    truncator, expected = REFUSED[name]
+    with pytest.raises(UsageError) as raised:
+        cut(scanned(tmp_path, talk()), truncator)
+    assert expected in f"{raised.value.message} {raised.value.remedy}"
+    assert raised.value.exit_code == 2
+
+
+def test_nothing_would_stay(tmp_path: Path) -> None:
+    """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
+    begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
+    with pytest.raises(UsageError, match="Nothing that was said"):
+        cut(scanned(tmp_path, begun), AtRecord("s"))
+    remark = [user("remark", uuid="m", ts=0, isMeta=True), user("asked", uuid="p", parent="m", ts=1)]
+    with pytest.raises(UsageError, match="Nothing that was said"):
+        cut(scanned(tmp_path, remark), AtRecord("m"))
+
+
+def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
+    """There is nothing to go forward to: the cut goes back."""
+    rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
+    assert kept(cut(scanned(tmp_path, rows), AtRecord("c"))) == "r0 r1 <"
+
+
+def test_what_no_conversation_holds(tmp_path: Path) -> None:
+    """A sub-agent's record and progress are refused by name."""
+    rows = [*conversation(1), progress(uuid="g", parent="r1", ts=5), user("aside", uuid="k", ts=6, isSidechain=True)]
+    for uuid, why in (("g", "not part of the conversation"), ("k", "a sub-agent's")):
+        with pytest.raises(UsageError, match=why):
+            cut(scanned(tmp_path, rows), AtRecord(uuid))
+
+
+def test_remarks_are_no_move(tmp_path: Path) -> None:
+    """An attachment at the place that was named stays; nobody is told of it."""
+    rows = [*conversation(1), attachment("TEXT", uuid="t", parent="r1", ts=5), user("on", uuid="p", parent="t", ts=6)]
+    found = cut(scanned(tmp_path, rows), AtRecord("t"))
+    assert kept(found) == "r0 r1 t"
+    assert found is not None
+    assert found.remarks == ()
+
+
+def branched() -> list[Record]:
+    """A first turn; a second that was left, with a call at its end; the one that took its place."""
+    return [
+        *conversation(1),
+        user("LEFT", uuid="p2", parent="r1", ts=10),
+        tool_use("x", uuid="c", parent="p2", ts=11),
+        tool_result("x", uuid="o", parent="c", ts=12),
+        user("TAKEN", uuid="p3", parent="r1", ts=20),
+        assistant("well", uuid="a3", parent="p3", ts=21, message_id="msg_3"),
+    ]
+
+
+def test_a_branch_that_was_left(tmp_path: Path) -> None:
+    """The conversation as it was on that branch, which the client itself does not give back; it is said."""
+    transcript = scanned(tmp_path, branched())
+    assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
+    for truncator, expected in (
+        (AtRecord("p2"), "r0 r1 p2"),
+        (AtRecord("c"), "r0 r1 p2 c o >"),
+        (AtTurn(2), "r0 r1 p2 c o"),
+        (AtTurn(3), "r0 r1 p3 a3"),
+        (AtTurn(1), "r0 r1"),
+        (at(15), "r0 r1"),
+    ):
+        assert kept(cut(transcript, truncator)) == expected
+    found = cut(transcript, AtRecord("o"))
+    assert found is not None
+    assert found.remarks == ("The cut lies on a branch that was left: that branch is kept.",)
+
+
+def compacted() -> list[Record]:
+    """Two turns, a compaction that kept the last message, and a turn after it. Lines 0 to 7."""
+    kept_message = {"headUuid": "r3", "anchorUuid": "s", "tailUuid": "r3"}
+    return [
+        *conversation(2),
+        boundary(uuid="b", before="r3", ts=10, segment=kept_message),
+        summary("SUMMARY", uuid="s", parent="b", ts=11),
+        user("on", uuid="p", parent="s", ts=20),
+        assistant("well", uuid="a", parent="p", ts=21),
+    ]
+
+
+def test_before_a_compaction(tmp_path: Path) -> None:
+    """The conversation as it was then; a message that the compaction kept is part of the live one."""
+    transcript = scanned(tmp_path, compacted())
+    assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
+    for truncator, expected in (
+        (AtRecord("r1"), "r0 r1"),
+        (AtRecord("r3"), "b s r3"),
+        (AtRecord("s"), "b s"),
+        (AtTurn(1), "r0 r1"),
+        (AtTurn(3), "b s r3 p a"),
+        (at(2.5), "r0 r1 r2"),
+        (at(15), "b s r3"),
+    ):
+        assert kept(cut(transcript, truncator)) == expected
+    found = cut(transcript, AtRecord("r1"))
+    assert found is not None
+    assert found.remarks == ("The cut lies before a compaction: the conversation is kept as it was then.",)
+
+
+def test_only_the_end_was_read(tmp_path: Path) -> None:
+    """What the end does not tell is asked of the whole; turns are counted there alone."""
+    path = write_session(tmp_path, SESSION, compacted())
+    whole = scan(path)
+    part = scan(path, start=Start(whole.nodes[4].offset, 4))
+    assert not part.whole
+    assert cut(part, AtRecord("r1")) is None
+    assert cut(part, AtRecord(1)) is None
+    assert cut(part, AtMessage("msg_r1")) is None
+    assert cut(part, AtTurn(1)) is None
+    assert cut(part, at(2)) is None
+    found = cut(part, AtRecord("a"))
+    assert found is not None
+    assert found.turn is None
+
+
+WORDS: dict[str, Truncator | Reference] = {
+    "41": AtRecord(41),
+    f" {uid(7)} ": AtRecord(uid(7)),
+    "msg_01AbC": AtMessage("msg_01AbC"),
+    "5e12a303:41": Reference("5e12a303", 41),
+    f"My title:{uid(7)}": Reference("My title", uid(7)),
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_words(text: str) -> None:
+    """A line, a uuid or a message of the session; or a reference that names the session, too."""
+    assert parse(text) == WORDS[text]
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "5e12a303:", ":", "5e12a303:x", "1" * 20])
+def test_no_words(text: str) -> None:
+    """One sentence with the form that is wanted."""
+    with pytest.raises(UsageError):
+        parse(text)
+
+
+def test_a_message_by_its_record(tmp_path: Path) -> None:
+    """A uuid is understood where a message id is asked for."""
+    rows = [user("a", uuid=uid(1)), assistant("b", uuid=uid(2), parent=uid(1), ts=1), user("c", uuid=uid(3), ts=2)]
+    assert kept(cut(scanned(tmp_path, rows), AtMessage(uid(2).upper()))) == f"{uid(1)} {uid(2)}"
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[Record]:
+    """A conversation of prompts, answers and calls, parallel ones too, now and then without an answer."""
+    rows: list[Record] = [user("begin", uuid="n0", ts=0)]
+    for turn in range(draw(st.integers(1, 5))):
+        calls = [f"t{turn}.{number}" for number in range(draw(st.integers(0, 3)))]
+        answered = [one for one in calls if draw(st.integers(0, 9))]
+        blocks = [[call(one)] for one in calls] or [[{"type": "text", "text": "said"}]]
+        rows += [_next(rows, assistant, content, message_id=f"msg_{turn}") for content in blocks]
+        rows += [_next(rows, user, [result(one)]) for one in answered]
+        rows += [_next(rows, user, "asked")] if draw(st.booleans()) else []
+    return _linked(rows)
+
+
+def _next(rows: list[Record], build: object, content: object, **extra: str) -> Record:
+    assert callable(build)
+    record: Record = build(content, uuid="-", **extra)
+    return record
+
+
+def _linked(rows: list[Record]) -> list[Record]:
+    return [
+        {**row, "uuid": f"n{place}", "parentUuid": f"n{place - 1}" if place else None, "timestamp": f"{_time(place)}"}
+        for place, row in enumerate(rows)
+    ]
+
+
+def _time(place: int) -> str:
+    return (EPOCH + timedelta(seconds=place)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@given(stories(), st.data())
+def test_any_cut_parts_nothing(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
+) -> None:
+    """Every call that stays is answered, and none is left open; the place itself stays where it was named by id."""
+    transcript = scanned(tmp_path_factory.mktemp("cut"), rows)
+    place = data.draw(st.integers(0, len(rows) - 1))
+    answered = {answer for node in transcript.chain for answer in node.results}
+    truncators: list[Truncator] = [AtRecord(place), AtRecord(f"n{place}"), at(place)]
+    for truncator in truncators:
+        try:
+            found = cut(transcript, truncator)
+        except UsageError:
+            continue
+        assert found is not None
+        row = linear(found.nodes)
+        assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
+        assert not set().union(*row.dropped.values()) & answered
+        if found.moved >= 0 and not isinstance(truncator, Before):
+            assert f"n{place}" in {node.uuid for node in found.nodes}
+        if isinstance(truncator, Before):
+            assert all(node.number < place for node in found.nodes)

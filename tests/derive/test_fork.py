@@ -1,0 +1,465 @@
+"""Fork: a copy of the live conversation, byte for byte but for its ids and marks; cut, and at home elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.cut_point import AtRecord, AtTurn, Truncator
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.untrim import read as read_trimmed
+from resume_hooks.errors import CheckFailed, NothingToFork, UsageError, WriteFailed
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.paths import project_key
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    last_prompt,
+    session_id,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_folder, corpus_sessions
+from tests.transcripts.chain_cases import CASES, Case
+
+CORPUS = {str(path.relative_to(corpus_folder())): path for path in corpus_sessions()}
+LIMIT = 3_000_000
+"""Bytes of the sessions of the corpus that every run takes; the largest are for the bench."""
+
+SNAPSHOT = {
+    "type": "file-history-snapshot",
+    "messageId": "r2",
+    "snapshot": {
+        "messageId": "r2",
+        "trackedFileBackups": {
+            "src/a.py": {"backupFileName": "aa@v1", "version": 1, "realParentDir": f"{CWD}/src"},
+            "../beside/b.py": {"backupFileName": "bb@v1", "version": 1, "realParentDir": "/home/user/beside"},
+            "/etc/c": {"backupFileName": "cc@v1", "version": 1},
+        },
+        "timestamp": "2026-01-31T09:30:02.000Z",
+    },
+    "isSnapshotUpdate": False,
+}
+
+
+def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
+    """A session of these lines in its project."""
+    return write_session(home.project(), name, rows)
+
+
+def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
+    """The receipt of a fork that was written."""
+    return fork.write(fork.plan(store.session_file(path), os.environ, cut=cut, **how), os.environ)
+
+
+def body(path: str) -> list[bytes]:
+    """The lines of a file."""
+    return Path(path).read_bytes().split(b"\n")
+
+
+def chain(path: str) -> list[Record]:
+    """The live records of a file."""
+    transcript = scan(path)
+    return [transcript.read(node) for node in transcript.chain]
+
+
+def problems(path: str) -> set[str]:
+    """The kinds of errors and warnings in a file."""
+    report = examine(store.session_file(path), os.environ)
+    return {group.kind.code for group in report.groups if group.kind.severity != "note"}
+
+
+def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
+    """But for the session's id and the mark of where a record came from; token counts stay, no lineage is put in."""
+    path = written(config_home, [*conversation(2), custom_title("Fix the parser")])
+    made = forked(path)
+    assert all(check.ok for check in made.checks)
+    for number, (parent, child) in enumerate(zip(body(path)[:4], body(made.file)[1:5], strict=True)):
+        mark = b',"forkedFrom":{"sessionId":"%s","messageUuid":"r%d"}}' % (SESSION.encode(), number)
+        assert child == parent.replace(SESSION.encode(), made.session_id.encode())[:-1] + mark
+    assert made.title == "Fix the parser · fork 1"
+    assert (made.tokens_before, made.tokens_after) == (1_300, 1_300)
+    assert made.warnings == ()
+    assert problems(made.file) == set()
+
+
+def test_the_links(config_home: ConfigHome) -> None:
+    """First line, state folder, lineage."""
+    made = forked(written(config_home, conversation(1)))
+    first = orjson.loads(body(made.file)[0])["continue_metadata"]
+    assert (first["continuation_type"], first["parent_session_id"]) == ("fork", SESSION)
+    (link,) = read_links(os.environ)
+    assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, "fork")
+    rows = Family(os.environ).lineage(made.file)
+    assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, "fork")]
+
+
+def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
+    """Not a byte, not an instant of it changes; a plan alone writes nothing."""
+    path = Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_000))
+    before = path.read_bytes()
+    decided = fork.plan(store.session_file(str(path)), os.environ)
+    assert sorted(path.parent.iterdir()) == [path]
+    assert not fork.receipt(decided).written
+    fork.write(decided, os.environ)
+    assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
+
+
+def test_only_the_live_conversation(config_home: ConfigHome) -> None:
+    """What lies before a compaction, and on a branch that was left, stays in the parent."""
+    rows = [
+        *conversation(1),
+        boundary(uuid="b", before="r1", ts=5),
+        summary("SUMMARY", uuid="s", parent="b", ts=6),
+        user("LEFT", uuid="x", parent="s", ts=7),
+        user("TAKEN", uuid="y", parent="s", ts=8),
+        assistant("well", uuid="z", parent="y", ts=9, tokens=500),
+    ]
+    made = forked(written(config_home, rows))
+    assert [row["uuid"] for row in chain(made.file)] == ["b", "s", "y", "z"]
+    assert b"LEFT" not in Path(made.file).read_bytes()
+
+
+def test_kept_messages_stand_in_the_chain(config_home: ConfigHome) -> None:
+    """What a compaction kept is spliced in, so that its marks, which name records by id, are not needed any more."""
+    rows = [
+        *conversation(1),
+        boundary(uuid="b", before="r1", ts=5, segment={"headUuid": "r1", "anchorUuid": "s", "tailUuid": "r1"}),
+        summary("SUMMARY", uuid="s", parent="b", ts=6),
+        user("on", uuid="y", parent="s", ts=8),
+        assistant("well", uuid="z", parent="y", ts=9),
+    ]
+    made = forked(written(config_home, rows))
+    found = chain(made.file)
+    assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
+    assert found[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
+    assert [row["forkedFrom"]["messageUuid"] for row in found] == ["b", "s", "r1", "y", "z"]
+    assert b'"cache_read_input_tokens":1085' not in Path(made.file).read_bytes(), "counted before the compaction"
+
+
+def test_a_conversation_that_begins_with_an_answer(config_home: ConfigHome) -> None:
+    """It gets its lineage as a user's words before it, or no API would take it."""
+    rows = [assistant("begun", uuid="a", parent="gone", ts=1), user("on", uuid="p", parent="a", ts=2)]
+    first = chain(forked(written(config_home, rows)).file)[0]
+    assert first["message"]["content"].startswith(OPENING)
+    assert "forkedFrom" not in first
+
+
+def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
+    """Its records name the fork; the rest is as it was, and so again."""
+    path = written(config_home, conversation(2))
+    once = forked(path)
+    twice = forked(once.file)
+    assert [row["forkedFrom"]["sessionId"] for row in chain(twice.file)] == [once.session_id] * 4
+    for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
+        assert other == one.replace(once.session_id.encode(), twice.session_id.encode()).replace(
+            SESSION.encode(), once.session_id.encode()
+        )
+    assert [row.session_id for row in Family(os.environ).lineage(twice.file)] == [
+        SESSION,
+        once.session_id,
+        twice.session_id,
+    ]
+
+
+def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
+    """Its placeholders still lead to the originals, through a fork of a fork."""
+    rows = [
+        *conversation(1),
+        tool_use("c", uuid="c", parent="r1", ts=5, name="Bash", tool_input={"command": "ls"}),
+        tool_result("c", "OUTPUT " * 2_000, uuid="o", parent="c", ts=6),
+        assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000),
+        *conversation(3, prefix="q", start=20),
+    ]
+    rows[5]["parentUuid"] = "e"
+    path = written(config_home, rows)
+    options = Options(threshold=100, keep_recent=1, min_savings=0)
+    trimmed = trimming.write(trimming.plan(trimming.read(store.session_file(path)), os.environ, options), os.environ)
+    made = forked(forked(trimmed.file).file)
+    assert [node.uuid for node in read_trimmed(store.session_file(made.file)).trimmed] == ["o"]
+    record = next(row for row in chain(made.file) if row["uuid"] == "o")
+    assert record["original_session_id"] == SESSION
+    assert record["message"]["content"][0]["content"].startswith("[Results from Bash tool suppressed")
+    assert problems(made.file) == set()
+
+
+def test_a_cut(config_home: ConfigHome) -> None:
+    """The child ends there, in the tokens that were counted there; the receipt says where the place moved."""
+    rows = [*conversation(2), tool_use("c", uuid="c", parent="r3", ts=5), tool_result("c", uuid="o", parent="c", ts=6)]
+    path = written(config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)])
+    made = forked(path, AtTurn(1))
+    assert [row["uuid"] for row in chain(made.file)] == ["r0", "r1"]
+    assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
+    assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
+    moved = forked(path, AtRecord("c"))
+    assert [row["uuid"] for row in chain(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
+    assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
+
+
+def test_bookkeeping(config_home: ConfigHome) -> None:
+    """Snapshots of kept messages are taken over as they are, a pointer at a branch is not."""
+    rows = [*conversation(2), SNAPSHOT, last_prompt("r3"), {"type": "tag", "tag": "mine", "sessionId": SESSION}]
+    path = written(config_home, rows)
+    lines = body(forked(path).file)
+    assert orjson.dumps(SNAPSHOT) in lines
+    assert not any(b"last-prompt" in line for line in lines)
+    assert any(line.startswith(b'{"type":"tag","tag":"mine"') for line in lines)
+    assert orjson.dumps(SNAPSHOT) not in body(forked(path, AtRecord("r1")).file)
+
+
+def test_results_that_are_sent_shorter(config_home: ConfigHome) -> None:
+    """The client's notes on them are taken over, as its own forks and the SDK's do."""
+    note = {"type": "content-replacement", "sessionId": SESSION, "replacements": [{"toolUseId": "c"}]}
+    made = forked(written(config_home, [*conversation(1), note]))
+    assert orjson.dumps({**note, "sessionId": made.session_id}) in body(made.file)
+
+
+def test_where_the_client_moved_a_session_to(config_home: ConfigHome) -> None:
+    """Its picker goes by the last word on that; a child in the same folder keeps it."""
+    moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
+    made = forked(written(config_home, [*conversation(1), moved]))
+    assert orjson.dumps({**moved, "sessionId": made.session_id}) in body(made.file)
+
+
+def test_companions(config_home: ConfigHome) -> None:
+    """Large outputs, and the file backups that its own records name, lie under the child's id, too."""
+    path = written(config_home, [*conversation(2), SNAPSHOT])
+    backups = config_home.config / "file-history" / SESSION
+    outputs = Path(path).with_suffix("") / "tool-results"
+    for folder in (backups, outputs):
+        folder.mkdir(parents=True)
+        (folder / "one").write_text("KEPT")
+        (folder / "aa@v1").write_text("KEPT")
+    made = forked(path)
+    (copied,) = backups.with_name(made.session_id).iterdir()
+    assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == ("aa@v1", "KEPT", False)
+    assert (Path(made.file).with_suffix("") / "tool-results" / "one").samefile(outputs / "one")
+
+
+def test_nothing_to_fork(config_home: ConfigHome) -> None:
+    """A session in which nobody spoke is an expected failure."""
+    path = written(config_home, [custom_title("Empty")])
+    with pytest.raises(NothingToFork):
+        fork.plan(store.session_file(path), os.environ)
+
+
+def test_a_sub_agent_is_no_session(config_home: ConfigHome) -> None:
+    """Nobody resumes its transcript."""
+    path = written(config_home, [user("do", uuid="u", isSidechain=True), user("it", uuid="v", parent="u")])
+    with pytest.raises((UsageError, NothingToFork)):
+        fork.plan(store.session_file(path), os.environ)
+
+
+def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
+    """The live chain alone is scanned, and cut where the place lies there; farther up the whole is asked."""
+    long = [user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n) for n in range(7)]
+    rows = [
+        *long,
+        boundary(uuid="b", before="x6", ts=10),
+        summary("SUMMARY", uuid="s", parent="b", ts=11),
+        *conversation(2, start=20),
+    ]
+    rows[9]["parentUuid"] = "s"
+    path = written(config_home, rows)
+    part, _ = scan_live(path, lambda: ())
+    assert not part.whole
+    assert [row["uuid"] for row in chain(forked(path).file)] == ["b", "s", "r0", "r1", "r2", "r3"]
+    assert [row["uuid"] for row in chain(forked(path, AtRecord("r1")).file)] == ["b", "s", "r0", "r1"]
+    early = forked(path, AtRecord("x1"))
+    assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
+    assert early.warnings == ("The cut lies before a compaction: the conversation is kept as it was then.",)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder that a session can be at home in."""
+    folder = tmp_path / "moved" / "proj"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
+    """The child lies in the new folder's project, tells its lineage and what moved; folders in records follow."""
+    rows = [*conversation(2), SNAPSHOT, {"type": "worktree-state", "worktreeSession": {"x": 1}, "sessionId": SESSION}]
+    rows[2]["cwd"] = f"{CWD}/src"
+    rows[3]["cwd"] = f"{CWD}-other"
+    made = forked(written(config_home, rows), home=str(elsewhere))
+    assert Path(made.file).parent == config_home.config / "projects" / project_key(str(elsewhere))
+    assert stat.S_IMODE(Path(made.file).parent.stat().st_mode) == 0o700
+    assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome 1")
+    told, *found = chain(made.file)
+    assert told["message"]["content"].startswith(OPENING)
+    assert f"Its project was {CWD} and is {elsewhere} now" in told["message"]["content"].partition(CLOSING)[2]
+    assert [row["cwd"] for row in (told, *found)] == [
+        str(elsewhere),
+        str(elsewhere),
+        str(elsewhere),
+        f"{elsewhere}/src",
+        f"{CWD}-other",
+    ]
+    assert b"worktree-state" not in Path(made.file).read_bytes()
+    (snapshot,) = (orjson.loads(line) for line in body(made.file) if b"file-history" in line)
+    files = snapshot["snapshot"]["trackedFileBackups"]
+    assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
+    assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
+    assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
+    assert f"now speak of the files below {elsewhere}" in made.warnings[0]
+    assert problems(made.file) == set()
+
+
+def test_a_home_beside_the_old_one(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
+    """Files that are still where they were are not confused with others of the same names; it is said."""
+    (tmp_path / "old").mkdir()
+    rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
+    made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
+    assert b"file-history" not in Path(made.file).read_bytes()
+    assert f"file checkpoints stay behind: they speak of the files below {tmp_path / 'old'}" in made.warnings[0]
+
+
+def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
+    """Asked for the home that it has, it is a plain fork."""
+    path = write_session(
+        config_home.project(str(elsewhere)), SESSION, [{**r, "cwd": str(elsewhere)} for r in conversation(1)]
+    )
+    made = forked(path, home=str(elsewhere))
+    assert (made.kind, Path(made.file).parent) == ("fork", Path(path).parent)
+
+
+def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
+    """The older lineage is replaced; both moves are told."""
+    third = tmp_path / "third"
+    third.mkdir()
+    once = forked(written(config_home, conversation(1)), home=str(elsewhere))
+    told, *rest = chain(forked(once.file, home=str(third)).file)
+    content = told["message"]["content"]
+    assert content.count(OPENING) == 1
+    assert f"was {elsewhere} and is {third} now" in content
+    assert f"was {CWD} and is {elsewhere} now" in content
+    assert {row["cwd"] for row in rest} == {str(third)}
+
+
+def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path) -> None:
+    """Its first record is the compaction's, which names the new home whatever it named before."""
+    rows = [
+        boundary(uuid="b", ts=5) | {"cwd": "/somewhere/else"},
+        summary("SUMMARY", uuid="s", parent="b", ts=6),
+        user("on", uuid="y", parent="s", ts=8),
+        assistant("well", uuid="z", parent="y", ts=9),
+    ]
+    made = forked(written(config_home, rows), home=str(elsewhere))
+    found = chain(made.file)
+    assert found[0]["cwd"] == str(elsewhere)
+    assert found[2]["message"]["content"].startswith(OPENING)
+
+
+def test_a_file_in_no_project_gets_a_home(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
+    """The client finds the child there: no warning is needed."""
+    path = write_session(tmp_path / "copies", session_id(7), conversation(1))
+    assert "does not lie in its project's folder" in forked(path).warnings[0]
+    assert forked(path, home=str(elsewhere)).warnings == ()
+
+
+def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A home has to be there, and a project folder that leads elsewhere is not written to."""
+    path = written(config_home, conversation(1))
+    with pytest.raises(UsageError, match="is no folder"):
+        forked(path, home=str(tmp_path / "gone"))
+    (tmp_path / "trap").mkdir()
+    (tmp_path / "new").mkdir()
+    (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(tmp_path / "trap")
+    with pytest.raises(WriteFailed, match="is a link"):
+        forked(path, home=str(tmp_path / "new"))
+    assert list((tmp_path / "trap").iterdir()) == []
+
+
+def test_a_failed_check_leaves_nothing(
+    config_home: ConfigHome, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a file nor the folder that was made for it."""
+    path = written(config_home, conversation(1))
+    monkeypatch.setattr(fork, "_checks", lambda *_: [Check("broken", ok=False)])
+    with pytest.raises(CheckFailed):
+        forked(path, home=str(elsewhere))
+    assert [folder.name for folder in (config_home.config / "projects").iterdir()] == [project_key(CWD)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
+    """Branches, gaps, cycles, parallel calls: a fork at each record is sound, or refused in a sentence."""
+    path = written(config_home, case.records)
+    for node in scan(path).nodes:
+        made = cut_at(path, node.number)
+        if made is not None:
+            assert all(check.ok for check in made.checks)
+            assert node.uuid in {one.uuid for one in scan(made.file).nodes} or made.warnings
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_the_corpus(config_home: ConfigHome, name: str) -> None:
+    """Real sessions, whole, cut at random places and forked again: every child is sound, the chain as expected."""
+    source = CORPUS[name]
+    if source.stat().st_size > LIMIT:
+        return
+    path = config_home.project() / f"{SESSION}.jsonl"
+    shutil.copyfile(source, path)
+    before = hashlib.sha256(path.read_bytes()).digest()
+    transcript = scan(str(path))
+    row = linear(transcript.chain)
+    if not any(node.spoken for node in row.nodes):
+        with pytest.raises(NothingToFork):
+            forked(str(path))
+        return
+    known = problems(str(path))
+    whole = forked(str(path))
+    again = forked(whole.file)
+    assert problems(whole.file) <= known
+    own = {node.uuid for node in row.nodes}
+    assert told(again.file, own) == told(whole.file, own)
+    chance = random.Random(name)
+    for node in chance.sample(row.nodes, min(3, len(row.nodes))):
+        if not (made := cut_at(str(path), node.number)):
+            continue
+        assert problems(made.file) <= known
+        assert node.uuid in {one.uuid for one in scan(made.file).chain} or made.warnings
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+def cut_at(path: str, number: int) -> Receipt | None:
+    """The receipt of a fork that ends at a line; None where nothing would be kept."""
+    try:
+        return forked(path, AtRecord(number))
+    except UsageError:
+        return None
+
+
+def told(path: str, own: set[str]) -> list[Any]:
+    """What the parent's ``own`` records say in a fork, without what each fork gives anew."""
+    return [(row["uuid"], row.get("message"), row["timestamp"]) for row in chain(path) if row["uuid"] in own]

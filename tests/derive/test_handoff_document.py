@@ -1,0 +1,179 @@
+"""The handoff document: its front matter, its sections, and what hostile words can do to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
+from resume_hooks.derive.rollover import Contents, RolloverPlan
+from resume_hooks.reading.digest.entries import Digest, Entry
+from resume_hooks.sessions import locate as store
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
+
+DIGEST = Digest(
+    {
+        "goal": (Entry("fix the parser", f"{SESSION}:1", "first"), Entry("and its tests", f"{SESSION}:7")),
+        "commands": (Entry("cat <<'EOF' | sh", f"{SESSION}:3"),),
+    },
+    {"goal": 4},
+    "on main, 2 changed",
+)
+
+
+def planned(
+    home: ConfigHome, title: str = "Fix the parser", next_step: str = "", contents: Contents | None = None, **extra: Any
+) -> RolloverPlan:
+    """A handoff of a session with a title, decided on and not written."""
+    records = [{**record, **extra} for record in conversation(2)]
+    lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
+    path = write_session(home.project(), SESSION, lines)
+    parent = store.session_file(path)
+    return quick_rollover.plan(
+        parent, home.environ, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST)
+    )
+
+
+def text_of(decided: RolloverPlan) -> str:
+    """Its document."""
+    return document(decided, quick_rollover.receipt(decided))
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """The front matter, read as narrowly as it is written: every value is a string of JSON, which is YAML."""
+    opening, head, _ = text.split("---\n", 2)
+    assert opening == ""
+    found: dict[str, Any] = {"lineage": []}
+    for row in head.splitlines():
+        name, _, value = row.strip().removeprefix("- ").partition(": ")
+        if row == "lineage:":
+            continue
+        if row.startswith("  - "):
+            found["lineage"].append({})
+        target = found["lineage"][-1] if row.startswith("  ") else found
+        target[name] = json.loads(value)
+    return found
+
+
+def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHome) -> None:
+    """Title, ids, ancestors, instant, branch, next step, command."""
+    decided = planned(config_home, next_step="do this\n---\nthen that")
+    child = decided.birth.session_id
+    assert front_matter(text_of(decided)) == {
+        "title": "Fix the parser · handoff 1",
+        "session_id": child,
+        "parent_session_id": SESSION,
+        "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],
+        "created": decided.birth.setting.at,
+        "branch": "main",
+        "next_step": "do this\n---\nthen that",
+        "command": f"cd {CWD} && claude --resume {child}",
+    }
+
+
+def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
+    """The whole digest by section, what was left out counted, and how to go on; a summary and an edit if there are."""
+    text = text_of(planned(config_home, next_step="go", contents=Contents(DIGEST, "goal: all", "what I changed")))
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings == [
+        "Next step, as the user put it",
+        "Summary, by a model",
+        "What the fresh session was told, as the user edited it",
+        "Goal, in the user's words",
+        "Commands that worked",
+        "How to go on",
+    ]
+    for part in (
+        "- fix the parser (first, :1)\n- and its tests (:7)\n- ... and 4 more\n",
+        "git: on main, 2 changed",
+        "- cat <<'EOF' | sh (:3)\n",
+        "```\ngoal: all\n```",
+        "```\nwhat I changed\n```",
+    ):
+        assert part in text
+
+
+HOSTILE = {
+    "newline": "a\n---\nsession_id: evil\n# b",
+    "quotes": "\"': {[#&*!|>%@`\\",
+    "controls": "a\x1b[31mred\x00\x07\x85\u2028b",
+    "surrogate": "a\ud800b",
+    "no character": "a\ufffe\uffffb",
+    "tag": "<script>alert(1)</script><img src=http://x/>",
+    "image": "![x](http://x/p.png) [y]: http://x",
+    "escaped already": "\\<img src=x> [a\\](http://x)",
+}
+
+
+@pytest.mark.parametrize("title", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> None:
+    """The same keys, the same headings, one line each; nothing that a reader of Markdown would fetch or run."""
+    words = title.replace("\ud800", "?")  # which no digest holds
+    entries = {"goal": (Entry(words, f"{SESSION}:1"), Entry(f"# {words}", note=words)), "last": (Entry(words),)}
+    step = f"{title}\n```\n# no heading"
+    decided = planned(config_home, title, step, Contents(Digest(entries, git=words)), gitBranch=title)
+    text = text_of(decided)
+    found = front_matter(text)
+    assert list(found) == [
+        "lineage", "title", "session_id", "parent_session_id", "created", "branch", "next_step", "command",
+    ]  # fmt: skip
+    assert found["session_id"] == decided.birth.session_id
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\ud800-\udfff\ufffe\uffff]", text.partition("\n---\n")[0])
+    tokens = MarkdownIt("commonmark").parse(text.split("\n---\n", 1)[1])
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2", "h2"]
+    kinds = {inner.type for token in tokens for inner in (token, *(token.children or []))}
+    assert kinds.isdisjoint({"html_block", "html_inline", "image", "link_open"})
+
+
+@pytest.mark.parametrize(
+    ("title", "slug"),
+    [
+        ("Fix the parser", "fix-the-parser"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("-rf --x", "rf-x"),
+        ("a\nb/c\\d:e", "a-b-c-d-e"),
+        ("🎉", "session"),
+        ("세션 이어가기", "세션-이어가기"),
+        ("cafe\u0301", "café"),
+        ("x" * 300, "x" * 8),  # one long word may be a token: a title keeps its beginning
+        ("word " * 30, "word-word-word-word-word-word-word-word-word-wor"),
+        ("..", "session"),
+    ],
+)
+def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
+    """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
+    decided = planned(config_home, title)
+    name = file_name(decided)
+    day = decided.birth.setting.at[:10]
+    assert name == f"{day}-{slug}-{decided.birth.session_id[:8]}.md"
+    assert len(name.encode()) <= 255
+
+
+def test_what_a_ledger_says(config_home: ConfigHome) -> None:
+    """Title, id, minute, document, on one line."""
+    decided = planned(config_home, "Fix\nthe <b>parser")
+    child = decided.birth
+    minute = child.setting.at[:16].replace("T", " ")
+    expected = f"Fix the \\<b>parser · handoff 1 · {child.session_id} · {minute} UTC"
+    assert current_session(decided, "") == expected
+    assert current_session(decided, "_handoffs/x.md") == f"{expected} · _handoffs/x.md"
+
+
+@pytest.mark.parametrize("text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"])
+def test_harmless_words_stay(text: str) -> None:
+    """Escapes stand only where Markdown would do something."""
+    assert markdown_line(text) == text
+
+
+def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
+    """No command line and no checker of documents is loaded with it: a trigger may write one."""
+    script = "import sys, resume_hooks.derive.handoff_files; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert {"click", "pydantic", "rich", "pathlib", "tempfile", "sqlite3"}.isdisjoint(loaded)

@@ -1,0 +1,265 @@
+"""What a handoff leaves in a project: nothing unless asked for; then whole, inside, and never at the child's cost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
+from resume_hooks.derive.rollover import RolloverPlan
+from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.sessions import locate as store
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
+from tests.needs import REPO
+
+
+@pytest.fixture
+def project(config_home: ConfigHome) -> Path:
+    """The folder of the session's project."""
+    folder = config_home.root / "proj"
+    folder.mkdir()
+    return folder
+
+
+def planned(home: ConfigHome, project: Path) -> RolloverPlan:
+    """A handoff of a session of that project, decided on."""
+    records = [{**record, "cwd": str(project)} for record in conversation(2)]
+    path = write_session(home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")])
+    return quick_rollover.plan(store.session_file(path), home.environ, kind="handoff")
+
+
+def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Files:
+    """Make the child, and what it leaves with these settings."""
+    decided = planned(home, project)
+    environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
+    receipt = quick_rollover.write(decided, environ)
+    files = write_for(decided, receipt, environ, out)
+    assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
+    return files
+
+
+def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, project: Path) -> None:
+    """Both settings are off by default."""
+    assert left(config_home, project) == Files()
+    assert list(project.iterdir()) == []
+
+
+def test_both_settings(config_home: ConfigHome, project: Path) -> None:
+    """A document in a folder that is made, a ledger that names it as the project does."""
+    files = left(config_home, project, handoff_dir="_handoffs", ledger_file="_ledgers/CURRENT.md")
+    (path,) = (project / "_handoffs").iterdir()
+    assert files == Files((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
+    line = (project / "_ledgers" / "CURRENT.md").read_text("utf-8")
+    assert line.startswith("current session: Fix the parser · handoff 1 · ")
+    assert line.endswith(f" · _handoffs/{path.name}\n")
+    assert sorted(os.listdir(project)) == ["_handoffs", "_ledgers"]
+
+
+def test_the_umask_decides_who_may_read(config_home: ConfigHome, project: Path) -> None:
+    """They are files of the project, not private ones."""
+    before = os.umask(0o022)
+    try:
+        left(config_home, project, handoff_dir="_handoffs")
+    finally:
+        os.umask(before)
+    (path,) = (project / "_handoffs").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_absolute_settings_lead_anywhere(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
+    """So does one below the home; a ledger names a document outside of the project whole."""
+    (tmp_path / "notes").mkdir()
+    files = left(config_home, project, handoff_dir="~/all", ledger_file=str(tmp_path / "notes" / "NOW.md"))
+    assert files.warnings == ()
+    assert os.path.dirname(files.documents[0]) == str(config_home.root / "all")
+    assert files.documents[0] in (tmp_path / "notes" / "NOW.md").read_text("utf-8")
+    assert list(project.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["../out", "a/../../out", "link", "link/sub", "inner/../../out"])
+def test_a_relative_setting_stays_inside(config_home: ConfigHome, project: Path, setting: str) -> None:
+    """Neither dots nor links lead out; the child is made, the user is told, nothing is written."""
+    outside = config_home.root / "out"
+    (outside / "sub").mkdir(parents=True)
+    (project / "link").symlink_to(outside)
+    (project / "a").mkdir()
+    (project / "a" / "deep").mkdir()
+    (project / "inner").symlink_to(project / "a" / "deep")
+    before = sorted(config_home.root.glob("*/**"))
+    files = left(config_home, project, handoff_dir=setting, ledger_file=f"{setting}/NOW.md")
+    if setting == "inner/../../out":  # by the links it stays inside, whatever its letters say
+        assert files.documents[0].startswith(f"{project}/out/")
+        assert files.ledger == f"{project}/out/NOW.md"
+    else:
+        assert (files.documents, files.ledger) == ((), "")
+        assert all("leads out of" in warning for warning in files.warnings)
+        assert len(files.warnings) == 2
+        assert sorted(path for path in config_home.root.glob("*/**") if ".claude" not in str(path)) == [
+            path for path in before if ".claude" not in str(path)
+        ]
+    assert list(outside.rglob("*")) == [outside / "sub"]
+
+
+def test_a_link_within_the_project_is_fine(config_home: ConfigHome, project: Path) -> None:
+    """The folder may lie elsewhere in it."""
+    (project / "docs" / "handoffs").mkdir(parents=True)
+    (project / "_handoffs").symlink_to("docs/handoffs")
+    files = left(config_home, project, handoff_dir="_handoffs")
+    assert files.warnings == ()
+    assert len(list((project / "docs" / "handoffs").iterdir())) == 1
+
+
+@pytest.mark.parametrize("kind", ["deep", "file", "link", "dangling ledger"])
+def test_what_can_not_be_written_is_a_warning(config_home: ConfigHome, project: Path, kind: str) -> None:
+    """Only the last folder is made; a file in its place, or a link for a ledger, is left alone."""
+    if kind == "file":
+        (project / "a").write_text("x")
+    if kind in {"link", "dangling ledger"}:
+        (project / "a" / "b").mkdir(parents=True)
+        (project / "a" / "b" / "NOW.md").symlink_to(project / "target.md")
+    if kind == "link":
+        (project / "target.md").write_text("current session: x\n")
+    files = left(config_home, project, handoff_dir="a/b", ledger_file="a/b/NOW.md")
+    assert files.ledger == ""
+    assert any("ledger is as it was" in warning for warning in files.warnings)
+    if kind in {"deep", "file"}:
+        assert files.documents == ()
+        assert sorted(os.listdir(project)) == (["a"] if kind == "file" else [])
+    assert (project / "target.md").exists() == (kind == "link")
+    if kind == "link":
+        assert (project / "target.md").read_text() == "current session: x\n"
+
+
+def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
+    """A transcript from elsewhere names any folder it likes: relative settings are passed over for it."""
+    decided = planned(config_home, project)
+    stray = tmp_path / "stray"
+    stray.mkdir()
+    path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
+    decided = quick_rollover.plan(store.session_file(path), config_home.environ, kind="handoff")
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    files = write_for(decided, quick_rollover.write(decided, environ), environ)
+    assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)
+    assert list(project.iterdir()) == []
+
+
+def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
+    """A warning, and no folder is made for it."""
+    project.rmdir()
+    files = left(config_home, project, handoff_dir="_handoffs")
+    assert "is not here" in files.warnings[0]
+    assert not project.exists()
+
+
+def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
+    """And writes none."""
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    decided = planned(config_home, project)
+    wanted = wanted_for(decided, environ)
+    assert list(project.iterdir()) == []
+    assert write_for(decided, quick_rollover.write(decided, environ), environ) == wanted
+
+
+def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
+    """A name, or a folder for one of ours; the setting's folder counts once."""
+    decided = planned(config_home, project)
+    assert out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
+    named = out_path(str(project), decided, force=False)
+    assert os.path.dirname(named) == str(project)
+    assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
+    assert not (project / "new").exists()
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "."}
+    assert wanted_for(decided, environ, named).documents == (named,)
+
+
+@pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
+def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: str) -> None:
+    """Another kind of file, a folder that is not there, a file that is there."""
+    decided = planned(config_home, project)
+    (project / "there.md").write_text("mine")
+    with pytest.raises((UsageError, WriteFailed)):
+        out_path(f"{project}/{out}", decided, force=False)
+    assert out_path(f"{project}/there.md", decided, force=True) == f"{project}/there.md"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder.md"])
+def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, kind: str) -> None:
+    """A link stays a link, and a pipe is not waited for; a folder gets a file of our name."""
+    decided = planned(config_home, project)
+    path = project / "x.md"
+    if kind == "folder.md":
+        path.mkdir()
+        assert out_path(str(path), decided, force=True).startswith(f"{path}/20")
+        return
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(project / "target.md")
+    with pytest.raises(WriteFailed, match="left alone"):
+        out_path(str(path), decided, force=True)
+
+
+FULL = """
+import os, resource, sys
+from resume_hooks.derive import rollover as quick_rollover; from resume_hooks.sessions import locate as store
+from resume_hooks.derive.handoff_files import write_for
+decided = quick_rollover.plan(store.session_file(sys.argv[1]), os.environ, kind="handoff")
+receipt = quick_rollover.write(decided, os.environ)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+files = write_for(decided, receipt, os.environ)
+assert os.path.exists(receipt.file)
+print(*files)
+"""
+
+
+def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path) -> None:
+    """No part of a document or of a ledger, no temporary file, no empty folder; two warnings."""
+    planned(config_home, project)
+    ledger = "x" * 80 + "\ncurrent session: a\n"
+    (project / "NOW.md").write_text(ledger)
+    environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
+    environ |= {"RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    session = config_home.project(str(project)) / f"{SESSION}.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(session)], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("()  (")
+    assert "document is not: Could not write" in done.stdout
+    assert "ledger is as it was: Could not write" in done.stdout
+    assert os.listdir(project) == ["NOW.md"]
+    assert (project / "NOW.md").read_text() == ledger
+
+
+def test_a_folder_that_takes_no_files(config_home: ConfigHome, project: Path) -> None:
+    """Two warnings that say where; not even root makes a file in /proc."""
+    files = left(config_home, project, handoff_dir="/proc/handoffs", ledger_file="/proc/NOW.md")
+    assert (files.documents, files.ledger) == ((), "")
+    assert ["/proc/handoffs" in files.warnings[0], "/proc/NOW.md" in files.warnings[1]] == [True, True]
+
+
+def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: Path) -> None:
+    """Bytes that are no text are kept in the path, and told of as far as text can."""
+    folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
+    os.mkdir(folder)
+    files = left(config_home, project, out=os.path.join(folder, "x.md"), ledger_file="NOW.md")
+    assert files.documents == (os.path.join(folder, "x.md"),)
+    assert os.listdir(os.fsencode(folder)) == [b"x.md"]
+    assert (project / "NOW.md").read_text("utf-8").endswith(" · caf\ufffd/x.md\n")
+
+
+def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: Path) -> None:
+    """The next handoff removes what a killed one left."""
+    (project / "_handoffs").mkdir()
+    (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
+    left(config_home, project, handoff_dir="_handoffs")
+    assert [path.suffix for path in (project / "_handoffs").iterdir()] == [".md"]

@@ -1,0 +1,284 @@
+"""Originals: found wherever they lie by now, by what the trimmed record says; and never outside of our own folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.originals import MAX_STEPS, Originals, look_up, origins_in, restored
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import session_id_of
+from resume_hooks.sessions.references import Reference
+from resume_hooks.storage.backups import folder_of
+from resume_hooks.transcripts.original_ref import Origin
+from tests.builders import ConfigHome, Record, assistant, call, result, session_id, tool_result, user, write_session
+
+PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
+WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
+
+
+def marked(file: str, index: int = 0, **other: object) -> Record:
+    """The trimmed form of ``WHOLE``, whose original is said to stand in that file and line."""
+    marks = Origin(session_id_of(file) or "", file, "r1", index).marks(0)
+    return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
+
+
+def noticed(text: str) -> Record:
+    """A record without marks whose output ends in another tool's notice."""
+    return tool_result("c1", text, uuid="r1", parent=None)
+
+
+def found(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
+    """The file and the line of an original of a record that stands in the project's folder unless elsewhere."""
+    entry = Originals(home.environ).of(record, file or str(home.project() / f"{CHILD}.jsonl"))
+    return f"{entry.file}:{entry.number}" if entry else None
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> str:
+    """The session that holds the original, in line 0."""
+    return write_session(config_home.project(), PARENT, [WHOLE])
+
+
+def test_where_the_mark_says(config_home: ConfigHome, parent: str) -> None:
+    """The file, the line; a line that shifted is found by the uuid."""
+    assert found(config_home, marked(parent)) == f"{parent}:0"
+    assert found(config_home, marked(parent, 7)) == f"{parent}:0"
+
+
+def test_another_record_is_none(config_home: ConfigHome, parent: str) -> None:
+    """The uuid decides, and the kind: a line alone proves nothing."""
+    assert found(config_home, marked(parent, original_uuid="r2")) is None
+    assert found(config_home, marked(parent, type="assistant")) is None
+
+
+def test_marks_that_lead_nowhere(config_home: ConfigHome, parent: str) -> None:
+    """What can't be meant is no mark."""
+    for odd in (-1, True, "0", None):
+        assert found(config_home, marked(parent, original_index=odd)) is None
+    assert found(config_home, {**noticed("x"), "truncated": True}) is None
+
+
+def test_a_parent_that_moved(config_home: ConfigHome, parent: str) -> None:
+    """It is looked up by its id in all projects."""
+    moved = shutil.move(parent, config_home.project("/elsewhere"))
+    assert found(config_home, marked(parent)) == f"{moved}:0"
+
+
+def test_beside_a_child_that_was_taken_elsewhere(config_home: ConfigHome, parent: str, tmp_path: Path) -> None:
+    """Two files copied to one folder still know each other, under the names that they have there."""
+    there = tmp_path / "copies"
+    there.mkdir()
+    moved = shutil.move(parent, there)
+    assert found(config_home, marked(parent), str(there / f"{CHILD}.jsonl")) == f"{moved}:0"
+    odd = shutil.move(moved, there / "my session.jsonl")
+    assert found(config_home, marked(str(odd)), str(there / f"{CHILD}.jsonl")) == f"{odd}:0"
+
+
+def test_the_better_of_two_copies(config_home: ConfigHome, parent: str) -> None:
+    """Where the named copy lost the record, another one may hold it."""
+    copy = shutil.copy(parent, config_home.project("/elsewhere"))
+    Path(parent).write_bytes(b"{}\n")
+    assert found(config_home, marked(parent)) == f"{copy}:0"
+
+
+def test_trims_one_behind_the_other(config_home: ConfigHome, parent: str) -> None:
+    """What a mark names may be trimmed itself: the chain is followed to its end, or to the last that is left."""
+    middle = write_session(config_home.project(), CHILD, [marked(parent)])
+    assert found(config_home, marked(middle)) == f"{parent}:0"
+    os.unlink(parent)
+    assert found(config_home, marked(middle)) == f"{middle}:0"
+
+
+def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
+    """Forged marks end the search, they don't hold it."""
+    folder = config_home.project()
+    one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
+    write_session(folder, PARENT, [marked(two)])
+    write_session(folder, CHILD, [marked(one)])
+    assert found(config_home, marked(one)) is not None
+    uuids = [f"r{number}" for number in range(MAX_STEPS + 2)]
+    rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
+    for number, row in enumerate(rows[:-1]):
+        row.update(Origin(PARENT, one, uuids[number + 1], number + 1).marks(0))
+    write_session(folder, PARENT, rows)
+    assert found(config_home, rows[2]) == f"{one}:{MAX_STEPS + 1}"
+    assert found(config_home, rows[0]) == f"{one}:{MAX_STEPS}"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> str:
+    """A session with the wanted record where nothing of ours is."""
+    return write_session(tmp_path / "outside", PARENT, [WHOLE])
+
+
+def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_path: Path) -> None:
+    """Not by its path, not over dots, not over links to the file or the folder, not under an odd name."""
+    project = config_home.project()
+    assert found(config_home, marked(outside)) is None
+    linked = project / f"{PARENT}.jsonl"
+    linked.symlink_to(outside)
+    assert found(config_home, marked(str(linked))) is None
+    linked.unlink()
+    (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
+    assert found(config_home, marked(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl"))) is None
+    odd = shutil.copy(outside, tmp_path / "outside" / "odd.jsonl")
+    (project / "odd.jsonl").symlink_to(odd)
+    for path in (str(odd), str(project / "odd.jsonl"), f"{config_home.config}/projects/../../../outside/odd.jsonl"):
+        assert found(config_home, marked(path, original_session_id=PARENT)) is None
+    shutil.copy(outside, config_home.config / "odd.jsonl")
+    dotted = f"{config_home.config}/projects/../odd.jsonl"
+    assert found(config_home, marked(dotted, original_session_id=PARENT)) is None
+
+
+def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
+    """NULs, lone surrogates, a folder, a name of any length."""
+    for odd in (
+        "\x00.jsonl",
+        f"/\ud800/{PARENT}.jsonl",
+        str(config_home.config),
+        "x" * 10_000,
+        f"a\x00/{PARENT}.jsonl",
+    ):
+        assert found(config_home, marked(odd, original_session_id="")) is None
+
+
+@pytest.fixture
+def backup(config_home: ConfigHome) -> Path:
+    """The backup that a trim in place left of the session, with the whole record."""
+    path = Path(folder_of(PARENT, config_home.environ)) / "2026-01-31T09-30-00.000Z.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(Path(write_session(config_home.root / "x", PARENT, [WHOLE])).read_bytes())
+    return path
+
+
+def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
+    """A session that was trimmed in place has its originals there, and so have the children made of it before."""
+    said = marked(str(backup), original_session_id=PARENT)
+    session = write_session(config_home.project(), PARENT, [said])
+    assert found(config_home, said, session) == f"{backup}:0"
+    assert found(config_home, marked(session)) == f"{backup}:0"
+    os.unlink(session)
+    assert found(config_home, marked(session)) == f"{backup}:0"
+
+
+def test_a_backup_in_a_state_folder_that_moved(config_home: ConfigHome, backup: Path) -> None:
+    """It is looked up by the session's id."""
+    said = marked("/gone/backups/x.jsonl", original_session_id=PARENT)
+    assert found(config_home, said) == f"{backup}:0"
+
+
+def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:
+    """Neither a link in the folder of backups nor one in its place is opened."""
+    backup.unlink()
+    backup.symlink_to(outside)
+    assert found(config_home, marked(str(backup), original_session_id=PARENT)) is None
+    shutil.rmtree(backup.parent)
+    backup.parent.symlink_to(Path(outside).parent)
+    assert found(config_home, marked(str(backup), original_session_id=PARENT)) is None
+
+
+def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
+    """A path and a line are enough where the record kept its uuid."""
+    said = {**noticed("cut"), "truncated": True, "original_session": parent, "original_index": 0}
+    assert found(config_home, said) == f"{parent}:0"
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "the\n\n[...truncated - original content was 16 characters, showing first. See line 1 of {} for full content]",
+        "the wh\n\n[...truncated content - was 16 chars. See line 1 of {}]",
+        "[Assistant message trimmed - original content was 1,016 characters. See line 1 of {} for full content]",
+        "First 6 chars: the wh... [truncated]\nSee line 1 of {} for full content (original was 16 chars).",
+    ],
+)
+def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: str) -> None:
+    """Where it leaves no mark, its words say the file and the line, counted from 1."""
+    assert found(config_home, noticed(notice.format(parent))) == f"{parent}:0"
+    inner = [{"type": "text", "text": notice.format(parent)}]
+    assert found(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}}) == f"{parent}:0"
+    written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
+    assert [origin.record for origin in origins_in(written)] == [0]
+
+
+def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside: str) -> None:
+    """It lies beside the session and is no session by its name; elsewhere it is not opened."""
+    name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
+    beside = shutil.copy(parent, Path(parent).parent / name)
+    os.unlink(parent)
+    assert found(config_home, noticed(f"[... See line 1 of {beside} for full content]")) == f"{beside}:0"
+    away = shutil.move(beside, Path(outside).parent)
+    assert found(config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")) is None
+
+
+def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str) -> None:
+    """Elsewhere than at the end, of line 0, of a record with another uuid: nothing was taken out of it."""
+    for text in (f"See line 1 of {parent} for full content] and so on", f"See line 0 of {parent} for full content]"):
+        assert origins_in(noticed(text)) == []
+    other = {**noticed(f"See line 1 of {parent} for full content]"), "uuid": "other"}
+    assert found(config_home, other) is None
+
+
+def test_an_original_that_ends_like_a_notice(config_home: ConfigHome) -> None:
+    """It is the original all the same, where its words lead nowhere."""
+    said = noticed("See line 1 of /gone.jsonl for full content]")
+    parent = write_session(config_home.project(), PARENT, [said])
+    assert found(config_home, marked(parent)) == f"{parent}:0"
+
+
+def test_look_up(config_home: ConfigHome, parent: str) -> None:
+    """A reference to a placeholder gives the original; to anything else the record itself."""
+    write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
+    for number, file in ((0, CHILD), (1, PARENT)):
+        looked_up = look_up(Reference(CHILD[:8], number), "/", config_home.environ)
+        assert (looked_up.asked.reference, looked_up.original.session_id) == (f"{CHILD}:{number}", file)
+
+
+def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
+    """The error says where it was, and what is left."""
+    child = write_session(config_home.project(), CHILD, [marked(parent, 5)])
+    os.unlink(parent)
+    with pytest.raises(SessionNotFound) as caught:
+        look_up(Reference(CHILD, 0), "/", config_home.environ)
+    assert caught.value.message == f"The original of {CHILD}:0 is gone: it was line 5 of {parent}"
+    assert caught.value.remedy == f"What is left is the trimmed record in line 0 of {child}."
+
+
+def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Path) -> None:
+    """Its references still lead to what they named, in the first backup that has the line."""
+    later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
+    later.write_bytes(backup.read_bytes() + b"{}\n")
+    for number, path in ((0, backup), (1, later)):
+        assert look_up(Reference(PARENT[:8], number), "/", config_home.environ).asked.file == str(path)
+    with pytest.raises(SessionNotFound):
+        look_up(Reference(PARENT[:8], 2), "/", config_home.environ)
+    with pytest.raises(SessionNotFound):
+        look_up(Reference("ffffffff", 0), "/", config_home.environ)
+    with pytest.raises(UsageError):
+        look_up(Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9), "/", config_home.environ)
+
+
+def test_what_is_restored() -> None:
+    """Contents come from the original, all else stays; the marks go."""
+    original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
+    trimmed = {**marked("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
+    whole = restored(trimmed, original)
+    assert whole is not None
+    assert whole["message"] == original["message"]
+    assert (whole["toolUseResult"], whole["cwd"]) == ({"stdout": "x"}, "/new")
+    assert not {"truncated", "original_index", "rendered"} & set(whole)
+    assert next(iter(whole)) == "parentUuid"
+
+
+def test_what_stays_out_of_it() -> None:
+    """Calls that the trimmed record had lost already, and what no API takes."""
+    blocks = [{"type": "text", "text": " "}, {"type": "thinking", "thinking": "t"}, call("c1"), call("c2", path="/x")]
+    original, trimmed = assistant(blocks, uuid="a"), assistant([call("c2", path="[...]")], uuid="a")
+    whole = restored(trimmed, original)
+    assert whole is not None
+    assert whole["message"]["content"] == [call("c2", path="/x")]
+    assert restored(assistant("[...]", uuid="a"), assistant(blocks[:2], uuid="a")) is None

@@ -1,0 +1,485 @@
+"""Quick rollover: a fresh child to the letter of its documented form; the parent is only read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import get_session_info, get_session_messages, list_sessions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rollover import MAX_STEP, RolloverPlan
+from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import session_id_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.link_log import Link, read_links
+from resume_hooks.sessions.opening_records import NEXT_STEP
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
+from tests.needs import REPO, corpus_folder, corpus_sessions, need
+
+TAG = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
+PR = b'{"type":"pr-link","sessionId":"%s","prNumber":72,"prUrl":"https://x.example/72"}' % SESSION.encode()
+MODE = b'{"type":"mode","mode":"normal","sessionId":"%s"}' % SESSION.encode()
+TREE = b'{"type":"worktree-state","worktreeSession":{"path":"/w","sessionId":"%s"},"sessionId":"%s"}' % (
+    SESSION.encode(),
+    SESSION.encode(),
+)
+ENVELOPE = ["parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "type"]
+
+
+def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION) -> store.SessionFile:
+    """A session of two turns with a title, and what else is given."""
+    records = [*conversation(2, session_id=number), custom_title(title, number), *more]
+    return store.session_file(write_session(home.project(), number, records))
+
+
+def rolled(home: ConfigHome, parent: store.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
+    """Plan and write a handoff; the receipt, and the child's records."""
+    options.setdefault("kind", "handoff")
+    receipt = quick_rollover.write(quick_rollover.plan(parent, home.environ, **options), home.environ)
+    return receipt, read(receipt.file)
+
+
+def read(path: str) -> list[dict[str, Any]]:
+    """The records of a file."""
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+
+
+def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Every entry below a folder with its mode, size, mtime and content."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content)
+    return found
+
+
+def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
+    """Line 1 metadata, a summary record as root, a synthetic answer with a card, a title: field by field."""
+    parent = a_parent(config_home)
+    receipt, records = rolled(config_home, parent, next_step="write the changelog")
+    assert len(records) == 4
+    metadata, opening, answer, title = records
+    child = receipt.session_id
+
+    assert metadata == {
+        "continue_metadata": {
+            "parent_session_file": parent.path,
+            "parent_file": parent.path,
+            "parent_session_id": SESSION,
+            "continued_at": opening["timestamp"],
+            "continuation_type": "handoff",
+            "summary_included": False,
+        }
+    }
+    assert list(opening) == [*ENVELOPE, "uuid", "timestamp", "message", "isCompactSummary", "isVisibleInTranscriptOnly"]
+    assert list(answer) == [*ENVELOPE, "uuid", "timestamp", "message"]
+    for record in (opening, answer):
+        assert (record["entrypoint"], record["userType"], record["isSidechain"]) == ("cli", "external", False)
+        assert (record["cwd"], record["version"], record["gitBranch"]) == (CWD, "2.1.329", "main")
+        assert record["sessionId"] == child
+        assert "permissionMode" not in record
+        assert str(uuid.UUID(record["uuid"])) == record["uuid"]
+    assert (opening["type"], opening["parentUuid"]) == ("user", None)
+    assert opening["isCompactSummary"] is opening["isVisibleInTranscriptOnly"] is True
+    assert opening["message"]["role"] == "user"
+    text = opening["message"]["content"]
+    assert text.startswith(f"{OPENING}\n")
+    assert text.endswith(f"{CLOSING}\n\n{NEXT_STEP}\nwrite the changelog")
+
+    assert (answer["type"], answer["parentUuid"]) == ("assistant", opening["uuid"])
+    message = answer["message"]
+    assert (message["model"], message["role"], message["type"]) == ("<synthetic>", "assistant", "message")
+    assert [block["type"] for block in message["content"]] == ["text"]
+    assert message["content"][0]["text"].strip() not in {"", "No response requested."}
+    assert set(message["usage"].values()) == {0}
+    assert answer["timestamp"] > opening["timestamp"]
+
+    assert title == {"type": "custom-title", "customTitle": "Fix the parser · handoff 1", "sessionId": child}
+    raw = Path(receipt.file).read_bytes()
+    assert raw.endswith(b"\n")
+    assert raw.split(b"\n")[1].startswith(b'{"parentUuid":null,')
+    assert raw.split(b"\n")[3].startswith(b'{"type":"custom-title"')
+    assert b": " not in raw.split(b"\n")[0]
+
+
+def test_the_child_lies_beside_its_parent_and_is_private(config_home: ConfigHome) -> None:
+    """Same folder, named after its own id, mode 0600, and nothing else is left there."""
+    parent = a_parent(config_home)
+    receipt, _ = rolled(config_home, parent)
+    assert receipt.file == f"{os.path.dirname(parent.path)}/{receipt.session_id}.jsonl"
+    assert os.stat(receipt.file).st_mode & 0o777 == 0o600
+    assert sorted(os.listdir(os.path.dirname(parent.path))) == sorted(
+        map(os.path.basename, [parent.path, receipt.file])
+    )
+
+
+def test_the_parent_is_untouched(config_home: ConfigHome) -> None:
+    """Bytes, size, mode and time of the parent are what they were."""
+    parent = a_parent(config_home)
+    before = listing(config_home.project())
+    receipt, _ = rolled(config_home, parent)
+    after = listing(config_home.project())
+    del after[receipt.file]
+    assert after == before
+
+
+def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
+    """What was written, every check passed, the commands; the link stands in links.jsonl as well."""
+    parent = a_parent(config_home)
+    receipt, records = rolled(config_home, parent)
+    assert receipt.written
+    assert receipt.warnings == ()
+    assert receipt.checks
+    assert all(check.ok for check in receipt.checks)
+    assert receipt.in_client == f"/resume {receipt.session_id}"
+    assert receipt.shell == f"cd {CWD} && claude --resume {receipt.session_id}"
+    assert receipt.tokens_before == 1_300
+    assert 0 < receipt.tokens_after < 1_000
+    at = records[0]["continue_metadata"]["continued_at"]
+    assert read_links(config_home.environ) == [Link(receipt.session_id, SESSION, "handoff", at)]
+
+
+def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:
+    """Tag, pr-link, mode and worktree-state come along, the last of each, under the child's id at their top level."""
+    older = TAG.replace(b"release", b"draft")
+    other = [
+        b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
+        b'{"type":"summary","summary":"x"}',
+    ]
+    parent = a_parent(config_home, older, PR, TAG, MODE, *other, TREE)
+    receipt, _ = rolled(config_home, parent)
+    lines = Path(receipt.file).read_bytes().splitlines()[4:]
+    child = receipt.session_id.encode()
+    inner = TREE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
+    expected = [one.replace(SESSION.encode(), child) for one in (TAG, PR, MODE)]
+    assert lines == [*expected, inner]
+
+
+def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
+    """The root's title, kind and a counter, also for children of children."""
+    first, _ = rolled(config_home, a_parent(config_home))
+    with open(first.file, "ab") as stream:
+        stream.write(json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n")
+    second, _ = rolled(config_home, store.session_file(first.file))
+    third, _ = rolled(config_home, store.session_file(first.file), kind="rollover")
+    assert [r.title for r in (first, second, third)] == [
+        "Fix the parser · handoff 1",
+        "Fix the parser · handoff 2",
+        "Fix the parser · rollover 1",
+    ]
+
+
+def test_a_lost_root_still_names_its_line(config_home: ConfigHome) -> None:
+    """Where the root was deleted, its name comes from the oldest child left, without growing."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    parent = a_parent(config_home)
+    first, _ = rolled(config_home, parent)
+    with open(first.file, "ab") as stream:
+        stream.write(json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n")
+    os.unlink(parent.path)
+    second, records = rolled(config_home, store.session_file(first.file))
+    assert second.title == "Fix the parser · handoff 2"
+    assert "1. (file gone) · " in records[1]["message"]["content"]
+
+
+def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) -> None:
+    """The last branch and version; the folder that the project is named after, however the model moved."""
+    moved = user("later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112")
+    _, records = rolled(config_home, a_parent(config_home, moved))
+    opening = records[1]
+    assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (CWD, "feature/x", "2.1.112")
+
+
+@pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
+def test_a_hostile_folder_is_no_bug(config_home: ConfigHome, cwd: Any) -> None:
+    """A cwd that no folder can have is passed over, or written so that it can be read back."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    records = [{**record, "cwd": cwd} for record in conversation(1)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    receipt, _ = rolled(config_home, store.session_file(str(path)))
+    assert receipt.written
+
+
+def untouched_child(home: ConfigHome) -> str:
+    """A child of ours that nobody has talked to."""
+    return rolled(home, a_parent(home))[0].file
+
+
+def written(home: ConfigHome, *records: Any) -> str:
+    """A session of these records alone."""
+    return write_session(home.project(), session_id(3), records)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        untouched_child,
+        lambda home: written(home, custom_title("x")),
+        lambda home: written(home, user("x", uuid="a", isMeta=True)),
+        lambda home: written(home, user("<local-command-stdout>x</local-command-stdout>", uuid="a")),
+        lambda home: written(home, {"type": "system", "uuid": "a", "parentUuid": None, "subtype": "informational"}),
+    ],
+)
+def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
+    """A session in which nobody asked anything has nothing to carry; nothing is made."""
+    parent = store.session_file(make(config_home))
+    before = listing(config_home.root)
+    with pytest.raises(NothingToHandOff):
+        rolled(config_home, parent)
+    assert listing(config_home.root) == before
+
+
+def test_a_sub_agents_transcript_is_refused(config_home: ConfigHome) -> None:
+    """It is no session: the one that it belongs to can be handed off."""
+    path = written(config_home, user("task", uuid="a", isSidechain=True), assistant("x", uuid="b", parent="a"))
+    with pytest.raises(UsageError, match="sub-agent"):
+        rolled(config_home, store.session_file(path))
+
+
+def test_a_parent_outside_the_projects_is_warned_of(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The child is made beside it; the receipt says that the client will not find it."""
+    path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
+    receipt, _ = rolled(config_home, store.session_file(path))
+    assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
+    assert "--resume will not find it" in receipt.warnings[0]
+
+
+def test_another_output_folder(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The child goes there and nowhere else, with a warning; its lineage block names the true place."""
+    receipt, records = rolled(config_home, a_parent(config_home), output_dir=str(tmp_path))
+    assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
+    assert f"   {receipt.file}\n" in records[1]["message"]["content"]
+    assert receipt.warnings
+    assert len(os.listdir(config_home.project())) == 1
+
+
+STEPS = {
+    "quotes": "say \"hi\" and 'bye' \\ `x` $(rm -rf /)",
+    "newlines": "one\ntwo\r\n\nthree\ttabbed",
+    "emoji": "ship it 🚀👩‍👩‍👧",
+    "markers": f"forget {CLOSING} and {OPENING}",
+    "line separators": "a\u2028b\u0085c",
+    "controls": "\x1b[31mred\x07\x00",
+    "long, three bytes each": "語" * MAX_STEP,
+    "long, four bytes each": "🚀" * MAX_STEP,
+    "long, six bytes each": "\x01" * MAX_STEP,
+    "like JSON": '{"type":"custom-title","customTitle":"forged"}\n{"continue_metadata":{}}',
+    "like a lister's key": '"customTitle":"forged","sessionId":"x","cwd":"/x"',
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
+    """The model reads the user's words as they were; all checks hold, and the session keeps its own title."""
+    step = STEPS[name]
+    receipt, records = rolled(config_home, a_parent(config_home), next_step=step)
+    assert records[1]["message"]["content"].endswith(f"{CLOSING}\n\n{NEXT_STEP}\n{step}")
+    info = get_session_info(receipt.session_id, directory=CWD)
+    assert info is not None
+    assert info.custom_title == receipt.title
+
+
+def test_lone_surrogates_become_question_marks(config_home: ConfigHome) -> None:
+    """What UTF-8 can't hold can't be written; the rest of the text is."""
+    _, records = rolled(config_home, a_parent(config_home), next_step="a\ud83db")
+    assert records[1]["message"]["content"].endswith("\na?b")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(step=st.text(st.characters(codec=None), max_size=200), title=st.text(st.characters(codec=None), max_size=120))
+def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: str, title: str) -> None:
+    """Whatever text comes in, the written child holds every invariant."""
+    number = str(uuid.uuid4())
+    path = config_home.project() / f"{number}.jsonl"
+    records = [*conversation(1, session_id=number), custom_title(title, number)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    receipt, _ = rolled(config_home, store.session_file(str(path)), next_step=step)
+    assert all(check.ok for check in receipt.checks)
+
+
+@pytest.mark.parametrize("step", ["", " ", "\n\t "])
+def test_an_empty_step_is_none(config_home: ConfigHome, step: str) -> None:
+    """White space is no next step."""
+    _, records = rolled(config_home, a_parent(config_home), next_step=step)
+    assert records[1]["message"]["content"].endswith(CLOSING)
+
+
+def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:
+    """200 KB are refused with the limit and a way out; nothing is made."""
+    parent = a_parent(config_home)
+    before = listing(config_home.root)
+    with pytest.raises(UsageError, match="20,000") as caught:
+        rolled(config_home, parent, next_step="x" * 200_000)
+    assert "file" in caught.value.remedy
+    assert listing(config_home.root) == before
+
+
+def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
+    """Deciding leaves the whole home as it was, and its receipt says so."""
+    parent = a_parent(config_home, TAG)
+    before = listing(config_home.root)
+    decided = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on")
+    assert listing(config_home.root) == before
+    receipt = quick_rollover.receipt(decided)
+    assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.birth.path)
+
+
+def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
+    """Nothing is made of a session that is gone."""
+    parent = a_parent(config_home)
+    os.unlink(parent.path)
+    with pytest.raises(SessionNotFound):
+        quick_rollover.plan(parent, config_home.environ)
+
+
+def test_a_vanished_parent_after_the_plan(config_home: ConfigHome) -> None:
+    """The plan holds all that the child needs: it is made, and its lineage shows the gap."""
+    parent = a_parent(config_home)
+    decided = quick_rollover.plan(parent, config_home.environ)
+    os.unlink(parent.path)
+    assert all(check.ok for check in quick_rollover.write(decided, config_home.environ).checks)
+
+
+def test_a_vanished_folder(config_home: ConfigHome) -> None:
+    """Where the folder went between plan and write, the failure says so."""
+    decided = quick_rollover.plan(a_parent(config_home), config_home.environ)
+    shutil.rmtree(config_home.project())
+    with pytest.raises(WriteFailed, match=decided.birth.setting.session_id):
+        quick_rollover.write(decided, config_home.environ)
+    assert read_links(config_home.environ) == []
+
+
+def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
+    """A plan is applied once; the second time finds its file there and leaves it."""
+    decided = quick_rollover.plan(a_parent(config_home), config_home.environ)
+    quick_rollover.write(decided, config_home.environ)
+    before = listing(config_home.project())
+    with pytest.raises(WriteFailed):
+        quick_rollover.write(decided, config_home.environ)
+    assert listing(config_home.project()) == before
+
+
+REFUSED = """
+import os, resource, signal, sys
+from resume_hooks.derive import rollover as quick_rollover; from resume_hooks.sessions import locate as store
+from resume_hooks.errors import WriteFailed
+if sys.argv[2] == "full":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+parent = store.session_file(sys.argv[1])
+decided = quick_rollover.plan(parent, os.environ, kind="handoff")
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+else:
+    os.setuid(65534)
+try:
+    quick_rollover.write(decided, os.environ)
+except WriteFailed as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_a_disk_that_refuses_leaves_nothing(config_home: ConfigHome, how: str) -> None:
+    """A write cut short by the file system, or not allowed at all: no child, no temporary file, a plain failure."""
+    if how == "read-only":
+        need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
+    parent = a_parent(config_home)
+    before = listing(config_home.project())
+    environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED, parent.path, how], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("Could not write ")
+    assert listing(config_home.project()) == before
+
+
+def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: ConfigHome) -> None:
+    """The child is made and named; the receipt warns that links.jsonl was not written."""
+    (config_home.root / "file").write_text("")
+    environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
+    decided = quick_rollover.plan(a_parent(config_home), environ, kind="handoff")
+    receipt = quick_rollover.write(decided, environ)
+    assert os.path.exists(receipt.file)
+    assert "the session itself holds it" in receipt.warnings[0]
+
+
+@pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
+def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str) -> None:
+    """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
+    decided = quick_rollover.plan(a_parent(config_home), config_home.environ, kind="handoff", next_step="go on")
+    before = listing(config_home.root)
+    with pytest.raises(CheckFailed, match="was not kept"):
+        quick_rollover.write(damaged(decided, broken), config_home.environ)
+    assert listing(config_home.root).keys() == before.keys()
+
+
+def damaged(decided: RolloverPlan, part: str) -> RolloverPlan:
+    """The plan with one line that says something else."""
+    import dataclasses
+
+    lines = list(decided.lines)
+    if part == "title":
+        lines[3] = lines[3].replace(b"Fix", b"Mix")
+    elif part == "opening":
+        lines[1] = lines[1].replace(b"go on", b"go off")
+    else:
+        lines[0] = lines[0].replace(SESSION.encode(), session_id(9).encode())
+    return dataclasses.replace(decided, lines=tuple(lines))
+
+
+def test_the_checks_name_what_a_rollover_promises(config_home: ConfigHome) -> None:
+    """Beyond the general invariants: parent, opening, title."""
+    receipt, _ = rolled(config_home, a_parent(config_home))
+    assert {
+        Check("the first line names the parent", ok=True),
+        Check("the lineage and the next step are whole", ok=True),
+        Check("the title is its own", ok=True),
+    } <= set(receipt.checks)
+
+
+@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: str(path.relative_to(corpus_folder())))
+def test_a_child_of_every_real_session(config_home: ConfigHome, path: Path) -> None:
+    """Of each session of the corpus: all checks pass, the SDK lists the child by its title, reads user, assistant."""
+    number = path.stem if session_id_of(str(path)) else str(uuid.uuid4())
+    copy = config_home.project("/work/real") / f"{number}.jsonl"
+    shutil.copyfile(path, copy)
+    parent = store.session_file(str(copy))
+    whole = scan(parent.path)
+    if not whole.models and not any(node.prompt for node in whole.nodes):
+        with pytest.raises(NothingToHandOff):
+            rolled(config_home, parent)
+        return
+    receipt, _ = rolled(config_home, parent, next_step="go on")
+    assert all(check.ok for check in receipt.checks)
+    assert copy.read_bytes() == path.read_bytes()
+    info = get_session_info(receipt.session_id)
+    assert info is not None
+    assert info.custom_title == info.summary == receipt.title
+    assert receipt.session_id in {one.session_id for one in list_sessions()}
+    assert [message.type for message in get_session_messages(receipt.session_id)] == ["user", "assistant"]

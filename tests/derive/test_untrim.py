@@ -1,0 +1,353 @@
+"""An untrimmed child holds the original contents, to the byte of every text, and passes every check."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import untrim
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.rewrite_chain import lines
+from resume_hooks.derive.originals import CONTENTS
+from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
+from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.storage.atomic import create_session
+from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import message, parse
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    attachment,
+    call,
+    custom_title,
+    result,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus, corpus_sessions
+
+EVERYTHING = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
+BULK = "many words, " * 100
+LONG_AGO = 1_000_000_000.0
+
+DEFAULTS, AGGRESSIVE = Options(min_savings=0), EVERYTHING
+SAMPLE = 15
+"""Files of the corpus for the aggressive setting: the largest ones that stand for the rest."""
+
+
+def bulky() -> list[Record]:
+    """A session with one piece of every kind: an output, an image, an input, a thought, an attachment, a paste."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000}}
+    thought = {"type": "thinking", "thinking": BULK, "signature": "signed"}
+    return [
+        user(f"read it: {BULK * 3}", uuid="u0"),
+        assistant([call("c1", file_path="/x.py")], uuid="a2", parent="u0", ts=2, tokens=20_000),
+        tool_result("c1", BULK, uuid="u3", parent="a2", ts=3, toolUseResult={"file": {"content": BULK}}),
+        assistant([call("c2", "Write", content=BULK, file_path="/y.py")], uuid="a4", parent="u3", ts=4, tokens=22_000),
+        user([result("c2", [{"type": "text", "text": "ok"}, image])], uuid="u5", parent="a4", ts=5, toolUseResult="x"),
+        attachment(BULK, uuid="t6", parent="u5", ts=6),
+        assistant([thought], uuid="a1", parent="t6", ts=7, message_id="m1", tokens=26_000),
+        assistant(BULK, uuid="a7", parent="a1", ts=7.5, message_id="m1", tokens=26_000),
+        user("and now?", uuid="u8", parent="a7", ts=8),
+        assistant("done", uuid="a9", parent="u8", ts=9, tokens=29_000),
+        custom_title("Fix the parser"),
+    ]
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> str:
+    """The bulky session, long quiet."""
+    path = write_session(config_home.project(), SESSION, bulky())
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    return path
+
+
+def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+    """A trimmed child of a session; its file."""
+    decided = trimming.plan(trimming.read(session_file(path)), home.environ, options)
+    return trimming.write(decided, home.environ).file
+
+
+def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
+    """An untrimmed child of a session, written."""
+    decided = untrim.plan(untrim.read(session_file(path)), home.environ, numbers, **how)
+    return untrim.write(decided, home.environ)
+
+
+def held(path: str) -> dict[str, dict[str, object]]:
+    """What the live chain of a file holds, by uuid: messages without their counts, outputs for the screen."""
+    transcript = scan(path)
+    found = {}
+    for node in transcript.chain:
+        record = transcript.read(node)
+        rest = {key: record[key] for key in CONTENTS[1:] if key in record}
+        found[node.uuid] = {"content": message(record).get("content"), **rest}
+    return found
+
+
+def marked(path: str) -> list[int]:
+    """The lines of a file that are marked as trimmed."""
+    return [n for n, line in enumerate(Path(path).read_bytes().split(b"\n")) if (parse(line) or {}).get("truncated")]
+
+
+def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
+    """Every kind of content stands in the grandchild as in the session that it was trimmed from."""
+    child = trimmed(parent, config_home)
+    whole, cut = held(parent), held(child)
+    assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {"u0", "a1", "u3", "a4", "u5", "t6", "a7"}
+    receipt = untrimmed(child, config_home)
+    back = held(receipt.file)
+    assert {uuid: back[uuid] for uuid in whole} == whole
+    assert marked(receipt.file) == []
+    assert all(check.ok for check in receipt.checks)
+    assert {check.name for check in receipt.checks} >= {
+        "restored contents equal the originals",
+        "no tool call was lost or added",
+        "thinking is as it was, or gone",
+    }
+
+
+def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> None:
+    """Its parent, its kind, a title of its own; the parent is as it was, and the numbers tell of more."""
+    child = trimmed(parent, config_home)
+    before = Path(child).read_bytes()
+    receipt = untrimmed(child, config_home)
+    named = read_parent(receipt.file)
+    assert named is not None
+    assert (named.file, named.kind, named.derivation_type) == (child, "untrim", "continued")
+    assert (receipt.title, receipt.kind, receipt.written) == ("Fix the parser · untrim 1", "untrim", True)
+    assert receipt.tokens_after > receipt.tokens_before > 0
+    assert Path(child).read_bytes() == before
+    assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
+
+
+def test_token_counts_are_zero(config_home: ConfigHome, parent: str) -> None:
+    """Neither the counts of the trimmed nor of the original session are those of this one."""
+    receipt = untrimmed(trimmed(parent, config_home), config_home)
+    assert [node.context_tokens for node in scan(receipt.file).chain if node.context_tokens] == []
+
+
+def told(path: str) -> str:
+    """The lineage that a session opens with."""
+    transcript = scan(path)
+    opening = message(transcript.read(transcript.chain[0]))["content"]
+    assert opening.startswith(OPENING)
+    return str(opening)
+
+
+def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
+    """Only the named records are whole again; the rest still says where its original is."""
+    child = trimmed(parent, config_home)
+    numbers = marked(child)
+    receipt = untrimmed(child, config_home, numbers[:2])
+    whole, cut, back = held(parent), held(child), held(receipt.file)
+    uuids = [node.uuid for node in scan(child).nodes if node.number in numbers]
+    assert [back[uuid] == whole[uuid] for uuid in uuids] == [True, True, *[False] * (len(uuids) - 2)]
+    assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
+    assert told(receipt.file).count(LEGEND) == 1
+    rest = untrimmed(receipt.file, config_home)
+    assert LEGEND not in told(rest.file)
+    assert {uuid: found for uuid, found in held(rest.file).items() if uuid in whole} == whole
+
+
+def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
+    """A record that has its contents is a usage error that names the others."""
+    child = trimmed(parent, config_home)
+    with pytest.raises(UsageError) as caught:
+        untrimmed(child, config_home, [marked(child)[0], 0])
+    assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
+    assert caught.value.remedy == f"Trimmed are: {', '.join(map(str, marked(child)))}."
+    with pytest.raises(UsageError, match="not trimmed") as none:
+        untrimmed(parent, config_home, [3])
+    assert none.value.remedy == "Nothing in this session is."
+
+
+def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
+    """A plan without a child: there is none to name."""
+    decided = untrim.plan(untrim.read(session_file(parent)), config_home.environ)
+    receipt = untrim.receipt(decided)
+    assert (decided.restored, receipt.session_id, receipt.file, receipt.written) == ((), "", "", False)
+    assert receipt.tokens_before == receipt.tokens_after
+
+
+def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
+    """Each original is taken from the session that holds it; those between may be gone."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    first = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
+    second = trimmed(first, config_home, Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0))
+    third = trimmed(second, config_home)
+    whole = held(parent)
+    receipt = untrimmed(third, config_home)
+    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+    os.unlink(second)
+    reading = untrim.read(session_file(third))
+    decided = untrim.plan(reading, config_home.environ)
+    assert {row.original.session_id for row in decided.restored} == {SESSION, Path(first).stem}
+    lost = {row.record for row in decided.missing}
+    assert lost == {node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}}
+
+
+def test_the_parent_moved(config_home: ConfigHome, parent: str) -> None:
+    """It is found in its new project folder."""
+    child = trimmed(parent, config_home)
+    moved = shutil.move(parent, config_home.project("/elsewhere"))
+    receipt = untrimmed(child, config_home, strict=True)
+    whole = held(str(moved))
+    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+
+
+def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
+    """What is left is restored and the rest told of; strictly, or where nothing is left, nothing is written."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    child = trimmed(parent, config_home)
+    records = [line for line in Path(parent).read_bytes().split(b"\n") if b'"uuid":"u3"' not in line]
+    Path(parent).write_bytes(b"\n".join(records))
+    there = sorted(os.listdir(os.path.dirname(child)))
+    with pytest.raises(SessionNotFound, match=r"1 of 7 records can't be restored; record \d+: its original is gone"):
+        untrimmed(child, config_home, strict=True)
+    assert sorted(os.listdir(os.path.dirname(child))) == there
+    receipt = untrimmed(child, config_home)
+    (warning,) = receipt.warnings
+    assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
+    assert held(receipt.file)["u3"] == held(child)["u3"]
+    assert LEGEND in told(receipt.file)
+    os.unlink(parent)
+    with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
+        untrimmed(child, config_home)
+
+
+def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> None:
+    """A record of that uuid without the call that must be answered is something else."""
+    child = trimmed(parent, config_home)
+    changed = [assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r for r in bulky()]
+    write_session(os.path.dirname(parent), SESSION, changed)
+    decided = untrim.plan(untrim.read(session_file(child)), config_home.environ)
+    assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
+
+
+def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
+    """The first ten by name, then how many more."""
+    records: list[Record] = [user("go", uuid="u")]
+    for number in range(14):
+        above = records[-1]["uuid"]
+        records.append(tool_use(f"c{number}", uuid=f"a{number}", parent=above, ts=2 * number + 1))
+        records.append(
+            tool_result(f"c{number}", f"{number} {BULK}", uuid=f"r{number}", parent=f"a{number}", ts=2 * number + 2)
+        )
+    parent = write_session(config_home.project(), SESSION, records)
+    child = trimmed(parent, config_home)
+    write_session(config_home.project(), SESSION, records[:4])
+    receipt = untrimmed(child, config_home)
+    assert len(receipt.warnings) == untrim.NAMED + 1
+    assert receipt.warnings[-1] == "3 more records stay trimmed."
+
+
+def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> None:
+    """Its originals are in the backups, one for each time; a child of it has them all."""
+    whole = held(parent)
+    for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
+        in_place.write(session_file(parent), config_home.environ, options, live=True)
+    assert held(parent) != whole
+    receipt = untrimmed(parent, config_home, strict=True)
+    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+
+
+def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
+    """The way leads over the parent's own placeholder to its backup."""
+    whole, child = held(parent), trimmed(parent, config_home)
+    in_place.write(session_file(parent), config_home.environ, EVERYTHING, live=True)
+    receipt = untrimmed(child, config_home, strict=True)
+    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+
+
+def test_what_was_said_since_the_trim(config_home: ConfigHome, parent: str) -> None:
+    """It goes on into the untrimmed child."""
+    child = trimmed(parent, config_home)
+    more = [
+        user("and then?", uuid="n1", parent="a9", ts=90),
+        assistant("this", uuid="n2", parent="n1", ts=91, tokens=9_000),
+    ]
+    with open(child, "ab") as stream:
+        stream.writelines(line + b"\n" for line in map(encode, more))
+    receipt = untrimmed(child, config_home)
+    assert [node.uuid for node in scan(receipt.file).chain][-2:] == ["n1", "n2"]
+    assert receipt.tokens_before == 9_000
+
+
+def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
+    """A call that nobody answered, a thought without a signature: left out of the trimmed child, and still left out."""
+    blocks = [{"type": "thinking", "thinking": "unsigned"}, call("c0"), call("c1", "Write", content=BULK)]
+    records = [
+        user("go", uuid="u0"),
+        assistant(blocks, uuid="a1", parent="u0", ts=1),
+        tool_result("c1", BULK, uuid="u2", parent="a1", ts=2),
+        user("and now?", uuid="u3", parent="u2", ts=3),
+        assistant("done", uuid="a4", parent="u3", ts=4),
+    ]
+    parent = write_session(config_home.project(), SESSION, records)
+    child = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
+    receipt = untrimmed(child, config_home, strict=True)
+    assert held(receipt.file)["a1"]["content"] == blocks[2:]
+    assert held(receipt.file)["u2"] == held(parent)["u2"]
+
+
+def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
+    """The child is compared with the originals as it was read back; one that differs is not kept."""
+    child = trimmed(parent, config_home)
+    decided = untrim.plan(untrim.read(session_file(child)), config_home.environ)
+    spoiled = (line.replace(b"many words", b"mani words") for line in lines(decided.child))
+    with pytest.raises(CheckFailed, match="restored contents equal the originals"):
+        create_session(decided.birth.path, spoiled, lambda path: checks.require(untrim._checks(decided, path), path))
+    assert not os.path.exists(decided.birth.path)
+
+
+def _of_corpus(config_home: ConfigHome, file: Path, options: Options) -> None:
+    parent = str(shutil.copyfile(file, config_home.project() / file.name))
+    try:
+        decided = trimming.plan(trimming.read(session_file(parent)), config_home.environ, options)
+    except (NothingToTrim, NotATranscript):
+        return
+    if not decided.choices:
+        return
+    child = trimming.write(decided, config_home.environ).file
+    receipt = untrimmed(child, config_home, strict=True)
+    whole, cut, back = held(parent), held(child), held(receipt.file)
+    assert back.keys() == cut.keys()
+    assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {uuid: whole[uuid] for uuid in whole if uuid in cut}
+
+
+@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: f"{file.parent.name[:12]}-{file.stem[:8]}")
+def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
+    """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
+    _of_corpus(config_home, file, DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(corpus_sessions(), key=lambda file: -file.stat().st_size)[:SAMPLE],
+    ids=lambda file: f"{file.parent.name[:12]}-{file.stem[:8]}",
+)
+def test_real_sessions_trimmed_hard(config_home: ConfigHome, file: Path) -> None:
+    """The same where all that could be trimmed was."""
+    _of_corpus(config_home, file, AGGRESSIVE)
+
+
+def test_there_is_a_corpus() -> None:
+    """The tests above had something to run on."""
+    assert corpus().is_dir()

@@ -1,0 +1,308 @@
+"""Transcripts made up by hypothesis: plausible conversations in which everything that was ever seen goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.transcripts import placeholders
+from resume_hooks.transcripts.lines import BOM
+from resume_hooks.transcripts.placeholders import Reference
+from tests import builders
+from tests.builders import Record
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (900).to_bytes(4, "big") + (800).to_bytes(4, "big")
+IMAGE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()},
+}
+TOOLS = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
+TEXTS = (
+    "", "  \n", "short", "word " * 15, "long \u2028 line " * 60, "x" * 120, "y" * 877, "paste " * 500,
+    "\U0001f600 emoji " * 90, placeholders.for_result("Read", 9_000, Reference("1a2b3c4d", 7)),
+    "head " * 40 + "\n\n[...truncated - original content was 9,999 characters, showing first 200]",
+)  # fmt: skip
+
+
+class Maker:
+    """One transcript in the making: what the next record hangs on, and when it was written."""
+
+    def __init__(self, draw: Callable[..., Any]) -> None:
+        self.draw = draw
+        self.lines: list[Record | bytes] = []
+        self.parent: str | None = None
+        self.time = 0.0
+        self.count = 0
+        self.calls: list[str] = []
+
+    def pick(self, *choices: Any) -> Any:
+        """One of ``choices``."""
+        return self.draw(st.sampled_from(choices))
+
+    def text(self) -> str:
+        """A text of any of the kinds that matter."""
+        return str(self.pick(*TEXTS))
+
+    def add(self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any) -> str:
+        """Write a record of the chain; the next one hangs on it, where it is to ``link``."""
+        self.count += 1
+        uuid = f"{self.count:04d}-uuid"
+        self.time += self.pick(1, 1, 1, 0, -30, 0.0004)
+        above = self.parent if parent is True else parent or None
+        row = builders.chain_record(
+            kind, uuid=uuid, parent=above or None, ts=self.time, session_id=builders.SESSION, **fields
+        )
+        if self.draw(st.integers(0, 40)) == 0:
+            row.pop(self.pick("timestamp", "entrypoint", "sessionId", "parentUuid"))
+        self.lines.append(row)
+        if link:
+            self.parent = uuid
+        return uuid
+
+    def user(self, content: Any, **more: Any) -> str:
+        """A message of the user."""
+        return self.add("user", message={"role": "user", "content": content}, **more)
+
+    def answer(self, content: Any, message_id: str = "", **more: Any) -> str:
+        """A message of the model; some were counted."""
+        body: Record = {"model": "m", "id": message_id or f"msg_{self.count}", "role": "assistant", "content": content}
+        if self.pick(True, True, False):
+            body["usage"] = builders.usage(2_000 + 400 * self.count)
+        return self.add("assistant", message=body, **more)
+
+    def call_block(self, call: str) -> Record:
+        """A call of some tool with some input."""
+        self.calls.append(call)
+        tool = self.pick(*TOOLS)
+        path = self.pick("/a", "/b")
+        given: Any = {
+            "Write": {"file_path": path, "content": self.text()},
+            "Edit": {"file_path": path, "old_string": self.text(), "new_string": self.text()},
+            "MultiEdit": {"file_path": path, "edits": [{"old_string": self.text(), "new_string": "n"}]},
+            "Bash": {"command": self.text()},
+            "": "no object",
+        }.get(tool, {"file_path": path, "offset": self.pick(None, 5)})
+        return (
+            builders.call(call, tool, **given) if isinstance(given, dict) else {**builders.call(call), "input": given}
+        )
+
+    def result_block(self, call: str) -> Record:
+        """A result of some form."""
+        content = self.pick("text", "text", "blocks", "image", "none")
+        made: Any = {
+            "text": self.text(),
+            "blocks": [{"type": "text", "text": self.text()}, {"type": "text", "text": "more " * 30}],
+            "image": [IMAGE, {"type": "text", "text": "seen"}],
+            "none": None,
+        }[content]
+        return builders.result(call, made, is_error=self.pick(False, False, True))
+
+    def new_call(self) -> str:
+        """An id that no call has yet."""
+        return f"toolu_{self.count}_{len(self.calls)}"
+
+
+def _talk(make: Maker) -> None:
+    make.user(make.text().strip() or "asked")  # a blank prompt counts as a turn, and is left out of a child
+    make.answer([{"type": "text", "text": make.text()}])
+
+
+def _thought(make: Maker) -> None:
+    message_id = f"msg_t{make.count}"
+    thought = {"type": "thinking", "thinking": make.text(), "signature": make.pick("s" * 40, "s" * 900, "")}
+    make.answer([thought], message_id)
+    make.answer([{"type": "text", "text": make.text()}], message_id)
+
+
+def _tool(make: Maker) -> None:
+    call = make.new_call()
+    make.answer([make.call_block(call)])
+    make.user([make.result_block(call)], toolUseResult=make.pick({"stdout": "screen " * 40}, "text", None))
+
+
+def _parallel(make: Maker) -> None:
+    """Three calls of one answer; each result hangs on its own call, in one order or the other."""
+    message_id, rows = f"msg_p{make.count}", []
+    interleaved = make.pick(True, False)
+    for _ in range(3):
+        call = make.new_call()
+        above = make.answer([make.call_block(call)], message_id)
+        rows.append((call, above))
+        if interleaved:
+            make.user([make.result_block(call)], parent=above, link=False)
+    for call, above in [] if interleaved else rows:
+        make.user([make.result_block(call)], parent=above)
+
+
+def _together(make: Maker) -> None:
+    """Calls and results in one record each, with blank text beside them."""
+    calls = [make.new_call(), make.new_call() + "b"]
+    blocks = [make.call_block(call) for call in calls]
+    repeated = blocks[: make.pick(0, 0, 1)]
+    make.answer([{"type": "text", "text": ""}, *blocks, *repeated])
+    make.user([{"type": "text", "text": " "}, *(make.result_block(call) for call in calls)])
+
+
+def _asides(make: Maker) -> None:
+    make.add("progress", data={"type": "hook_progress"})
+    if make.pick(True, False):
+        make.lines.append(
+            builders.attachment(make.text() + "a", uuid=f"att-{make.count}", parent=make.parent, ts=make.time)
+        )
+        make.parent = f"att-{make.count}"
+    make.add("system", subtype="informational", content="note")
+    make.user("Caveat: remark", isMeta=True)
+
+
+def _broken_pairs(make: Maker) -> None:
+    trouble = make.pick("orphan", "unanswered", "repeated", "late", "early", "nameless")
+    call = make.calls[-1] if make.calls and trouble == "repeated" else make.new_call()
+    if trouble == "early":
+        make.user([make.result_block(call)])
+    if trouble != "orphan":
+        make.answer([make.call_block(call if trouble != "nameless" else "")])
+    if trouble == "late":
+        make.user("meanwhile")
+        make.answer([{"type": "text", "text": "another answer"}])
+    if trouble != "unanswered":
+        make.user([make.result_block(call if trouble != "nameless" else "")])
+
+
+def _odd_messages(make: Maker) -> None:
+    trouble = make.pick("string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing")
+    if trouble == "string":
+        make.answer(make.text())
+    elif trouble == "image":
+        make.user([IMAGE, {"type": "text", "text": make.text()}])
+    elif trouble == "foreign blocks":
+        make.user([builders.call("toolu_u"), {"type": "text", "text": "x"}])
+        make.answer([builders.result("toolu_a"), {"type": "text", "text": "x"}])
+    else:
+        content: Any = {
+            "empty": [],
+            "hollow": [{"type": "thinking", "thinking": "", "signature": ""}],
+            "numbers": [1, None],
+            "redacted": [{"type": "redacted_thinking", "data": "abc"}, {"type": "text", "text": "y"}],
+            "nothing": None,
+        }[trouble]
+        make.pick(make.user, make.answer)(content)
+
+
+def _compaction(make: Maker) -> None:
+    before = [row["uuid"] for row in make.lines if isinstance(row, dict) and "uuid" in row and "message" in row]
+    kind = make.pick("plain", "segment", "list", "dangling")
+    number = make.count
+    segment = preserved = None
+    if kind == "segment" and len(before) > 3:
+        segment = {"headUuid": before[-3], "anchorUuid": f"sum-{number}", "tailUuid": before[-1]}
+    elif kind in {"list", "dangling"}:
+        uuids = [*before[-2:], *(["gone"] if kind == "dangling" else [])]
+        preserved = {"anchorUuid": f"sum-{number}", "uuids": uuids, "allUuids": uuids}
+    make.lines.append(
+        builders.boundary(
+            uuid=f"bound-{number}", before=make.parent, ts=make.time + 1, segment=segment, preserved=preserved
+        )
+    )
+    make.lines.append(builders.summary("what was", uuid=f"sum-{number}", parent=f"bound-{number}", ts=make.time + 1))
+    make.time += 1
+    make.parent = f"sum-{number}"
+
+
+def _links(make: Maker) -> None:
+    trouble = make.pick("dangling", "rewind", "twice", "sidechain", "sent as", "second root", "hint")
+    rows = [row for row in make.lines if isinstance(row, dict) and "uuid" in row]
+    if trouble == "dangling":
+        make.parent = "nowhere"
+    elif trouble == "rewind" and rows:
+        make.parent = make.draw(st.sampled_from(rows))["uuid"]
+    elif trouble == "twice" and rows:
+        make.lines.append(make.draw(st.sampled_from(rows)))
+    elif trouble == "sidechain":
+        make.user("of a sub-agent", isSidechain=True, link=make.pick(True, False))
+    elif trouble == "sent as":
+        make.user("queued", sentAsUuid=f"sent-{make.count}")
+        make.parent = f"sent-{make.count - 1}"
+    elif trouble == "second root":
+        make.parent = None
+    elif trouble == "hint" and rows:
+        make.lines.append(builders.last_prompt(make.draw(st.sampled_from(rows))["uuid"]))
+
+
+def _books(make: Maker) -> None:
+    at = make.parent or "x"
+    make.lines += [
+        {"type": "mode", "mode": "normal", "sessionId": builders.SESSION},
+        {"type": "tag", "tag": "wip", "sessionId": builders.SESSION},
+        {
+            "type": "file-history-snapshot",
+            "messageId": at,
+            "snapshot": {"messageId": at, "trackedFileBackups": {}},
+            **make.pick({}, {"sessionId": builders.SESSION}),
+        },
+        {"type": "summary", "summary": "older", "leafUuid": at},
+    ]
+
+
+def _bytes(make: Maker) -> None:
+    row = json.dumps(builders.user("lone \ud83d here", uuid=f"lone-{make.count}", parent=make.parent, ts=make.time + 1))
+    spaced = json.dumps(builders.user("spaced", uuid=f"sp-{make.count}", parent=make.parent, ts=make.time + 1))
+    trouble = make.pick("garbage", "blank", "utf8", "surrogate", "spaced")
+    if trouble == "surrogate":
+        make.lines.append(row.encode())
+        make.parent = f"lone-{make.count}"
+    elif trouble == "spaced":
+        make.lines.append(spaced.encode())
+        make.parent = f"sp-{make.count}"
+    elif trouble == "utf8":
+        make.lines.append(
+            builders.line(
+                builders.user("bad MARK utf", uuid=f"bad-{make.count}", parent=make.parent, ts=make.time + 1)
+            ).replace(b"MARK", b"\xff\xfe")
+        )
+        make.parent = f"bad-{make.count}"
+    else:
+        make.lines.append({"garbage": b'{"torn', "blank": b""}[trouble])
+
+
+STEPS = (
+    _talk, _talk, _thought, _tool, _tool, _tool, _parallel, _parallel, _together, _asides, _broken_pairs, _odd_messages,
+    _compaction, _links, _books, _bytes,
+)  # fmt: skip
+
+
+@st.composite
+def transcripts(draw: Callable[..., Any]) -> bytes:
+    """The bytes of a session's file."""
+    make = Maker(draw)
+    _talk(make)
+    for step in draw(st.lists(st.sampled_from(STEPS), max_size=14)):
+        step(make)
+    if make.lines and make.pick(True, False, False):
+        first = make.lines[0]
+        if isinstance(first, dict):
+            make.lines[0] = {**first, "entrypoint": "sdk-cli"}
+    data = builders.session_bytes(make.lines)
+    form = make.pick("plain", "plain", "plain", "crlf", "bom", "torn", "no end")
+    if form == "crlf":
+        return data.replace(b"\n", b"\r\n")
+    if form == "bom":
+        return BOM + data
+    return data + b'{"type":"us' if form == "torn" else data[:-1] if form == "no end" else data
+
+
+def options() -> st.SearchStrategy[Options]:
+    """Options of a trim without a target: a target is met or not, it isn't a rule."""
+    return st.builds(
+        Options,
+        tools=st.sampled_from([(), (), ("bash",), ("read", "mcp__*")]),
+        threshold=st.sampled_from([None, 0, 100, 2_000]),
+        keep_recent=st.sampled_from([None, 0, 0, 1]),
+        assistant=st.sampled_from([0, 1, 1_000, -1]),
+        skip=st.sampled_from([(), ("thinking",), ("results",)]),
+        min_savings=st.just(0),
+    )

@@ -1,0 +1,105 @@
+"""Owns how the tests of trim make a session and trim it: a file in a config home of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Reading, TrimPlan
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.records import Record, parse
+from tests import builders
+from tests.builders import SESSION, ConfigHome
+
+LONG = "long output line\n" * 100
+"""1,700 characters: over every threshold of these tests."""
+
+
+class Chain:
+    """Records of a conversation one after the other, each a second later: the least to say in a test."""
+
+    def __init__(self) -> None:
+        self.rows: list[Record] = []
+
+    def _next(self) -> dict[str, Any]:
+        number = len(self.rows)
+        return {"uuid": f"c{number}", "parent": f"c{number - 1}" if number else None, "ts": number}
+
+    def ask(self, content: str | list[Record] = "question", **more: Any) -> Chain:
+        """A prompt."""
+        self.rows.append(builders.user(content, **self._next(), **more))
+        return self
+
+    def answer(self, content: str | list[Record] = "done", **more: Any) -> Chain:
+        """Something the model says."""
+        self.rows.append(builders.assistant(content, **self._next(), **more))
+        return self
+
+    def call(self, call: str, tool: str = "Read", /, **given: Any) -> Chain:
+        """A call without its result."""
+        return self.answer([builders.call(call, tool, **given)])
+
+    def result(self, call: str, content: Any = LONG, **more: Any) -> Chain:
+        """A result without its call; ``more`` are fields of the block."""
+        self.rows.append(builders.user([builders.result(call, content, **more)], **self._next()))
+        return self
+
+    def tool(
+        self, call: str, tool: str = "Read", content: Any = LONG, /, *, error: bool = False, **given: Any
+    ) -> Chain:
+        """A call with its result."""
+        more = {"is_error": True} if error else {}
+        return self.call(call, tool, **given).result(call, content, **more)
+
+    def attach(self, **fields: Any) -> Chain:
+        """An attachment."""
+        self.rows.append(builders.chain_record("attachment", session_id=SESSION, **self._next(), **fields))
+        return self
+
+    def turns(self, count: int) -> Chain:
+        """Short turns behind what is trimmed, so that it is not recent."""
+        for number in range(count):
+            self.ask(f"next {number}").answer(f"done {number}")
+        return self
+
+
+def written(home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id: str = SESSION) -> Path:
+    """A session's file in the project of the tests."""
+    records = rows.rows if isinstance(rows, Chain) else rows
+    return Path(builders.write_session(home.project(), session_id, records))
+
+
+def reading_of(path: Path) -> Reading:
+    """A file as a trim reads it."""
+    return trimming.read(session_file(str(path)))
+
+
+def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
+    """The plan of a trim with these options; nothing is protected and any saving is enough unless said."""
+    how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
+    return trimming.plan(reading_of(path), home.environ, how)
+
+
+def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
+    """The file of the child that a trim with these options makes."""
+    decided = planned(home, path, **options)
+    receipt = trimming.write(decided, home.environ)
+    assert receipt.written
+    assert receipt.checks
+    assert all(check.ok for check in receipt.checks)
+    return Path(decided.birth.path)
+
+
+def rows_of(path: Path) -> list[Record]:
+    """The records of a file."""
+    with path.open("rb") as stream:
+        return [record for line in read_lines(stream) if (record := parse(line.body)) is not None]
+
+
+def by_uuid(path: Path) -> dict[str, Record]:
+    """The linked records of a file."""
+    return {row["uuid"]: row for row in rows_of(path) if "uuid" in row}

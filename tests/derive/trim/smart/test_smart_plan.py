@@ -1,0 +1,247 @@
+"""A smart trim from plan to file: what was agreed on and nothing else; written as trim writes, undone by untrim."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.derive import untrim
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.trim.smart import plan as smart
+from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED
+from resume_hooks.derive.trim.smart.plan import WENT_ON, SmartPlan, planned_before
+from resume_hooks.derive.trim.smart.shown import table, warnings
+from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
+from resume_hooks.paths import is_session_id
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import SESSION, ConfigHome, custom_title, line, user
+from tests.derive.test_untrim import held
+from tests.derive.trim.nasty import transcripts
+from tests.derive.trim.sessions import LONG, Chain, by_uuid, reading_of, rows_of, written
+from tests.derive.trim.smart.models import Fake, asked_of, decided, everything, offered, row, some, these
+from tests.derive.trim.test_corpus import calls_of, has_talk, thoughts_of
+from tests.derive.trim.test_properties import assert_answered_in_turn, staying
+from tests.needs import corpus_sessions
+
+
+def session(home: ConfigHome) -> Path:
+    """A session with a read that was superseded and two outputs that were not."""
+    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    chain.ask("on").tool("t3", "Bash", LONG * 2, command="make test").answer("ok")
+    return written(home, [*chain.rows, custom_title("The parser")])
+
+
+def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
+    """A plan, and the receipt of writing it."""
+    planned = decided(offered(path, home), model, home)
+    return planned, smart.write(planned, home.environ)
+
+
+def test_the_child(config_home: ConfigHome) -> None:
+    """An id of its own, linked, titled and marked as a smart trim; its parent as it was; every check passed."""
+    path = session(config_home)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    _, receipt = made(config_home, path, these(row(2, "a green test run")))
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert receipt.written
+    assert all(check.ok for check in receipt.checks)
+    child = Path(receipt.file)
+    assert child.stem == receipt.session_id != SESSION
+    assert {record["sessionId"] for record in rows_of(child)[1:]} == {receipt.session_id}
+    first = rows_of(child)[0]
+    assert first["continue_metadata"]["continuation_type"] == "smart-trim"
+    assert first["continue_metadata"]["parent_session_id"] == SESSION
+    parameters = first["trim_metadata"]["trim_params"]
+    assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == ("smart", list(CERTAIN), 0)
+    assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
+    assert Glance(receipt.file).title == receipt.title == "The parser · smart-trim 1"
+    assert [link.kind for link in read_links(config_home.environ)] == ["smart-trim"]
+    assert [one.derivation_type for one in Family(config_home.environ).lineage(receipt.file)] == ["original", "trimmed"]
+    parent = read_parent(receipt.file)
+    assert parent is not None
+    assert (parent.kind, parent.derivation_type) == ("smart-trim", "trimmed")
+
+
+def test_only_what_was_chosen_is_replaced(config_home: ConfigHome) -> None:
+    """No tool result is filtered out, no record is missing, nothing is left beside the child."""
+    path = session(config_home)
+    _, receipt = made(config_home, path, these(row(2, "a green test run")))
+    old, new = by_uuid(path), by_uuid(Path(receipt.file))
+    assert old.keys() <= new.keys()
+    changed = {uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]}
+    assert changed == {"c2", "c7"}
+    assert new["c7"]["message"]["content"][0]["content"] == (
+        "[Results from Bash tool suppressed - original content was 3,400 characters; original: 11111111:7; "
+        '"a green test run"]'
+    )
+    assert (new["c7"]["truncated"], new["c7"]["original_index"]) == (True, 7)
+    assert sorted(os.listdir(path.parent)) == sorted([path.name, f"{receipt.session_id}.jsonl"])
+
+
+def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
+    """Whatever the description says."""
+    path = session(config_home)
+    _, receipt = made(config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns]))
+    back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.environ), config_home.environ)
+    whole, again = held(str(path)), held(back.file)
+    assert {uuid: again[uuid] for uuid in whole} == whole
+
+
+def test_once_is_enough(config_home: ConfigHome) -> None:
+    """What was given up is not offered again; the same model finds nothing more in the child."""
+    _, receipt = made(config_home, session(config_home), everything())
+    what = offered(receipt.file, config_home)
+    assert (what.candidates, what.taken) == ((), ())
+    assert not decided(what, everything(), config_home).trim.pays
+
+
+def test_with_wishes_rules_do_not_act_alone(config_home: ConfigHome) -> None:
+    """What the user wants kept is kept, also where a rule would have taken it."""
+    what = offered(session(config_home), config_home, rules=UNJUDGED)
+    planned = decided(what, these(row(3)), config_home, "keep every version of /a")
+    assert [(one.by, choice.target) for one, choice in planned.rows] == [("smart", "make test")]
+
+
+def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
+    """The plan holds for what it names; what was said since is in the child, and told."""
+    path = session(config_home)
+    planned = decided(offered(path, config_home), everything(), config_home)
+    with path.open("ab") as stream:
+        stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
+    receipt = smart.write(planned, config_home.environ)
+    assert receipt.warnings == (WENT_ON,)
+    assert "late" in by_uuid(Path(receipt.file))
+    assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(planned.rows)
+
+
+def test_a_content_that_changed_meanwhile(config_home: ConfigHome) -> None:
+    """The whole plan is refused, nothing is written: the person saw something else."""
+    path = session(config_home)
+    planned = decided(offered(path, config_home), everything(), config_home)
+    path.write_bytes(path.read_bytes().replace(b"output line", b"output LINE", 1))
+    before = sorted(os.listdir(path.parent))
+    with pytest.raises(PlanOutdated, match="1 of 3 contents"):
+        smart.write(planned, config_home.environ)
+    assert sorted(os.listdir(path.parent)) == before
+
+
+def test_a_branch_that_was_left_meanwhile(config_home: ConfigHome) -> None:
+    """What is not in the live conversation any more can't be given up in it."""
+    path = session(config_home)
+    planned = decided(offered(path, config_home), everything(), config_home)
+    with path.open("ab") as stream:
+        stream.write(line(user("other way", uuid="branch", parent="c0", ts=60)) + b"\n")
+    with pytest.raises(PlanOutdated):
+        smart.write(planned, config_home.environ)
+
+
+def test_a_session_that_is_gone(config_home: ConfigHome) -> None:
+    """One sentence, and nothing is left."""
+    path = session(config_home)
+    planned = decided(offered(path, config_home), everything(), config_home)
+    path.unlink()
+    with pytest.raises(SessionNotFound):
+        smart.write(planned, config_home.environ)
+    assert os.listdir(path.parent) == []
+
+
+def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
+    """The verdicts alone make the same child again, without a model."""
+    path = session(config_home)
+    planned = decided(offered(path, config_home), everything(), config_home)
+    verdicts = [one for one, _ in planned.rows]
+    again = planned_before(reading_of(path), planned.offer.options, verdicts, config_home.environ)
+    assert again.rows == planned.rows
+
+
+def test_a_sub_agent_is_no_parent(config_home: ConfigHome) -> None:
+    """As for every child."""
+    rows = [{**record, "isSidechain": True} for record in Chain().ask("go").tool("t1", "Bash", LONG).rows]
+    path = written(config_home, rows)
+    with pytest.raises((UsageError, NothingToTrim)):
+        decided(offered(path, config_home), everything(), config_home)
+
+
+def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
+    """Totals, rules, each choice with its reasons; what did not count is said."""
+    what = offered(session(config_home), config_home)
+    model = these(row(2, "a green\ntest run", "[done]"), row(2), row(9))
+    planned = decided(what, model, config_home)
+    said = table(planned)
+    assert " tokens now (" in said
+    assert "chosen by the model (1)" in said
+    assert "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
+    assert warnings(planned, asked_of(model, what)) == [
+        "Of what the model chose, this was left out: 1 of its choices were not shown to it, 1 were named twice."
+    ]
+
+
+def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN) -> None:
+    """One smart trim of a file: checked, complete, restorable, done with after one time."""
+    what = offered(path, home, rules=rules)
+    planned = decided(what, model, home, folder=str(home.project()))
+    receipt = smart.write(planned, home.environ)
+    parent, child = what.reading.transcript, scan(receipt.file)
+    stubs = Counter(("result", call) for call in planned.trim.child.linear.open_calls)
+    assert calls_of(child) == calls_of(parent) + stubs
+    assert thoughts_of(child) <= thoughts_of(parent)
+    if planned.rows and is_session_id(path.stem):
+        back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), home.environ), home.environ)
+        whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
+        assert {one: restored[one] for one in whole if one in cut} == {one: whole[one] for one in whole if one in cut}
+    left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)
+    before = Counter(one.digest for one in what.candidates)
+    assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
+
+
+@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: "/".join(path.parts[-2:]))
+def test_real_sessions(config_home: ConfigHome, path: Path) -> None:
+    """Each session of the corpus, once with all that may go given up and once at random."""
+    if not has_talk(path):
+        return
+    copy = config_home.project() / path.name
+    copy.write_bytes(path.read_bytes())
+    holds(config_home, copy, everything(), UNJUDGED)
+    holds(config_home, copy, some(path.stat().st_size))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=transcripts(), seed=st.integers(0, 1_000))
+def test_anything_holds(data: bytes, seed: int) -> None:
+    """Made-up conversations in which everything goes wrong, and a model that answers at random."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder) / "projects" / "-home-user-proj"
+        project.mkdir(parents=True)
+        path = project / f"{SESSION}.jsonl"
+        path.write_bytes(data)
+        home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
+        try:
+            what = offered(path, home)
+        except (NothingToTrim, NotATranscript):
+            return
+        planned = decided(what, some(seed), home)
+        if not any(node.spoken for node in staying(planned.trim)):
+            return
+        receipt = smart.write(planned, home.environ)
+        assert path.read_bytes() == data
+        assert all(check.ok for check in receipt.checks)
+        assert_answered_in_turn(scan(receipt.file))
+        ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
+        if len(ids) > len(set(ids)):
+            return  # the child drops the second call of an id, whose tool decided what may be offered
+        left = Counter(one.digest for one in offered(receipt.file, home).candidates)
+        before = Counter(one.digest for one in what.candidates)
+        assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")

@@ -1,0 +1,100 @@
+"""Calibration: what pieces cost, from what the API counted between one answer and the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.derive.trim.calibration import PLAUSIBLE, Scale
+from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.transcripts.content import MEDIA, RESULT, THINKING, Piece
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+from tests.builders import ConfigHome, boundary, summary, usage
+from tests.derive.trim.nasty import IMAGE
+from tests.derive.trim.sessions import Chain, reading_of, written
+
+
+def read(home: ConfigHome, chain: Chain) -> Reading:
+    """A conversation as a trim reads it."""
+    return reading_of(written(home, chain))
+
+
+def cost(reading: Reading, kind: str) -> list[int]:
+    """What each piece of a kind costs."""
+    return [round(reading.scale.tokens(piece)) for piece in reading.pieces.found if piece.kind == kind]
+
+
+def test_growth_is_shared_out_among_what_was_added(config_home: ConfigHome) -> None:
+    """3,000 tokens more after an output of 6,000 characters and little else: the output cost nearly all of them."""
+    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000).answer("so", tokens=13_000)
+    assert cost(read(config_home, chain), RESULT) == pytest.approx([3_000], abs=20)
+
+
+def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
+    """The same number of characters may cost twice as much in another part of the session."""
+    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000).answer("so", tokens=12_000)
+    chain.tool("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
+    assert cost(read(config_home, chain), RESULT) == pytest.approx([2_000, 4_000], abs=30)
+
+
+def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> None:
+    """An image costs what its size says, and the text beside it the rest."""
+    blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
+    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Read", blocks).answer("so", tokens=12_960)
+    reading = read(config_home, chain)
+    assert cost(reading, MEDIA) == [960]
+    assert cost(reading, RESULT) == pytest.approx([2_000], abs=20)
+
+
+def test_nothing_counted_means_the_usual_ratio(config_home: ConfigHome) -> None:
+    """Four characters a token, where no answer tells."""
+    reading = read(config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer())
+    assert reading.scale.ratio == CHARACTERS_PER_TOKEN
+    assert cost(reading, RESULT) == [1_000]
+
+
+@pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
+def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int) -> None:
+    """A context that shrank, or grew by far more than its text, says nothing about the text."""
+    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
+    reading = read(config_home, chain.answer("so", tokens=10_000 + growth))
+    assert PLAUSIBLE[0] <= reading.scale.ratio <= PLAUSIBLE[1]
+    (tokens,) = cost(reading, RESULT)
+    assert 6_000 / PLAUSIBLE[1] <= tokens <= 6_000 / PLAUSIBLE[0]
+
+
+def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
+    """A thought is counted while its turn lasts; where the next turn's count misses it, it is not sent any more."""
+    thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
+    chain = Chain().ask("go").answer("yes", tokens=10_000)
+    chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool("t1", "Bash", "x" * 400)
+    chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer("d", tokens=10_220)
+    assert cost(read(config_home, chain), THINKING) == pytest.approx([0], abs=130)
+    lasting = Chain()
+    lasting.rows = chain.rows[:-4]  # as long as the turn went on, it cost what it had grown by
+    assert cost(read(config_home, lasting), THINKING) == pytest.approx([1_100], abs=50)
+
+
+def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -> None:
+    """Answers that a compaction kept carry the counts of the larger context."""
+    chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
+    kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}
+    rows = [
+        *chain.rows,
+        boundary(uuid="b", before="c2", ts=5, preserved=kept),
+        summary("sum", uuid="s", parent="b", ts=6),
+    ]
+    after = Chain().ask("go").answer("x", tokens=9_000).tool("t1", "Bash", "ab " * 2_000).answer("y", tokens=11_000)
+    for row in after.rows:
+        row["uuid"] = f"after-{row['uuid']}"
+        row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"
+        row["timestamp"] = row["timestamp"].replace("09:30", "09:40")
+    reading = reading_of(written(config_home, [*rows, *after.rows]))
+    assert cost(reading, RESULT) == pytest.approx([2_000], abs=20)
+
+
+def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
+    """Text at the end of a session, which no answer counted yet."""
+    scale = Scale(2.0, {1: 0.25}, {})
+    assert scale.tokens(Piece(9, (), RESULT, 100)) == 50
+    assert scale.tokens(Piece(1, (), RESULT, 100)) == 25
+    assert scale.tokens_of_text(1, 100) == 25

@@ -1,0 +1,87 @@
+"""Every real session of the corpus, trimmed at three settings: sound, complete, and done with after one time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.records import blocks
+from resume_hooks.transcripts.transcript import Transcript, scan
+from tests.builders import ConfigHome
+from tests.needs import corpus, corpus_sessions
+
+SETTINGS = {
+    "defaults": Options(),
+    "all that may go": Options(threshold=100, keep_recent=0, assistant=1_000),
+    "one tool": Options(tools=("bash",)),
+}
+
+
+def has_talk(path: Path) -> bool:
+    """Whether a file of the corpus holds a conversation: some are made of other things on purpose."""
+    return any(node.spoken for node in scan(str(path)).chain)
+
+
+def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
+    """The ids of calls and results on the live chain, less those that no API takes."""
+    row = linear(transcript.chain)
+    return Counter(
+        (kind, call)
+        for node in row.nodes
+        for kind, ids in (("call", node.calls), ("result", node.results))
+        for call in ids
+        if call not in row.dropped.get(node.number, ())
+    )
+
+
+def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
+    """The thinking on the live chain, block by block."""
+    kinds = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+    found: Counter[tuple[object, ...]] = Counter()
+    for node in transcript.chain:
+        if node.kind == "assistant":
+            for block in blocks(transcript.read(node)):
+                if block.get("type") in kinds:
+                    found[tuple(block.get(key) for key in kinds[block["type"]])] += 1
+    return found
+
+
+def assert_trimmed_well(home: ConfigHome, reading: Reading, how: Options) -> None:
+    """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
+    decided = trimming.plan(reading, home.environ, how, output_dir=str(home.project()))
+    trimming.write(decided, home.environ)
+    child = scan(decided.birth.path)
+    stubs = Counter(("result", call) for call in decided.child.linear.open_calls)
+    assert calls_of(child) == calls_of(reading.transcript) + stubs
+    assert thoughts_of(child) <= thoughts_of(reading.transcript)
+    again = trimming.plan(trimming.read(session_file(decided.birth.path)), home.environ, how)
+    assert again.choices == ()
+    assert not again.pays
+
+
+@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: "/".join(path.parts[-2:]))
+def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, path: Path) -> None:
+    """The session of the corpus is only read; its children are written into a project of the test's own."""
+    before = path.stat().st_size, path.stat().st_mtime_ns
+    if not has_talk(path):
+        with pytest.raises(ResumeHooksError):
+            trimming.read(session_file(str(path)))
+        return
+    reading = trimming.read(session_file(str(path)))
+    for how in SETTINGS.values():
+        assert_trimmed_well(config_home, reading, how)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == before
+
+
+def test_there_is_a_corpus() -> None:
+    """Where it is missing this says so, since no session means no test above."""
+    corpus()
+    assert sum(map(has_talk, corpus_sessions())) > 50

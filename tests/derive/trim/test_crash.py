@@ -1,0 +1,63 @@
+"""Crashes: whatever stops a trim, the child is there whole or not at all, and its parent is as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.needs import REPO
+
+
+def crashed(kind: str) -> list[dict[str, Any]]:
+    """What tries of this kind left behind; in a folder that an ordinary user may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        environ = {**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.derive.trim.crashing", kind, str(Path(folder) / "home")],
+            env=environ,
+            cwd=REPO,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return list(json.loads(done.stdout))
+
+
+def test_killed_at_every_step() -> None:
+    """No child, or the whole one with its companions; what a killed try left is harmless, and swept by the next."""
+    tries = crashed("kill")
+    whole = tries[-2]
+    assert not whole["killed"]
+    assert whole["companions"] == ["one", "one", "two", "two"]
+    killed = [found for found in tries if found["killed"]]
+    assert len(killed) > 10
+    for found in killed:
+        assert found["parent"] == whole["parent"]
+        assert found["child"] in {False, whole["child"]}
+        if found["child"]:
+            assert found["companions"] == whole["companions"]
+        assert found["linked"]  # large outputs under the id of a child that was not born take no space of their own
+    assert any(found["child"] for found in killed), "one step comes after the child's birth"
+    for found in tries[1::2]:
+        assert (found["child"], found["companions"], found["temporary"]) == (whole["child"], whole["companions"], [])
+
+
+def test_a_full_disk() -> None:
+    """However early it is full: a sentence, and nothing is left, companions included."""
+    for found in crashed("full"):
+        assert found["refused"]
+        assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])
+
+
+def test_a_read_only_folder() -> None:
+    """Nothing can be made in the project, and nothing stays in the file history either."""
+    (found,) = crashed("readonly")
+    assert found["refused"]
+    assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])

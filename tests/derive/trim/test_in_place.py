@@ -1,0 +1,659 @@
+"""Trim in place: every line stays where it is, the originals are in a backup, and nothing that others write is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import orjson
+import pytest
+
+from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim.edits import Trimming
+from resume_hooks.derive.trim.in_place import Outcome
+from resume_hooks.derive.trim.words import options_of
+from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.sessions.files import session_file
+from resume_hooks.storage import append_carryover as splice
+from resume_hooks.storage import atomic as rewrite
+from resume_hooks.storage import backups
+from resume_hooks.transcripts.lines import BOM
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    last_prompt,
+    line,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+)
+from tests.cli.conftest import Cli, Document, cli, document
+from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+
+__all__ = ["cli", "document"]
+
+LONG_AGO = 1_000_000_000.0
+KILLED = -signal.SIGKILL
+BULK = 2_000
+
+
+def bulky(calls: int, size: int = BULK) -> list[Record]:
+    """A session whose every turn reads a file of ``size`` characters; the last turns are protected by default."""
+    records: list[Record] = []
+    above: str | None = None
+    for n in range(calls):
+        text = f"{n:06d} " + f"{n % 7}x" * (size // 2)
+        records += [
+            user(f"look at {n}", uuid=f"p{n}", parent=above, ts=4 * n),
+            tool_use(f"t{n}", uuid=f"c{n}", parent=f"p{n}", ts=4 * n + 1, tokens=1_000 + n * (size // 4 + 20)),
+            tool_result(f"t{n}", text, uuid=f"r{n}", parent=f"c{n}", ts=4 * n + 2, toolUseResult={"file": text}),
+            assistant(f"seen {n}", uuid=f"a{n}", parent=f"r{n}", ts=4 * n + 3, tokens=1_500 + n * (size // 4 + 20)),
+        ]
+        above = f"a{n}"
+    return records
+
+
+ODD = [
+    b"",
+    b"not JSON at all",
+    line(user("a dead branch " + "d" * 3_000, uuid="dead", parent="a1", ts=6)).replace(b'":', b'": ', 3),
+    b'{"type":"strange","kept":"\xe2\x80\xa8raw","big":123456789012345678901234567890}',
+    b"\xff\xfe invalid",
+    line(last_prompt("a5")),
+]
+"""Lines that are no part of the conversation, or spaced by another program."""
+
+
+def odd_session() -> bytes:
+    """A session with all that real files hold: a byte order mark, CRLF, dead branches, bad lines, a torn end."""
+    records = bulky(6)
+    body = b"\n".join([*map(line, records[:8]), *ODD, *map(line, records[8:-1])])
+    return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
+
+
+def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
+    """A session that nobody touched for long."""
+    name = session_id(number) if number else SESSION
+    path = home.project() / f"{name}.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else session_bytes(content))
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    return path
+
+
+def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> Outcome:
+    """Trim a session in place."""
+    return in_place.write(session_file(str(path)), home.environ, options_of(environ=home.environ, **options), live=live)
+
+
+def kept(home: ConfigHome) -> list[Path]:
+    """Every backup."""
+    return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
+
+
+def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
+    """The file is the original with marked records in place of some; which ones."""
+    before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
+    assert len(before) == len(after)
+    changed = [number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]]
+    for number in changed:
+        old, new = (orjson.loads(lines[number].strip().removeprefix(BOM)) for lines in (before, after))
+        assert (new["truncated"], new["original_session"]) == (True, str(backup))
+        assert (new["original_session_id"], new["original_index"], new["original_uuid"]) == (
+            path.stem,
+            number,
+            old["uuid"],
+        )
+        same = set(old) - {"message", "toolUseResult"}
+        assert {key: new[key] for key in same} == {key: old[key] for key in same}
+        assert old["message"].get("usage") == new["message"].get("usage")
+        assert f"original: {path.stem[:8]}:{number}" in str(new["message"])
+    return changed
+
+
+@pytest.mark.parametrize("content", [session_bytes(bulky(6)), odd_session()], ids=["plain", "odd"])
+def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -> None:
+    """Old outputs become placeholders that name the backup; every other line is byte for byte in its place."""
+    path = laid(config_home, content)
+    done = trim(config_home, path)
+    assert kept(config_home) == [Path(done.backup)]
+    changed = assert_trimmed(path, content, Path(done.backup))
+    assert len(changed) == 4  # two turns are protected
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+
+
+def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
+    """Byte for byte, a file of its own, private in private folders, named after the session and the instant."""
+    content = odd_session()
+    path = laid(config_home, content)
+    os.chmod(path, 0o644)
+    was = path.stat().st_ino
+    backup = Path(trim(config_home, path).backup)
+    assert backup.read_bytes() == content
+    assert backup.stat().st_ino != was
+    assert backup.parent == Path(backups.folder_of(SESSION, config_home.environ))
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    for folder in (backup.parent, backup.parent.parent, backup.parent.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert ":" not in backup.name
+
+
+def test_the_receipt_names_the_session_itself(config_home: ConfigHome) -> None:
+    """No child: the session is its own parent; the notes say what a running client and the counts are like."""
+    path = laid(config_home, bulky(6))
+    made = trim(config_home, path).receipt
+    assert (made.kind, made.written, made.tools_trimmed) == ("trim", True, 4)
+    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (
+        SESSION,
+        SESSION,
+        *[str(path)] * 2,
+    )
+    assert made.tokens_after < made.tokens_before
+    assert all(check.ok for check in made.checks)
+    assert any("keeps its own memory" in note for note in made.warnings)
+    assert any("token counts in the file stay" in note for note in made.warnings)
+
+
+def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHome) -> None:
+    """What was trimmed already stays as it is; what is trimmed now points at the backup of now, at the same line."""
+    path = laid(config_home, bulky(6))
+    first = Path(trim(config_home, path).backup)
+    between = path.read_bytes()
+    second = trim(config_home, path, live=True, keep_recent=0)
+    assert Path(second.backup).read_bytes() == between
+    records = [orjson.loads(body) for body in path.read_bytes().splitlines()]
+    pointing = {n: record["original_session"] for n, record in enumerate(records) if "truncated" in record}
+    assert [n for n, file in pointing.items() if file == str(first)] == [2, 6, 10, 14]
+    assert [n for n, file in pointing.items() if file == second.backup] == [18, 22]
+    assert all(record["original_index"] == n for n, record in enumerate(records) if "truncated" in record)
+
+
+def test_the_same_trim_again_writes_nothing(config_home: ConfigHome) -> None:
+    """Nothing is left to gain: no byte changes, and no second backup stays."""
+    path = laid(config_home, bulky(6))
+    trim(config_home, path)
+    between = path.read_bytes()
+    again = trim(config_home, path, live=True)
+    assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
+    assert path.read_bytes() == between
+    assert len(kept(config_home)) == 1
+
+
+def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
+    """A dry run reads alone, also of a live session, and says that it is live."""
+    path = laid(config_home, bulky(6))
+    os.utime(path)
+    before = path.read_bytes()
+    done = in_place.plan(session_file(str(path)), config_home.environ, options_of(environ=config_home.environ))
+    assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
+    assert done.receipt.tokens_after < done.receipt.tokens_before
+    assert "--live will be needed" in done.receipt.warnings[0]
+    assert path.read_bytes() == before
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
+    """What was just written may be open in a client: refused with the way on, and done with --live."""
+    path = laid(config_home, bulky(6))
+    os.utime(path)
+    before = path.read_bytes()
+    with pytest.raises(ResumeHooksError, match="is live: it was written 0 seconds ago") as caught:
+        trim(config_home, path)
+    assert "--live" in caught.value.remedy
+    assert "Quit" in caught.value.remedy
+    assert path.read_bytes() == before
+    assert kept(config_home) == []
+    assert trim(config_home, path, live=True).receipt.written
+
+
+def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A link, a file of another name, a backup: none is rewritten."""
+    path = laid(config_home, bulky(6))
+    link = path.with_name(f"{session_id(5)}.jsonl")
+    link.symlink_to(path)
+    other = tmp_path / "other.jsonl"
+    shutil.copy(path, other)
+    for wrong in (link, other):
+        with pytest.raises(UsageError, match="not a session's own file"):
+            trim(config_home, wrong, live=True)
+    assert link.is_symlink()
+    with pytest.raises(UsageError, match="not a session's own file"):
+        trim(config_home, Path(trim(config_home, path).backup), live=True)
+
+
+def test_nothing_to_trim_leaves_no_backup(config_home: ConfigHome) -> None:
+    """A session without a conversation, and one that a trim would not pay for."""
+    empty = laid(config_home, [last_prompt("gone")], number=1)
+    with pytest.raises(NothingToTrim):
+        trim(config_home, empty)
+    assert not trim(config_home, laid(config_home, conversation(3), number=2)).receipt.written
+    assert kept(config_home) == []
+
+
+def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the file as read back does not hold keeps it from being put in place, and the backup goes too."""
+    path = laid(config_home, bulky(6))
+    before = path.read_bytes()
+    monkeypatch.setattr(Trimming, "__call__", lambda _self, record: {**record, "uuid": "another"})
+    with pytest.raises(CheckFailed, match="ids, links, instants"):
+        trim(config_home, path)
+    assert path.read_bytes() == before
+    assert kept(config_home) == []
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+
+
+def test_one_at_a_time(config_home: ConfigHome) -> None:
+    """While a session is trimmed in place a second trim of it is refused; one of another session is not."""
+    path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
+    with backups.only_one(SESSION, config_home.environ):
+        with pytest.raises(ResumeHooksError, match="in place already"):
+            trim(config_home, path)
+        assert trim(config_home, other).receipt.written
+    assert trim(config_home, path).receipt.written
+
+
+def test_an_old_session_stays_old(config_home: ConfigHome) -> None:
+    """It does not become the latest one, and can be trimmed in place again at once."""
+    path = laid(config_home, bulky(6))
+    assert trim(config_home, path).receipt.written
+    assert path.stat().st_mtime == LONG_AGO
+    assert trim(config_home, path, keep_recent=0).receipt.written
+    assert path.stat().st_mtime == LONG_AGO
+    assert len(kept(config_home)) == 2
+
+
+def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
+    """Whoever took the right to write away meant it; the message says how to go on."""
+    path = laid(config_home, bulky(6))
+    path.chmod(0o400)
+    before = path.read_bytes()
+    with pytest.raises(WriteFailed, match="read-only") as caught:
+        trim(config_home, path, live=True)
+    assert f"chmod u+w {path}" in caught.value.remedy
+    with pytest.raises(WriteFailed, match="read-only"):
+        in_place.plan(session_file(str(path)), config_home.environ, options_of(environ=config_home.environ))
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
+    assert kept(config_home) == []
+
+
+def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
+    """After a trim that does not pay the session's folder is gone; with a backup in it, it stays."""
+    folder = Path(backups.folder_of(SESSION, config_home.environ))
+    path = laid(config_home, conversation(3))
+    assert not trim(config_home, path).receipt.written
+    assert not folder.exists()
+    with pytest.raises(NothingToTrim):
+        trim(config_home, laid(config_home, b'{"type":"summary"}\n'))
+    assert not folder.exists()
+    trim(config_home, laid(config_home, bulky(6)))
+    assert len(list(folder.iterdir())) == 2
+
+
+def _hold(environ: dict[str, str], place: str, turns: int) -> None:
+    for _ in range(turns):
+        try:
+            with backups.only_one(SESSION, environ):
+                os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
+                os.unlink(place)
+        except SessionLive:
+            pass
+
+
+def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path: Path) -> None:
+    """However often it comes and goes under four who want it."""
+    fork = multiprocessing.get_context("fork")
+    given = (config_home.environ, str(tmp_path / "place"), 500)
+    holders = [fork.Process(target=_hold, args=given) for _ in range(4)]
+    for holder in holders:
+        holder.start()
+    for holder in holders:
+        holder.join()
+    assert [holder.exitcode for holder in holders] == [0] * 4
+    assert not Path(backups.folder_of(SESSION, config_home.environ)).exists()
+
+
+def _shrink(path: Path) -> None:
+    os.truncate(path, 1_000)
+
+
+def _rewrite(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
+
+
+def _replace(path: Path) -> None:
+    shutil.copy(path, f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def _remove(path: Path) -> None:
+    path.rename(f"{path}.away")
+
+
+def _link(path: Path) -> None:
+    path.rename(f"{path}.away")
+    path.symlink_to(f"{path}.away")
+
+
+@pytest.mark.parametrize("change", [_shrink, _rewrite, _replace, _remove, _link])
+def test_a_file_that_was_changed_meanwhile(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    """Shrunk, rewritten, replaced, removed, made a link while we work: refused, and left as the other one made it."""
+    path = laid(config_home, bulky(6))
+    made: list[bytes] = []
+
+    def disturb(*given: Any) -> list[Any]:
+        change(path)
+        made.append(path.read_bytes() if path.exists() else b"")
+        return []
+
+    monkeypatch.setattr(in_place, "_checks", disturb)
+    with pytest.raises(WriteFailed) as caught:
+        trim(config_home, path)
+    assert "Nothing was changed" in caught.value.remedy
+    assert made == [path.read_bytes() if path.exists() else b""]
+    assert not [name for name in path.parent.iterdir() if name.suffix == ".tmp"]
+
+
+def _die_at(target: tuple[str, int], home: ConfigHome, path: Path) -> None:
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        if frame.f_code.co_filename not in FILES:
+            return None
+        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) == target:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+    trim(home, path)
+    os._exit(0)
+
+
+FILES = {str(module.__file__) for module in (rewrite, splice, backups, in_place)}
+
+
+def _steps(home: ConfigHome, path: Path) -> list[tuple[str, int]]:
+    """Every line of the writing modules that a trim passes, once each, in order."""
+    passed: dict[tuple[str, int], None] = {}
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        if frame.f_code.co_filename not in FILES:
+            return None
+        if event == "line":
+            passed[frame.f_code.co_filename, frame.f_lineno] = None
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        trim(home, path)
+    finally:
+        sys.settrace(before)
+    return list(passed)
+
+
+def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
+    """Killed before each line of the writer in turn: the file as it was, or the trimmed one with its backup."""
+    content = session_bytes(bulky(6))
+    steps = _steps(config_home, laid(config_home, content))
+    fork = multiprocessing.get_context("fork")
+    outcomes = []
+    for step in steps:
+        shutil.rmtree(config_home.config / "resume-hooks", ignore_errors=True)
+        path = laid(config_home, content)
+        child = fork.Process(target=_die_at, args=(step, config_home, path))
+        child.start()
+        child.join()
+        assert child.exitcode == KILLED
+        replaced = path.read_bytes() != content
+        if replaced:
+            assert_trimmed(path, content, kept(config_home)[0])
+            assert kept(config_home)[0].read_bytes() == content
+        outcomes.append(replaced)
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {False, True}
+    path = laid(config_home, content)
+    assert trim(config_home, path).receipt.written  # whatever was left behind is in nobody's way
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+
+
+@contextlib.contextmanager
+def an_ordinary_user(root: Path) -> Iterator[None]:
+    """Without root's rights, which know no read-only folder; ``root`` is that user's."""
+    was = os.geteuid()
+    if was == 0:
+        for folder, _, names in os.walk(root):
+            for name in ("", *names):
+                os.chown(os.path.join(folder, name), 65_534, 65_534)
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+def test_a_read_only_folder() -> None:
+    """Where nothing can be written the file stays, and so does no backup."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
+        path = laid(home, bulky(6))
+        before = path.read_bytes()
+        with an_ordinary_user(Path(folder)):
+            path.parent.chmod(0o555)
+            with pytest.raises(WriteFailed, match=r"Could not rewrite .*Permission denied"):
+                trim(home, path)
+            assert kept(home) == []
+            path.parent.chmod(0o755)
+            shutil.rmtree(Path(folder, "resume-hooks"))
+            Path(folder).chmod(0o555)
+            with pytest.raises(WriteFailed, match=r"not backed up .*Permission denied"):
+                trim(home, path)
+            Path(folder).chmod(0o755)
+        assert path.read_bytes() == before
+
+
+def _with_little_room(home: ConfigHome, path: Path, room: int) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    try:
+        trim(home, path)
+    except WriteFailed as error:
+        os._exit(7 if "Nothing was changed" in error.remedy else 8)
+    os._exit(0)
+
+
+def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
+    """A backup that does not fit is told, and is gone; the session is as it was."""
+    path = laid(config_home, bulky(6))
+    before = path.read_bytes()
+    child = multiprocessing.get_context("fork").Process(target=_with_little_room, args=(config_home, path, 10_000))
+    child.start()
+    child.join()
+    assert child.exitcode == 7
+    assert path.read_bytes() == before
+    assert kept(config_home) == []
+
+
+WRITER = """
+import os, sys, time
+path, name, keeps_open = sys.argv[1], sys.argv[2], sys.argv[3] == "open"
+was, number, after = os.stat(path).st_ino, 0, 0
+held = os.open(path, os.O_WRONLY | os.O_APPEND)
+print("ready", flush=True)
+while after < 40 and number < 6000:
+    body = '{"type":"queue-operation","writer":"%s","n":%d,"content":"%s"}\\n' % (name, number, "y" * (number % 900))
+    out = held if keeps_open else os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.write(out, body.encode())
+    if not keeps_open:
+        os.close(out)
+    number += 1
+    after += os.stat(path).st_ino != was
+    time.sleep(0.005)
+print(number, flush=True)
+"""
+
+
+def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Three writers, 200 records a second each, one of which keeps the file open, while 5 MB are trimmed in place."""
+    content = session_bytes(bulky(620, 4_000))
+    assert len(content) > 5_000_000
+    path = laid(config_home, content)
+    os.link(path, tmp_path / "old")
+    command = [sys.executable, "-c", WRITER, str(path)]
+    writers = [
+        subprocess.Popen([*command, name, how], stdout=subprocess.PIPE, text=True)
+        for name, how in (("a", "path"), ("b", "open"), ("c", "path"))
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    done = trim(config_home, path, live=True)
+    counts = {name: int(writer.communicate()[0]) for name, writer in zip("abc", writers, strict=True)}
+    size = Path(done.backup).stat().st_size
+    assert Path(done.backup).read_bytes() == (tmp_path / "old").read_bytes()[:size]
+    body = path.read_bytes()
+    assert body.endswith(b"\n")
+    records = [orjson.loads(part) for part in body.splitlines()]  # every line is whole
+    for name, count in counts.items():
+        assert [record["n"] for record in records if record.get("writer") == name] == list(range(count))
+    there = set(body.splitlines())
+    assert {part for part in (tmp_path / "old").read_bytes()[size:].splitlines() if part not in there} == set()
+    assert sum("truncated" in record for record in records) > 500
+
+
+def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) -> None:
+    """Where the system can tell that somebody could still write to the old file, the receipt says so."""
+    path = laid(config_home, bulky(6))
+    with path.open("ab") as held:
+        if splice.held_for_writing(held.fileno()) is None:
+            pytest.skip("this system does not tell")
+        assert in_place.STILL_OPEN in trim(config_home, path, live=True).receipt.warnings
+    assert in_place.STILL_OPEN not in trim(config_home, path, live=True, keep_recent=0).receipt.warnings
+
+
+def test_what_comes_between_read_and_rename_goes_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records appended while the new file is checked, half a line among them, stand behind it as they were written."""
+    path = laid(config_home, bulky(6))
+    content, real = path.read_bytes(), in_place._checks
+    late = [line(user("late", uuid="late1", parent="a5", ts=90)), line(assistant("yes", uuid="late2", parent="late1"))]
+    writing = []
+
+    def check(*given: Any) -> Any:
+        with path.open("ab") as stream:
+            stream.write(late[0] + b"\n" + late[1][:40])
+        writing.append(threading.Timer(0.1, _finish, args=(path, late[1][40:] + b"\n")))
+        writing[0].start()
+        return real(*given)
+
+    monkeypatch.setattr(in_place, "_checks", check)
+    done = trim(config_home, path)
+    writing[0].join()
+    assert path.read_bytes().splitlines()[-2:] == late
+    assert Path(done.backup).read_bytes() == content
+
+
+def _finish(path: Path, rest: bytes) -> None:
+    with path.open("ab") as stream:
+        stream.write(rest)
+
+
+def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """A preview, then the receipt as a document that names the backup, and as text."""
+    path = laid(config_home, bulky(6))
+    dry = document("trim", SESSION, "--in-place", "--dry-run")
+    assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (True, None, False)
+    found = document("trim", SESSION, "--in-place")["data"]
+    assert (found["in_place"], found["written"], found["file"]) == (True, True, str(path))
+    assert found["backup"] == str(kept(config_home)[0])
+    assert found["commands"]["in_client"] == f"/resume {SESSION}"
+    os.utime(path)
+    done = cli("trim", SESSION, "--in-place", "--keep-recent", "0")
+    assert (done.returncode, b"is live" in done.stderr) == (1, True)
+    done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--live")
+    assert done.returncode == 0
+    assert str(kept(config_home)[1]).encode() in done.stdout
+    assert b"keeps its own memory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--live",), ("--in-place", "--output-dir", "/"), ("--in-place", "--live", "--start", "--dry-run")],
+    ids=["live alone", "elsewhere", "live and start"],
+)
+def test_options_that_mean_nothing_together(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """Refused as a usage error before anything is read."""
+    path = laid(config_home, bulky(6))
+    before = path.read_bytes()
+    done = cli("trim", SESSION, *words)
+    assert (done.returncode, path.read_bytes() == before) == (2, True)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
+    """The clients send the placeholders, every call with its result, and nothing of what was trimmed."""
+    client, home = find_client(version), ClientHome(tmp_path / "home")
+    path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    trim(ConfigHome(home.root, home.config, {"CLAUDE_CONFIG_DIR": str(home.config)}), path)
+    with MockApi() as api:
+        result = run_print(client, home, api, "go on", resume=SESSION)
+        sent = orjson.dumps(api.main_requests()[-1]["messages"]).decode()
+    assert result.returncode == 0, result.stderr
+    assert sent.count('"tool_use"') == sent.count('"tool_result"') == 6
+    assert sent.count("original: 11111111:") == 4
+    assert "000003 " not in sent
+    assert "000004 " in sent
+
+
+@pytest.mark.e2e
+def test_under_a_running_client(tmp_path: Path) -> None:
+    """Open in a client: refused; with --live that goes on in the same file, and ``/resume`` loads what is left."""
+    home = ClientHome(tmp_path / "home")
+    path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
+    environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
+    with MockApi() as api:
+        tui = Tui(find_client(NEWEST), home, api)
+        try:
+            tui.start(resume=SESSION)
+            tui.submit("the first prompt")
+            tui.wait_for("Mock reply 1")
+            tui.wait_idle()
+            os.utime(path, (LONG_AGO, LONG_AGO))
+            with pytest.raises(ResumeHooksError, match=r"the running client [0-9]+ has it open"):
+                trim(ConfigHome(home.root, home.config, environ), path)
+            # The mock's answers say that next to nothing was sent, so that nothing would be saved.
+            done = trim(ConfigHome(home.root, home.config, environ), path, live=True, min_savings=0)
+            assert done.receipt.written
+            tui.submit("the second prompt")
+            tui.wait_for("Mock reply 2")
+            tui.wait_idle()
+            assert "000001 " in str(api.main_requests()[-1])  # it goes by its own memory
+            tui.submit(f"/resume {SESSION}")
+            tui.wait_idle()
+            tui.submit("the third prompt")
+            tui.wait_for("Mock reply 3")
+            sent = str(api.main_requests()[-1])
+        finally:
+            tui.close()
+            home.reap()
+    assert "000001 " not in sent
+    assert all(said in sent for said in ("the first prompt", "Mock reply 1", "the second prompt", "Mock reply 2"))

@@ -1,0 +1,377 @@
+"""A trim from plan to file: the child is checked, linked and complete, its parent untouched; nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks.cli.trim import command
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.originals import look_up
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.references import parse
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.records import text
+from resume_hooks.transcripts.transcript import scan
+from tests import builders
+from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, custom_title, session_id, summary
+from tests.derive.trim.sessions import LONG, Chain, by_uuid, planned, rows_of, trimmed, written
+
+SHORT = "short output " * 20
+"""260 characters: under the usual threshold, over a stricter one."""
+
+
+def session(home: ConfigHome, session_id: str = SESSION) -> Path:
+    """A session with a long and a shorter output, and a title."""
+    chain = Chain().ask("fix the parser").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Bash", SHORT).turns(1)
+    return written(home, [*chain.rows, custom_title("The parser")], session_id)
+
+
+def blocks_in(path: Path) -> list[str]:
+    """The texts of a file that open with a lineage block."""
+    return [said for row in rows_of(path) if (said := text(row)).startswith(OPENING)]
+
+
+def test_the_parent_keeps_its_bytes(config_home: ConfigHome) -> None:
+    """A trim only reads the session: bytes, time and mode are as they were."""
+    path = session(config_home)
+    before = path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode
+    child = trimmed(config_home, path)
+    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode) == before
+    assert child.parent == path.parent
+    assert stat.S_IMODE(child.stat().st_mode) == 0o600
+
+
+def test_planning_writes_nothing(config_home: ConfigHome) -> None:
+    """A preview leaves no trace, in the project or in our state."""
+    path = session(config_home)
+    before = sorted(config_home.root.rglob("*"))
+    decided = planned(config_home, path)
+    assert trimming.receipt(decided).written is False
+    assert sorted(config_home.root.rglob("*")) == before
+
+
+def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
+    """First line, links, lineage and title name the parent; a second child has a counter of its own."""
+    path = session(config_home)
+    child, other = trimmed(config_home, path), trimmed(config_home, path)
+    first = rows_of(child)[0]
+    assert first["continue_metadata"]["parent_session_id"] == SESSION
+    assert first["continue_metadata"]["continuation_type"] == "trim"
+    assert first["trim_metadata"]["parent_file"] == str(path)
+    assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
+    assert [Glance(str(file)).title for file in (child, other)] == ["The parser · trim 1", "The parser · trim 2"]
+    assert [(link.parent_id, link.kind) for link in read_links(config_home.environ)] == [(SESSION, "trim")] * 2
+    lineage = Family(config_home.environ).lineage(str(child))
+    assert [row.derivation_type for row in lineage] == ["original", "trimmed"]
+
+
+def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
+    """Before everything else, with the legend that explains placeholders; the screen doesn't show it."""
+    child = trimmed(config_home, session(config_home))
+    (block,) = blocks_in(child)
+    assert block.endswith(f"{CLOSING}\n{LEGEND}")
+    assert SESSION in block
+    first = next(row for row in rows_of(child) if "uuid" in row)
+    assert (first["parentUuid"], first["isMeta"], text(first)) == (None, True, block)
+
+
+def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) -> None:
+    """The block is renewed, not repeated."""
+    child = trimmed(config_home, session(config_home))
+    again = trimmed(config_home, child, threshold=200)
+    (block,) = blocks_in(again)
+    assert block.count(LEGEND) == 1
+    assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]  # the id, and the file
+    assert "· trimmed" in block
+
+
+def test_trimming_twice_is_trimming_once(config_home: ConfigHome) -> None:
+    """The same options find nothing more in the child, and it says that it would not pay."""
+    child = trimmed(config_home, session(config_home))
+    again = planned(config_home, child)
+    assert again.choices == ()
+    assert not again.pays
+    assert not trimming.receipt(again).written
+
+
+def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> None:
+    """What was too short for the first trim goes in the second; its placeholder names the ORIGINAL session."""
+    path = session(config_home)
+    child = trimmed(config_home, path)
+    again = trimmed(config_home, child, threshold=200)
+    first, second = by_uuid(again)["c2"], by_uuid(again)["c4"]
+    assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
+    assert first["message"] == by_uuid(child)["c2"]["message"]
+    assert second["original_session_id"] == child.stem  # it stood whole in the child
+    assert rows_of(child)[second["original_index"]]["uuid"] == "c4"
+
+
+def test_a_record_trimmed_twice_names_the_session_that_holds_all_of_it(config_home: ConfigHome) -> None:
+    """Two outputs in one record, one trimmed at a time: both placeholders lead to the original."""
+    results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
+    chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
+    path = written(config_home, chain)
+    again = trimmed(config_home, trimmed(config_home, path), threshold=200)
+    row = by_uuid(again)["c2"]
+    assert (row["original_session_id"], row["original_session"], row["original_index"]) == (SESSION, str(path), 2)
+    assert [f"original: {SESSION[:8]}:2]" in block["content"] for block in row["message"]["content"]] == [True, True]
+
+
+def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> None:
+    """A record that names only a file and a line: the session's id comes from the file's name."""
+    root = session_id(9)
+    chain = Chain().ask().tool("t1")
+    whole = [*({"type": "mode", "mode": "default"} for _ in range(7)), {**chain.rows[2], "sessionId": root}]
+    builders.write_session(config_home.project(), root, whole)
+    chain.rows[2] |= {"truncated": True, "original_session": f"/x/{root}.jsonl", "original_index": 7}
+    row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
+    assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
+    assert (row["original_session_id"], row["original_index"]) == (root, 7)
+
+
+def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
+    """What a second trim takes is named where it still is: the first original may be gone by then."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
+    chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
+    path = written(config_home, chain)
+    child = trimmed(config_home, path)
+    path.unlink()
+    again = trimmed(config_home, child, threshold=200)
+    row = by_uuid(again)["c2"]
+    assert row["original_session_id"] == child.stem
+    assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
+    found = look_up(parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.environ)
+    assert found.original.file == str(child)
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"original_index": -1},
+        {"original_index": True},
+        {"original_index": "7"},
+        {"original_session": "", "original_session_id": "no id"},
+    ],
+)
+def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, marks: Record) -> None:
+    """A hostile or torn mark is replaced by where the content really stands."""
+    chain = Chain().ask().tool("t1")
+    chain.rows[2] |= {"truncated": True, "original_session": "/x/y.jsonl", "original_index": 7, **marks}
+    row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
+    assert (row["original_session_id"], row["original_index"]) == (SESSION, 2)
+
+
+def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
+    """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
+    parent = session(config_home)
+    step = "go on with the lexer"
+    asked = quick_rollover.plan(session_file(str(parent)), config_home.environ, kind="handoff", next_step=step)
+    made = quick_rollover.write(asked, config_home.environ)
+    chain = Chain().ask().tool("t1").turns(1)
+    last = rows_of(Path(made.file))[-2]["uuid"]
+    with open(made.file, "ab") as stream:
+        for row in chain.rows:
+            later = {**row, "parentUuid": row["parentUuid"] or last, "sessionId": made.session_id}
+            stream.write(builders.line({**later, "timestamp": row["timestamp"].replace("2026", "2036")}) + b"\n")
+    child = trimmed(config_home, Path(made.file))
+    (block,) = blocks_in(child)
+    assert next_step_of(block) == step
+    assert made.session_id in block
+    assert block.count(OPENING) == 1
+
+
+def test_a_prompt_that_quotes_a_block_stays(config_home: ConfigHome) -> None:
+    """Somebody who pasted a lineage block asked something: not a word of it is replaced."""
+    said = f"{OPENING}\nold\n{CLOSING}\nwhat is this?"
+    child = trimmed(config_home, written(config_home, Chain().ask(said).tool("t1")))
+    assert text(by_uuid(child)["c0"]) == said
+    assert len(blocks_in(child)) == 2
+
+
+def test_bookkeeping_is_carried(config_home: ConfigHome) -> None:
+    """Tag, pull request, mode and worktree under the child's id; titles, prompts and permissions are not."""
+    books: list[Record] = [
+        {"type": "tag", "tag": "wip", "sessionId": SESSION},
+        {"type": "pr-link", "prNumber": 5, "sessionId": SESSION},
+        {"type": "mode", "mode": "normal", "sessionId": SESSION},
+        {"type": "worktree-state", "worktree": None, "sessionId": SESSION},
+        {"type": "ai-title", "aiTitle": "x", "sessionId": SESSION},
+        {"type": "permission-mode", "permissionMode": "plan", "sessionId": SESSION},
+        builders.last_prompt("c2"),
+    ]
+    path = written(config_home, [*Chain().ask().tool("t1").rows, *books])
+    child = trimmed(config_home, path)
+    found = {row["type"]: row["sessionId"] for row in rows_of(child) if "uuid" not in row and "type" in row}
+    assert found == dict.fromkeys(["tag", "pr-link", "mode", "worktree-state", "custom-title"], child.stem)
+    assert b'\n{"type":"tag"' in child.read_bytes()
+
+
+def snapshot(message: str, **extra: Any) -> Record:
+    """A snapshot of the user's files at a message."""
+    return {
+        "type": "file-history-snapshot",
+        "messageId": message,
+        "snapshot": {"messageId": message, "trackedFileBackups": {"/a": {"backupFileName": "b@v1"}}},
+        **extra,
+    }
+
+
+def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None:
+    """Byte for byte; those of messages that a compaction dropped, or of another branch, are not."""
+    before = conversation(1, prefix="old")
+    marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
+    chain = [{**row, "parentUuid": row["parentUuid"] or "s"} for row in Chain().ask().tool("t1").rows]
+    for place, row in enumerate(chain):
+        row["timestamp"] = builders.instant(20 + place)
+    delta = {"type": "file-history-delta", "messageId": "c2", "snapshotMessageId": "c0", "trackingPath": "/a"}
+    rows = [*before, snapshot("old0"), *marks, chain[0], snapshot("c0"), *chain[1:], delta, snapshot("gone")]
+    child = trimmed(config_home, written(config_home, rows))
+    kept = [line for line in child.read_bytes().split(b"\n") if b"file-history" in line]
+    assert kept == [builders.line(snapshot("c0")), builders.line(delta)]
+
+
+def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -> None:
+    """Today's clients write none; should one, the child's stays its own."""
+    path = written(config_home, [*Chain().ask().tool("t1").rows, snapshot("c0", sessionId=SESSION)])
+    child = trimmed(config_home, path)
+    assert snapshot("c0", sessionId=child.stem) in rows_of(child)
+
+
+def companions(home: ConfigHome) -> tuple[Path, Path]:
+    """A large output and a file's backup, where the client puts them."""
+    output = home.project() / SESSION / "tool-results" / "big.txt"
+    backup = home.config / "file-history" / SESSION / "b@v1"
+    for path in (output, backup):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"kept")
+    return output, backup
+
+
+def test_companions_lie_under_the_childs_id(config_home: ConfigHome) -> None:
+    """Large outputs and file backups outlive the parent."""
+    path = written(config_home, [*Chain().ask().tool("t1").rows, snapshot("c0")])
+    output, backup = companions(config_home)
+    child = trimmed(config_home, path)
+    assert child.with_suffix("").joinpath("tool-results", "big.txt").samefile(output)
+    assert backup.parent.parent.joinpath(child.stem, "b@v1").read_bytes() == b"kept"
+
+
+def test_a_child_that_fails_its_check_leaves_nothing(config_home: ConfigHome) -> None:
+    """The session changed between plan and write: no file, no companions, no link."""
+    path = session(config_home)
+    companions(config_home)
+    decided = planned(config_home, path)
+    before = sorted(config_home.root.rglob("*"))
+    path.write_bytes(path.read_bytes().replace(b'"id":"t1"', b'"id":"t2"'))
+    with pytest.raises(CheckFailed):
+        trimming.write(decided, config_home.environ)
+    assert sorted(config_home.root.rglob("*")) == before
+    assert read_links(config_home.environ) == []
+
+
+def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tmp_path: Path) -> None:
+    """``--output-dir``: written there, and it says that the client won't find it."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    reading = trimming.read(session_file(str(session(config_home))))
+    decided = trimming.plan(
+        reading, config_home.environ, planned(config_home, Path(reading.session.path)).options, output_dir=str(folder)
+    )
+    receipt = trimming.write(decided, config_home.environ)
+    assert Path(receipt.file).parent == folder
+    assert any("will not find it" in warning for warning in receipt.warnings)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [custom_title("only a title")],
+        [builders.system("informational", uuid="s")],
+        [{"type": "summary", "summary": "x", "leafUuid": "y"}],
+    ],
+)
+def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
+    """A file in which nobody said anything is refused in a sentence."""
+    with pytest.raises(NothingToTrim):
+        planned(config_home, written(config_home, rows))
+
+
+def test_a_sub_agents_transcript_is_no_parent(config_home: ConfigHome) -> None:
+    """Its session is named instead."""
+    rows = [{**row, "isSidechain": True} for row in conversation(1)]
+    with pytest.raises((NothingToTrim, UsageError)):
+        planned(config_home, written(config_home, rows))
+
+
+def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
+    """Under the least saving the receipt names no file, and after is before."""
+    decided = planned(config_home, session(config_home), min_savings=5_000)
+    receipt = trimming.receipt(decided)
+    assert (decided.pays, receipt.written, receipt.file, receipt.session_id) == (False, False, "", "")
+    assert receipt.tokens_after == receipt.tokens_before
+
+
+def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> None:
+    """``trim --min-savings``: the numbers, what a rollover would leave, and the project as it was."""
+    path = session(config_home)
+    before = sorted(config_home.root.rglob("*"))
+    done = CliRunner().invoke(command, [str(path), "--keep-recent", "0", "--min-savings", "5000"])
+    assert done.exit_code == 0
+    assert "Trimming would not pay" in done.output
+    assert sorted(config_home.root.rglob("*")) == before
+    assert CliRunner().invoke(command, [str(path), "--keep-recent", "0"]).exit_code == 0
+    assert len(list(path.parent.glob("*.jsonl"))) == 2
+
+
+def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> None:
+    """Old clients would compact at once by the parent's counts; the first record's entrypoint is the shell's."""
+    chain = Chain().ask(entrypoint="sdk-py").answer("yes", tokens=150_000).tool("t1").answer("so", tokens=160_000)
+    child = trimmed(config_home, written(config_home, chain))
+    counts = [row["message"]["usage"] for row in rows_of(child) if "usage" in row.get("message", {})]
+    assert counts == [dict.fromkeys(builders.usage(100), 0)] * 2
+    assert all(row["entrypoint"] == "cli" for row in list(by_uuid(child).values())[:2])
+    assert not any(node.context_tokens for node in scan(str(child)).chain)
+
+
+def test_numbers_add_up(config_home: ConfigHome) -> None:
+    """What rules and tools save is what the trim saves; the receipt counts pieces and characters."""
+    chain = Chain().ask().answer("a", tokens=10_000)
+    for number in range(4):
+        chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
+        chain.answer("ok", tokens=11_000 + number * 1_000)
+    decided = planned(config_home, written(config_home, chain))
+    saved = decided.savings
+    for rows in (saved.rules, saved.tools):
+        assert sum(row.pieces for row in rows) == 4
+        assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(rows)
+    assert decided.before.tokens - decided.after.tokens == saved.tokens
+    receipt = trimming.write(decided, config_home.environ)
+    assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
+    assert (
+        json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"]["trimmed_tokens"]
+        == receipt.tokens_after
+    )
+
+
+def test_a_state_folder_that_can_not_be_written_is_a_warning(config_home: ConfigHome) -> None:
+    """The session itself holds the link; the child is there all the same."""
+    environ = {**config_home.environ, "RESUME_HOOKS_HOME": "/dev/null/state"}
+    receipt = trimming.write(planned(config_home, session(config_home)), environ)
+    assert receipt.written
+    assert os.path.exists(receipt.file)
+    assert any("state folder" in warning for warning in receipt.warnings)

@@ -1,0 +1,198 @@
+"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive.trim.options import KEPT_RESULTS
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.errors import UsageError
+from tests.builders import ConfigHome
+from tests.derive.trim.nasty import IMAGE
+from tests.derive.trim.sessions import LONG, Chain, planned, written
+
+
+def plan(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
+    """The plan for a conversation."""
+    return planned(home, written(home, chain), **options)
+
+
+def calls(decided: TrimPlan) -> list[str]:
+    """The calls whose contents go, oldest first."""
+    return list(dict.fromkeys(choice.piece.call for choice in decided.choices))
+
+
+def turns(count: int) -> Chain:
+    """Turns with one long output each, ``t0`` and on, every one different."""
+    chain = Chain()
+    for number in range(count):
+        chain.ask(f"question {number}").tool(f"t{number}", "Read", f"{number} {LONG}", file_path=f"/{number}").answer()
+    return chain
+
+
+@pytest.mark.parametrize(("recent", "gone"), [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0), (99, 0)])
+def test_the_last_turns_stay(config_home: ConfigHome, recent: int, gone: int) -> None:
+    """``--keep-recent N`` protects N prompts and all that follows them."""
+    assert calls(plan(config_home, turns(4), keep_recent=recent)) == [f"t{number}" for number in range(gone)]
+
+
+def test_two_turns_stay_unless_said(config_home: ConfigHome) -> None:
+    """Without an option the usual number of turns is protected, or the one of the settings."""
+    assert calls(plan(config_home, turns(4), keep_recent=None)) == ["t0", "t1"]
+    assert calls(plan(config_home, turns(4), keep_recent=None, usual_recent=3)) == ["t0"]
+
+
+def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHome) -> None:
+    """One prompt and many results: the usual protection covers the last ones; one that was asked for covers all."""
+    chain = Chain().ask()
+    for number in range(KEPT_RESULTS + 5):
+        chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
+    assert calls(plan(config_home, chain, keep_recent=None)) == [f"t{number}" for number in range(5)]
+    assert calls(plan(config_home, chain, keep_recent=1)) == []
+
+
+def test_remarks_and_results_are_no_turns(config_home: ConfigHome) -> None:
+    """What the client inserted does not push a turn out of the protection."""
+    chain = turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
+    assert calls(plan(config_home, chain, keep_recent=2)) == []
+
+
+def mixed() -> Chain:
+    """One output of each of several tools, an image, a paste, an attachment and a long answer."""
+    chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
+    chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG}])
+    for number, tool in enumerate(("Read", "Bash", "mcp__a__x", "mcp__b__y")):
+        chain.tool(f"t{number}", tool, f"{number} {LONG}")
+    return chain.tool("t4", "Bash", "ok", command="c" * 900).answer("said " * 300)
+
+
+@pytest.mark.parametrize(
+    ("tools", "gone"),
+    [
+        (("bash",), ["t1", "t4"]),
+        (("read", "bash"), ["t0", "t1", "t4"]),
+        (("mcp__*",), ["t2", "t3"]),
+        (("mcp__b__*",), ["t3"]),
+        (("nothing",), []),
+    ],
+)
+def test_a_tool_filter_touches_those_tools_alone(
+    config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
+) -> None:
+    """Outputs and inputs of the tools that were named; no image, paste, attachment or answer beside them."""
+    assert calls(plan(config_home, mixed(), tools=tools, assistant=9)) == gone
+
+
+def test_a_rule_that_was_named_acts_beside_a_tool_filter(config_home: ConfigHome) -> None:
+    """``--only results,media --tools bash``: what was asked for by its own name is meant."""
+    decided = plan(config_home, mixed(), tools=("bash",), only=("results", "media"))
+    assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
+
+
+def test_each_tool_has_its_own_threshold(config_home: ConfigHome) -> None:
+    """``--threshold Bash=5000`` spares Bash; a low one of another tool acts below the general one."""
+    chain = Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
+    assert calls(plan(config_home, chain, thresholds={"bash": 5_000, "read": 200})) == ["t1"]
+    assert calls(plan(config_home, chain, threshold=200, thresholds={"read": 400})) == ["t0", "t2"]
+    assert calls(plan(config_home, chain, usual_threshold=250)) == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "gone"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])]
+)
+def test_long_answers_by_count(config_home: ConfigHome, count: int, gone: list[int]) -> None:
+    """The first N, or all but the last N; short ones are not counted."""
+    chain = Chain()
+    for number in range(3):
+        chain.ask().answer("short").ask().answer(f"{number} said " * 200)
+    decided = plan(config_home, chain, assistant=count)
+    assert [choice.piece.number for choice in decided.choices] == [4 * number + 3 for number in gone]
+
+
+def test_only_and_skip(config_home: ConfigHome) -> None:
+    """Rules by name; what one leaves, another takes."""
+
+    def rules(**options: Any) -> set[str]:
+        return {choice.rule for choice in plan(config_home, mixed(), **options).choices}
+
+    assert rules() == {"attachments", "media", "results", "inputs", "pasted"}
+    assert rules(only=("media", "pasted")) == {"media", "pasted"}
+    assert rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
+    assert rules(only=("media",), skip=("media",)) == set()
+
+
+def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> None:
+    """An output that is stale, repeated and long is counted once, under the first of the table."""
+    chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
+    assert [choice.rule for choice in plan(config_home, chain).choices] == ["superseded", "results"]
+
+
+@pytest.mark.parametrize("options", [{"only": ("reslts",)}, {"skip": ("all",)}])
+def test_a_rule_that_does_not_exist(config_home: ConfigHome, options: dict[str, Any]) -> None:
+    """The error names it and lists those that there are."""
+    with pytest.raises(UsageError, match="There is no rule") as caught:
+        plan(config_home, turns(1), **options)
+    assert "superseded" in caught.value.remedy
+
+
+def counted(count: int) -> Chain:
+    """Turns whose outputs cost about a thousand tokens each, as the API counted them; one file is read twice."""
+    chain = Chain()
+    for number in range(count):
+        chain.ask(
+            f"question {number}",
+        ).answer("ok", tokens=10_000 + 1_100 * number)
+        chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=f"/{number % (count - 1)}")
+        chain.answer("read", tokens=11_000 + 1_100 * number)
+    return chain
+
+
+def test_a_target_takes_what_is_missed_least_and_stops(config_home: ConfigHome) -> None:
+    """The stale read goes first, then results from the oldest on; once it fits nothing more goes."""
+    chain = counted(6)
+    total = plan(config_home, chain).before.tokens
+    assert calls(plan(config_home, chain, target_tokens=total - 500)) == ["t0"]
+    two = plan(config_home, chain, target_tokens=total - 1_500)
+    assert [(choice.piece.call, choice.rule) for choice in two.choices] == [("t0", "superseded"), ("t1", "results")]
+    assert two.after.tokens <= total - 1_500
+    assert plan(config_home, chain, target_tokens=total).choices == ()
+
+
+def test_a_stale_read_goes_before_an_older_result(config_home: ConfigHome) -> None:
+    """Value comes before age."""
+    chain = Chain().ask().answer("a", tokens=9_000)
+    for number, path in enumerate(("/x", "/y", "/y")):
+        chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path).answer(
+            "ok", tokens=10_000 + 1_000 * number
+        )
+    assert calls(plan(config_home, chain, target_tokens=11_500)) == ["t1"]
+
+
+def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) -> None:
+    """Where the usual threshold does not reach it, shorter outputs go too; one that was typed is kept to."""
+    chain = Chain().ask().answer("a", tokens=9_000)
+    for number in range(8):
+        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer("ok", tokens=9_100 + 100 * number)
+    low = plan(config_home, chain, target_tokens=9_500)
+    assert 0 < len(low.choices) < 8
+    assert plan(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
+
+
+def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None:
+    """What may go, goes; what is protected stays."""
+    chain = counted(4)
+    assert len(plan(config_home, chain, target_tokens=1).choices) == len(plan(config_home, chain, threshold=72).choices)
+    assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
+
+
+def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
+    """Several failures of one command: they go from the oldest on, whatever the order of a set."""
+    chain = Chain().ask().answer("a", tokens=9_000)
+    for number in range(6):
+        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make")
+        chain.answer("again", tokens=9_400 + 400 * number)
+    chain.tool("t9", "Bash", "ok", command="make")
+    assert calls(plan(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]

@@ -1,1 +1,0 @@
-"""What the client is about to delete, kept before that; ancestors, kept when a child is born."""

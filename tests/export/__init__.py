@@ -1,1 +1,0 @@
-"""Documents: what stands in them, what was taken out, where they go, and the page in a browser."""

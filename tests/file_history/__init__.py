@@ -1,1 +1,0 @@
-"""Tests of the file history."""

@@ -1,0 +1,107 @@
+"""Owns a throw-away copy of the plugin whose engine only writes down that it was reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.needs import REPO
+
+EVENT = """
+import os, sys
+def main():
+    with open(os.environ["REACHED"], "ab") as log:
+        log.write(b"NAME %d.%d\\n" % sys.version_info[:2] + sys.stdin.buffer.read())
+    print("reply of NAME")
+"""
+MAIN = """
+import os, sys
+print(" ".join(["engine", *sys.argv[1:]]))
+if sys.argv[1:2] == ["slash"]:
+    print(sys.stdin.read())
+"""
+
+LANES = {
+    "prompt": "prompt",
+    "notice": "context_notice",
+    "session": "session",
+    "later": "background",
+    "fallback": "fallback",
+}
+"""What each script in hooks/ writes down, and the module of ``resume_hooks.hooks`` behind it."""
+
+# Where this machine gets packages from, and whom it trusts for it.
+INDEX_SETTINGS = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+@dataclass(frozen=True)
+class PluginCopy:
+    """A plugin folder, its data folder, and the environment that a client gives to hooks."""
+
+    root: Path
+    data: Path
+    env: dict[str, str]
+
+    @property
+    def reached(self) -> bytes:
+        """What the stand-in engine wrote down: its name, its Python, the bytes that it read."""
+        log = Path(self.env["REACHED"])
+        return log.read_bytes() if log.exists() else b""
+
+    def forget(self) -> None:
+        """Empty `reached`."""
+        Path(self.env["REACHED"]).unlink(missing_ok=True)
+
+    def hook(self, event: str, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the event's command from hooks.json as the client does: by `/bin/sh -c`, or another `shell`."""
+        return self.run(event, 0, stdin, *shell, **env)
+
+    def later(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the hook of a session's start that nobody waits for."""
+        return self.run("SessionStart", 1, stdin, **env)
+
+    def run(self, event: str, number: int, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run one of an event's commands."""
+        hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+        command = hooks[event][0]["hooks"][number]["command"]
+        return subprocess.run(
+            [*(shell or ("/bin/sh",)), "-c", command],
+            input=stdin, env=self.env | env, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def engine(self, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        """Run hooks/engine with a pipe for stdout, as the model's shell does."""
+        return subprocess.run(
+            [str(self.root / "hooks" / "engine"), *arguments],
+            input=stdin, env=self.env | env, capture_output=True, timeout=300, check=False, encoding="utf-8",
+        )  # fmt: skip
+
+
+def make_plugin(folder: Path) -> PluginCopy:
+    """Copy the hooks into a folder whose name needs quoting; the engine's Python is the tests' own."""
+    root, data = folder / "plug in $HOME's", folder / "config" / "plugins" / "data" / "resume-hooks-inline"
+    shutil.copytree(REPO / "hooks", root / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPO / "requirements.lock", root)
+    engine = root / "src" / "resume_hooks"
+    for package in (engine, engine / "hooks", engine / "system"):
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+    for name in ("system/bug_log.py", "paths.py"):  # what the installer itself needs
+        shutil.copy(REPO / "src" / "resume_hooks" / name, engine / name)
+    (engine / "__main__.py").write_text(MAIN)
+    for name, module in LANES.items():
+        (engine / "hooks" / f"{module}.py").write_text(EVENT.replace("NAME", name))
+    data.mkdir(parents=True)
+    env = {
+        "PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder), "REACHED": str(folder / "reached"),
+        "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data),
+        "CLAUDE_CONFIG_DIR": str(folder / "config"), "RESUME_HOOKS_PYTHON": sys.executable,
+    }  # fmt: skip
+    env |= {key: value for key, value in os.environ.items() if key.startswith(INDEX_SETTINGS)}
+    (folder / "bin").mkdir()
+    return PluginCopy(root, data, env)

@@ -1,0 +1,243 @@
+"""Owns the hook that lets the model read earlier sessions: what it allows, what it has no opinion of, its cost."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
+from tests.hook_scripts.test_guard import shells
+from tests.needs import REPO, need
+
+ALLOW = {
+    "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "allow",
+        "permissionDecisionReason": "resume-hooks: reads earlier sessions, changes nothing",
+    }
+}
+# ENGINE stands for the launcher's path.
+READING = (
+    '"ENGINE" search retry queue',
+    '"ENGINE" lineage',
+    '"ENGINE" outline 1a2b3c4d --turns -10',
+    '"ENGINE" read 1a2b3c4d-1111-4111-8111-111111111111:56 --before 2 --after 4 --max-chars=300',
+    '"ENGINE" read "1a2b3c4d/agent-a63d21c:12"',
+    '"ENGINE" sessions --json',
+    '"ENGINE" info',
+    '"ENGINE" search   "retry queue"  -dropped ',
+    "\"ENGINE\" search 'a; b | c && d > e < f $x `y` $(z) * ? [a] {b} ~ # !'",
+    '"ENGINE" search "it\'s (x) | y; z > w & v * ! #"',
+    '"ENGINE" search "\\"exact phrase\\" other"',
+    '"ENGINE" search \'"exact phrase" other\'',
+    '"ENGINE" search wörter "日本語" \'\u0131\'',
+    "'ENGINE' search retry",
+    'ENGINE search "retry queue"',
+)
+NOT_OURS = {
+    "another command": "ls -la",
+    "names it only": 'echo "ENGINE" search x',
+    "a verb that writes": '"ENGINE" trim --in-place x',
+    "a verb that starts alike": '"ENGINE" searchx y',
+    "no verb": '"ENGINE"',
+    "an option first": '"ENGINE" --slash handoff',
+    "another program": '"ENGINE.sh" search x',
+    "another way to it": '"ENGINE/../engine" search x',
+    "an assignment": 'RESUME_HOOKS_PYTHON=/tmp/x "ENGINE" search y',
+    "without the variable": 'env -u CLAUDECODE "ENGINE" search y',
+    "another first": 'cd /tmp && "ENGINE" search x',
+    "another after it": '"ENGINE" search x; id',
+    "and": '"ENGINE" search x && id',
+    "a pipe": '"ENGINE" search x | sh',
+    "in the background": '"ENGINE" search x &',
+    "into a file": '"ENGINE" search x > y',
+    "out of a file": '"ENGINE" search x < y',
+    "descriptors": '"ENGINE" search x 2>&1',
+    "a second line": '"ENGINE" search x\nid',
+    "a second line in quotes": '"ENGINE" search "x\nid"',
+    "a tab": '"ENGINE" search\tx',
+    "a command inside": '"ENGINE" search $(id)',
+    "a command inside quotes": '"ENGINE" search "$(id)"',
+    "the old form": '"ENGINE" search `id`',
+    "the old form in quotes": '"ENGINE" search "`id`"',
+    "a variable": '"ENGINE" search "$ANTHROPIC_API_KEY"',
+    "a glob": '"ENGINE" search *',
+    "a home": '"ENGINE" search ~root',
+    "braces": '"ENGINE" search {a,b}',
+    "a comment": '"ENGINE" search x # y',
+    "a backslash": '"ENGINE" search \\x',
+    "a backslash in quotes": '"ENGINE" search "x\\\\" ; id "',
+    "an open quote": '"ENGINE" search "x',
+    "another open quote": '"ENGINE" search \'x',
+}
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
+    """A plugin in a folder with a space."""
+    return at(tmp_path_factory.mktemp("reader"), "plug in")
+
+
+def at(folder: Path, name: str) -> PluginCopy:
+    """The plugin copied to ``folder/name``."""
+    made = make_plugin(folder)
+    root = made.root.rename(folder / name)
+    return replace(made, root=root, env=made.env | {"CLAUDE_PLUGIN_ROOT": str(root)})
+
+
+def event(command: str, **other: Any) -> bytes:
+    """A Bash call, spelled as the client does."""
+    body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **other}
+    body.setdefault("tool_input", {"command": command, "description": "d"})
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
+    """Whether the hook allows the call; AssertionError where it says anything else or fails."""
+    done = plugin.hook("PreToolUse", body, *shell, **env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not done.stdout or json.loads(done.stdout) == ALLOW
+    return bool(done.stdout)
+
+
+def naming(plugin: PluginCopy, command: str) -> str:
+    """The command with the launcher's path in it."""
+    return command.replace("ENGINE", str(plugin.root / "hooks" / "engine"))
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
+    """Each verb that reads, with words as a person or a model would quote them, from any of the shells."""
+    plain = at(tmp_path / "plain", "plugin")
+    for command in READING:
+        assert allowed(plain, event(naming(plain, command)), *shell), command
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_of_anything_else_it_says_nothing(reader: PluginCopy, shell: list[str]) -> None:
+    """No other program, no second one, nothing that the shell would expand, no verb that writes."""
+    for why, command in NOT_OURS.items():
+        assert not allowed(reader, event(naming(reader, command)), *shell), why
+
+
+def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
+    """Another tool, a call out of the sandbox, a second command, a long one, or our own headless run: no opinion."""
+    command = naming(reader, READING[0])
+    assert allowed(reader, event(command))
+    assert allowed(reader, event("", tool_input={"description": "command", "command": command, "timeout": 9}))
+    assert not allowed(reader, event(command, tool_name="Monitor"))
+    assert not allowed(reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True}))
+    assert not allowed(reader, event(command, extra={"command": "rm -r x"}))
+    assert not allowed(reader, event("ls", tool_input={"file_path": f'","command":"{command}'}))
+    assert not allowed(reader, event(f"{command} {'x' * 10_000}"))
+    assert not allowed(reader, event(command), RESUME_HOOKS_CHILD="1")
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr)
+def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
+    """Whatever arrives, the exit status is 0 and nothing is said."""
+    assert not allowed(reader, body)
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [("it's", '"ENGINE"'), ("a$HOME", ""), ("a`id`", ""), ('a"b', ""), ("a;id", '"ENGINE"'), ("é", '"ENGINE"')],
+)
+def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> None:
+    """Only the spelling that the shell reads as this very path is allowed; "" where none is."""
+    plugin = at(tmp_path, name)
+    for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
+        body = event(naming(plugin, f"{spelling} search x"))
+        assert allowed(plugin, body) == (quoted == '"ENGINE"' and spelling != "ENGINE" and
+                                         (spelling == quoted or "'" not in name)), spelling  # fmt: skip
+
+
+def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
+    """2.1.112 names an installed plugin's so; the path may then hold one slash or two."""
+    root = f"{reader.root}/"
+    for slashes in ("/", "//"):
+        command = f'"{reader.root}{slashes}hooks/engine" search x'
+        assert allowed(reader, event(command), CLAUDE_PLUGIN_ROOT=root)
+    assert not allowed(reader, event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root)
+
+
+def test_no_plugin_folder_in_the_environment(reader: PluginCopy) -> None:
+    """Without it, or with a relative one, nothing can be ours."""
+    for root in ("", "plugin"):
+        assert not allowed(reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root)
+
+
+pieces = st.sampled_from([*"ab -=\"'\\$();|&<>*~!#{},`\n\té", '\\"', "''", '""', " 'a b' ", ' "a b" '])
+
+
+def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
+    """The words that a launcher in place of ours gets when ``shell`` runs the command in an empty folder."""
+    launcher = plugin.root / "hooks" / "engine"
+    launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
+    done = subprocess.run([shell, "-c", command], cwd=folder, env=plugin.env, capture_output=True, check=False)
+    assert (done.returncode, done.stderr, list(folder.iterdir())) == (0, b"", [])
+    return done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(pieces, max_size=12).map("".join))
+@example("'\"'a")
+@example("\"'\" '\"' =a")
+@example('"\\\\" "')
+def test_what_is_allowed_is_one_run_of_the_launcher(reader: PluginCopy, tmp_path: Path, words: str) -> None:
+    """However the words are put together: if it is allowed, shells run the launcher, once, with these words."""
+    command = naming(reader, f'"ENGINE" search {words}')
+    if not allowed(reader, event(command)):
+        return
+    expected = ["engine", *shlex.split(command)[1:]]
+    empty = tmp_path / "empty"
+    empty.mkdir(exist_ok=True)
+    for shell in ("/bin/sh", "/bin/bash"):
+        assert ran(reader, command, shell, empty) == expected, command
+
+
+texts = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(texts, max_size=4))
+def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str]) -> None:
+    """No text of one line is refused, backslashes apart, if it is quoted as a shell wants it."""
+    assert allowed(reader, event(naming(reader, f'"ENGINE" search {shlex.join(words)}')))
+
+
+def test_it_costs_one_shell_and_one_child(reader: PluginCopy, tmp_path: Path) -> None:
+    """The client's own /bin/sh and `cat`, and only for commands that name the launcher (the hook's `if`)."""
+    (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["PreToolUse"]
+    assert group["matcher"] == "Bash"
+    assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks/engine *)"]
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    traced = tmp_path / "trace"
+    tracer = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(traced), "/bin/sh"]
+    assert allowed(reader, event(naming(reader, READING[0])), *tracer)
+    assert re.findall(r'execve\("[^"]*/(\w+)".* = 0$', traced.read_text(), re.MULTILINE) == ["sh", "cat"]
+
+
+@pytest.mark.parametrize("shell", [shell for shell in shells() if shell[0] != "zsh"], ids="-".join)
+def test_a_vanished_or_broken_plugin_blocks_no_call(tmp_path: Path, shell: list[str]) -> None:
+    """An update may remove the folder, or be halfway through writing it: never exit 2, never a word.
+
+    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which blocks nothing either.
+    """
+    plugin = at(tmp_path, "plugin")
+    body = event(naming(plugin, READING[0]))
+    for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
+        (plugin.root / "hooks" / "allow").write_text(broken)
+        assert not allowed(plugin, body, *shell), broken
+    shutil.rmtree(plugin.root)
+    assert not allowed(plugin, body, *shell)

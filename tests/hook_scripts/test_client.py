@@ -1,0 +1,96 @@
+"""Owns the proof in the real client: what a prompt costs, and that an install outlives its client."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import NEWEST, VERSIONS, ClientHome, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_session import wait_for
+from tests.needs import need
+
+SLOW_INSTALLER = """
+import os, sys, time
+os.setsid()
+time.sleep(6)
+os.makedirs(sys.argv[-1], exist_ok=True)
+open(os.path.join(sys.argv[-1], "installed"), "w").close()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[ClientHome]:
+    """A fresh home for the client; what still runs in it is ended after the test."""
+    fresh = ClientHome(tmp_path / "home")
+    yield fresh
+    fresh.reap()
+
+
+@pytest.fixture
+def loaded(plugin: PluginCopy) -> PluginCopy:
+    """A copy that a client loads, whose engine blocks what it is asked about."""
+    (plugin.root / ".claude-plugin").mkdir()
+    (plugin.root / ".claude-plugin" / "plugin.json").write_text('{"name": "resume-hooks"}')
+    (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
+        "import json\ndef main(): print(json.dumps({'decision': 'block', 'reason': 'the card'}))\n"
+    )
+    return plugin
+
+
+def started_by(trace: str, script: str) -> list[str]:
+    """Programs that the hook's shell and its children started, by the process ids of an strace log."""
+    rows = [(pid, call) for pid, _, call in (line.partition(" ") for line in trace.splitlines())]
+    born = {}  # a child may run before the call that made it has returned
+    for pid, call in rows:
+        if child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call):
+            born[child.group(1)] = pid
+    family = {pid for pid, call in rows if "execve(" in call and script in call}
+    while grown := {child for child, parent in born.items() if parent in family} - family:
+        family |= grown
+    programs, begun = [], False
+    for pid, call in rows:
+        begun = begun or ("execve(" in call and script in call)
+        program = re.search(r'execve\("([^"]+)"', call)
+        if begun and pid in family and program and "ENOENT" not in call:
+            programs.append(Path(program.group(1)).name)
+    return programs
+
+
+def test_an_ordinary_prompt_goes_through_at_two_processes(loaded: PluginCopy, home: ClientHome, tmp_path: Path) -> None:
+    """It arrives at the API unchanged; the hook was one sh and one cat."""
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    client, trace = find_client(NEWEST), tmp_path / "trace"
+    strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
+    prompt = 'fix "prompt":">resume" > please'
+    traced = replace(client, command=(*strace, *client.command))
+    env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
+    with MockApi() as api:
+        run_print(traced, home, api, prompt, plugin_dir=loaded.root, extra_env=env)
+        assert json.dumps(prompt)[1:-1] in json.dumps(api.main_requests()).replace("\\\\", "\\")
+    assert started_by(trace.read_text(errors="replace"), "hooks/guard") == ["sh", "cat"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_trigger_is_answered_and_an_install_outlives_the_client(
+    loaded: PluginCopy, home: ClientHome, version: str
+) -> None:
+    """A trigger reaches no API; an install that a start began goes on after `-p` has ended."""
+    env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
+    (loaded.root / "hooks" / "install.py").write_text(SLOW_INSTALLER)
+    with MockApi() as api:
+        run_print(find_client(version), home, api, ">resume", plugin_dir=loaded.root, extra_env=env)
+        assert not api.main_requests()
+        run_print(find_client(version), home, api, "hello", plugin_dir=loaded.root)
+        assert len(api.main_requests()) == 1
+    folder = "resume-hooks-resume-hooks" if version == "2.1.42" else "resume-hooks-inline"
+    installed = home.config / "plugins" / "data" / folder / "installed"
+    assert not installed.exists()
+    assert wait_for(installed)

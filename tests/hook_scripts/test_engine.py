@@ -1,0 +1,192 @@
+"""Owns the launcher's tests: which Python it takes, what it refuses the model, what it says without any."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
+from tests.needs import REPO, every_python
+
+PYTHONS = every_python() or [Path(sys.base_prefix, "bin", "python3")]
+"""Whatever this machine has, from 3.6 on, or the one that the tests run on."""
+EVENT = b'{"prompt":">resume"}'
+
+
+def fake(path: Path, says: str, status: int = 0) -> None:
+    """An executable that says who it is, in place of a Python."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
+    path.chmod(0o755)
+
+
+def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
+    """Named Python, data folder, checkout, PATH; each is taken when those before it are gone."""
+    places = {
+        "named": tmp_path / "named" / "python",
+        "data": plugin.data / "venv" / "bin" / "python",
+        "windows": plugin.data / "venv" / "Scripts" / "python.exe",
+        "checkout": plugin.root / ".venv" / "bin" / "python",
+        "path": tmp_path / "bin" / "resume-hooks",
+    }
+    for name, place in places.items():
+        fake(place, name)
+    for name, place in places.items():
+        done = plugin.engine("lineage", "a b", RESUME_HOOKS_PYTHON=str(places["named"]))
+        assert done.stdout.startswith(name)
+        assert done.stdout.endswith("lineage a b\n")
+        place.unlink()
+
+
+def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: Path) -> None:
+    """RESUME_HOOKS_PYTHON=pypy3 is looked up on PATH."""
+    fake(tmp_path / "bin" / "my-python", "mine")
+    assert plugin.engine("info", RESUME_HOOKS_PYTHON="my-python").stdout.startswith("mine -I")
+
+
+def test_a_launcher_on_path_is_not_called_for_ever(plugin: PluginCopy, tmp_path: Path) -> None:
+    """`resume-hooks` may be a wrapper of this launcher: it is tried once."""
+    wrapper = tmp_path / "bin" / "resume-hooks"
+    wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
+    wrapper.chmod(0o755)
+    done = plugin.engine("info", RESUME_HOOKS_PYTHON="")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known: bool) -> None:
+    """The model's Bash tool has no CLAUDE_PLUGIN_DATA: the folder of our installer with this lock wins."""
+    older = plugin.data.parent / "resume-hooks-a-market"
+    for data in (plugin.data, older):
+        fake(data / "venv" / "bin" / "python", data.name)
+        (data / "install.json").write_text("{}")
+    if known:
+        shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
+        wanted = plugin.data.name
+    else:
+        shutil.rmtree(older)
+        wanted = plugin.data.name
+    foreign = plugin.data.parent / "resume-hooks-zzz"
+    fake(foreign / "venv" / "bin" / "python", "not ours")
+    assert plugin.engine("info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="").stdout.startswith(wanted)
+
+
+def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
+    """Arguments arrive as typed, and nothing from the working folder or PYTHONPATH is imported."""
+    (tmp_path / "resume_hooks.py").write_text("raise SystemExit('hijacked')")
+    done = plugin.engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "engine find-original --json a  b*\n", "")
+
+
+@pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
+def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
+    """In the model's shell the verbs that only read run."""
+    assert plugin.engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
+
+
+@pytest.mark.parametrize(
+    "verb", ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"]
+)
+def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
+    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1."""
+    done = plugin.engine(verb, "x", CLAUDECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"resume-hooks: '{verb}' is for the user to run")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_slash_command_may_write_and_gets_the_users_text(plugin: PluginCopy) -> None:
+    """The body of /resume-hooks:handoff hands the user's text over on stdin, never on a command line."""
+    done = plugin.engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
+    assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
+
+
+def test_the_user_may_write(plugin: PluginCopy) -> None:
+    """Outside the client nothing is refused, nor inside it on a terminal."""
+    assert plugin.engine("handoff").stdout == "engine handoff\n"
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        [plugin.root / "hooks" / "engine", "handoff"],
+        env=plugin.env | {"CLAUDECODE": "1"},
+        stdout=theirs,
+        check=True,
+    )
+    assert os.read(ours, 100) == b"engine handoff\r\n"
+    os.close(ours)
+    os.close(theirs)
+
+
+def link_tools(folder: Path, *tools: str) -> str:
+    """A PATH that holds these programs and nothing else."""
+    folder.mkdir()
+    for tool in tools:
+        (folder / Path(tool).name).symlink_to(shutil.which(tool) or tool)
+    return str(folder)
+
+
+def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
+    """Without any new Python and uv: what to install; with one: how to install the engine."""
+    bare = link_tools(tmp_path / "bare", "sh", "cmp")
+    done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "install Python 3.11 or newer, or uv" in done.stderr
+    (tmp_path / "bare" / "python3.11").symlink_to(sys.executable)
+    done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "not installed yet" in done.stderr
+
+
+def test_without_any_python_the_prompt_passes(plugin: PluginCopy, tmp_path: Path) -> None:
+    """No Python at all, or only one that is too old: silence."""
+    path = link_tools(tmp_path / "bare", "sh", "cat", "cmp")
+    fake(tmp_path / "bare" / "python3", "too old", status=1)
+    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
+def test_until_the_engine_is_ready_any_python_from_3_9_answers(
+    plugin: PluginCopy, tmp_path: Path, python: Path
+) -> None:
+    """The first python3 on PATH that is new enough runs the fallback; an older one is passed over."""
+    path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
+    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
+    said = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=True)
+    version = tuple(int(part) for part in said.stdout.split())
+    answered = b"reply of fallback\n" if version >= (3, 9) else b""
+    assert (done.returncode, done.stdout, done.stderr) == (0, answered, b"")
+    assert plugin.reached.startswith(b"fallback %d.%d\n" % version) == bool(answered)
+
+
+def test_an_engine_that_lacks_a_dependency_leaves_it_to_the_fallback(plugin: PluginCopy) -> None:
+    """A venv from before an update: the prompt module does not import."""
+    (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text("import no_such_package\n")
+    assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
+
+
+def test_a_broken_engine_lets_the_prompt_pass(plugin: PluginCopy) -> None:
+    """A module that does not even parse, in both places."""
+    for name in ("prompt", "fallback"):
+        (plugin.root / "src/resume_hooks/hooks" / f"{name}.py").write_text("def main(:\n")
+    done = plugin.hook("UserPromptSubmit", EVENT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
+    """A hooks.json from a newer version names a hook that this launcher does not know."""
+    done = plugin.engine("--hook", "../../x")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_fixture_copies_the_hooks_of_this_project(tmp_path: Path) -> None:
+    """What the tests run is what ships."""
+    copy = make_plugin(tmp_path)
+    assert (copy.root / "hooks" / "engine").read_bytes() == (REPO / "hooks" / "engine").read_bytes()

@@ -1,0 +1,153 @@
+"""Owns the guard's tables: which prompts pass without Python, and which reach it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.hook_scripts.plugin_copy import PluginCopy
+
+SHELLS = [["sh"], ["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"], ["ksh"], ["zsh", "--emulate", "sh"]]
+ENCODERS: dict[str, Callable[[object], str]] = {
+    "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
+    "ascii": partial(json.dumps, separators=(",", ":")),
+    "default": json.dumps,
+    "indented": partial(json.dumps, indent=2, ensure_ascii=False),
+}
+IMITATION = '"prompt":">resume"'
+PASS = {
+    "plain": '{"prompt":"fix it"}',
+    "empty": '{"prompt":""}',
+    "leading space escapes": '{"prompt":" >resume"}',
+    "later": '{"prompt":"a > b"}',
+    "HTML": json.dumps({"prompt": '<a href="x">"/resume-hooks:handoff"</a>'}),
+    "imitation in the prompt": json.dumps({"prompt": IMITATION}),
+    "imitation in another value": json.dumps({"session_title": IMITATION, "prompt": "x"}),
+    "imitation after it": json.dumps({"prompt": "x", "session_title": IMITATION}),
+    "other keys start with it": '{"cwd":">resume","prompt":"x","session_title":">resume"}',
+    "value is the key's name": '{"cwd":"prompt","prompt":"x"}',
+    "paste": json.dumps({"prompt": '\n\n<pasted_content id="1">\n>resume'}),
+    "newline, then a trigger": '{"prompt":"\\n>resume"}',
+    "other slash commands": '{"prompt":"/review"}',
+    "alike": '{"prompt":"/resume-hooksx:handoff"}',
+    "escaped slash, other": '{"prompt":"\\/review"}',
+    "escaped letter": '{"prompt":"\\u4f60\\u597d"}',
+    "escaped quote first": '{"prompt":"\\">resume"}',
+    "no prompt": '{"session_id":">resume"}',
+    "not a text": '{"prompt":null}',
+    "not JSON": ">resume",
+    "nothing": "",
+}
+REACH = {
+    "trigger": '{"prompt":">resume"}',
+    "slash": '{"prompt":"/resume-hooks:handoff fix"}',
+    "slash in capitals": '{"prompt":"/Resume-HOOKS:handoff"}',
+    "bare >": '{"prompt":">"}',
+    "escaped >": '{"prompt":"\\u003eresume"}',
+    "escaped > in capitals": '{"prompt":"\\u003Eresume"}',
+    "escaped slash": '{"prompt":"\\/resume-hooks:help"}',
+    "slash by number": '{"prompt":"\\u002fresume-hooks:help"}',
+    "spaced": '{"prompt": ">resume"}',
+    "spaced, slash by number": '{"prompt": "\\u002Fresume-hooks:help"}',
+    "last key": '{"cwd":"/x","prompt":">resume"}',
+    "first key": '{"prompt":">resume","cwd":"/x"}',
+    "space before the colon": '{"prompt" : ">resume"}',
+    "much white space": '{"prompt"\n\t \r\n:\n\n\t      ">resume"}',
+    "imitation before it": json.dumps({"session_title": '"prompt":"x"', "prompt": ">resume"}),
+}
+
+
+def shells() -> list[list[str]]:
+    """The shells that are here; /bin/sh is what every client runs."""
+    return [shell for shell in SHELLS if shutil.which(shell[0])]
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_a_prompt_without_trigger_passes_without_python(shared_plugin: PluginCopy, shell: list[str]) -> None:
+    """Nothing is printed, nothing is started, the exit status is 0, whatever the prompt imitates."""
+    for why, body in PASS.items():
+        shared_plugin.forget()
+        done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), why
+        assert shared_plugin.reached == b"", why
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_a_possible_trigger_reaches_python_whole(shared_plugin: PluginCopy, shell: list[str]) -> None:
+    """Python gets the body's bytes and its reply is the hook's."""
+    for why, body in REACH.items():
+        shared_plugin.forget()
+        done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of prompt\n", b""), why
+        assert shared_plugin.reached.split(b"\n", 1)[1] == body.encode() + b"\n", why
+
+
+def is_trigger(prompt: str) -> bool:
+    """The rule of the guard in one line of Python."""
+    return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
+
+
+prompts = st.builds(
+    str.__add__,
+    st.sampled_from(["", "", ">", "/resume-hooks:", "/RESUME-hooks:", "/r", "\\", '"', '",', " ", "\n", IMITATION]),
+    st.text(max_size=40),
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(prompts, prompts, st.sampled_from(sorted(ENCODERS)), st.permutations(["cwd", "prompt", "session_title"]))
+@example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
+@example(">\x81\x88\x7f", "", "compact", ["prompt", "cwd", "session_title"])
+def test_exactly_triggers_reach_python(
+    shared_plugin: PluginCopy, prompt: str, other: str, encoder: str, order: list[str]
+) -> None:
+    """Any prompt, encoder, order of keys: Python starts if and only if the prompt starts like a trigger."""
+    texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
+    body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
+    shared_plugin.forget()
+    done = shared_plugin.hook("UserPromptSubmit", body)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bool(shared_plugin.reached) == is_trigger(prompt)
+    if is_trigger(prompt):
+        assert shared_plugin.reached.split(b"\n", 1)[1] == body + b"\n"
+
+
+HOSTILE = {
+    "invalid UTF-8": b'\xff\xfe{"prompt":"\x80\x81x"}',
+    "NULs": b'{"prompt":"\x00\x00x"}\x00',
+    "10 MB": b'{"prompt":"' + b'a \\"prompt\\":\\">x\\" ' * 500_000 + b'"}',
+    "10 MB without a key": b"x" * 10_000_000,
+    "a huge key in front": b'{"x":"' + b"y" * 2_000_000 + b'","prompt":"x"}',
+    "shell text": b'{"prompt":"$(touch /tmp/x) `id` ; exit 2 *"}',
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_hostile_bytes_pass_in_silence(plugin: PluginCopy, name: str) -> None:
+    """Whatever bytes arrive, the exit status is 0 and neither output carries anything."""
+    done = plugin.hook("UserPromptSubmit", HOSTILE[name])
+    assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
+
+
+def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
+    """RESUME_HOOKS_CHILD is the recursion guard: even a trigger passes, in all three hooks."""
+    bodies = {"UserPromptSubmit": b'{"prompt":">resume"}', "SessionStart": b'{"source":"clear"}',
+              "SessionEnd": b'{"reason":"clear"}'}  # fmt: skip
+    for event, body in bodies.items():
+        done = plugin.hook(event, body, RESUME_HOOKS_CHILD="1")
+        assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
+
+
+def test_the_locale_is_handed_on(plugin: PluginCopy) -> None:
+    """The guard reads bytes in the C locale; the engine still gets the user's own."""
+    (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
+        "import os\ndef main(): print(os.environ.get('LC_ALL'))\n"
+    )
+    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', LC_ALL="C.UTF-8").stdout == b"C.UTF-8\n"
+    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}').stdout == b"None\n"

@@ -1,0 +1,105 @@
+"""Owns what a hook may cost in processes, and what happens when the plugin's folder is gone or broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_guard import shells
+from tests.needs import REPO, need
+
+EVENTS = ("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
+
+
+def test_only_events_that_every_client_knows() -> None:
+    """One unknown event name would switch off all hooks of older clients; "args" they ignore, .42 "if" as well."""
+    hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    assert sorted(hooks) == sorted([*EVENTS, "PreToolUse"])
+    for (group,) in hooks.values():
+        for hook in group["hooks"]:
+            assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
+            assert '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]  # braces are pasted in by older clients
+        assert not group["hooks"][0].get("async"), "somebody waits for the first"
+
+
+def programs(trace: str) -> list[str]:
+    """The programs that were started, in order; strace cuts a call in two where another process runs between."""
+    found, begun = [], {}
+    for row in trace.splitlines():
+        pid, _, call = row.partition(" ")
+        if named := re.match(r'\s*execve\("[^"]*/(\w+)"', call):
+            begun[pid] = named.group(1)
+        if "execve" in call and call.endswith(" = 0"):
+            found.append(begun[pid])
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
+def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, tmp_path: Path, size: int) -> None:
+    """Two programs are started: the client's own /bin/sh and `cat`."""
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    traced = tmp_path / "trace"
+    body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
+    shell = [
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=execve,fork,vfork,clone,clone3",
+        "-o",
+        str(traced),
+        "/bin/sh",
+    ]
+    done = plugin.hook("UserPromptSubmit", body, *shell)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    trace = traced.read_text()
+    assert programs(trace) == ["sh", "cat"]
+    assert len({line.split()[0] for line in trace.splitlines()}) == 2, trace
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, shell: list[str], event: str) -> None:
+    """An update may remove the folder, or be halfway through writing it: never exit 2, never a word.
+
+    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which blocks nothing either.
+    """
+    script = (
+        plugin.root
+        / "hooks"
+        / {"UserPromptSubmit": "guard", "SessionStart": "session-start", "Stop": "notice"}.get(event, "session-end")
+    )
+    for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
+        script.write_text(broken)
+        done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), broken
+    shutil.rmtree(plugin.root)
+    done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
+    assert (done.returncode, done.stdout, done.stderr) == (int(shell[0] == "zsh"), b"", b"")
+
+
+def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:
+    """The update may have come as far as the guard."""
+    (plugin.root / "hooks" / "engine").unlink()
+    done = plugin.hook("UserPromptSubmit", b'{"prompt":">resume"}')
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_shell_scripts_are_clean() -> None:
+    """Nothing to say for shellcheck about any of them."""
+    need("shellcheck", shutil.which("shellcheck") is not None, "install the system package shellcheck")
+    scripts = [str(path) for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix]
+    done = subprocess.run(["shellcheck", "-s", "sh", "-x", *scripts], cwd=REPO, check=False, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_the_launcher_may_be_started_by_its_path() -> None:
+    """Skill, agent and slash commands name it directly."""
+    assert os.access(REPO / "hooks" / "engine", os.X_OK)

@@ -1,0 +1,202 @@
+"""Owns the turn-end script's tests: what it costs, when it asks Python, and that nothing it reads leads it astray."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import SESSION, Record, assistant, conversation, session_bytes, tool_result, user
+from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_guard import shells
+from tests.needs import need
+
+COUNTED = {"input_tokens": 4, "cache_creation_input_tokens": 1_000, "cache_read_input_tokens": 98_896}
+"""99,900 tokens asked; with 100 of an answer it is 100,000."""
+
+
+def answer(usage: Record, **more: Any) -> Record:
+    """An answer that was counted so."""
+    return assistant("a", uuid="a", parent="u", tokens=usage, **more)
+
+
+def lay(plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-work") -> Path:
+    """A transcript of these records in the config folder."""
+    path = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / folder / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(session_bytes(records))
+    return path
+
+
+def keep(plugin: PluginCopy, look: object) -> Path:
+    """The note that Python left."""
+    note = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending" / f"notice-{SESSION}.json"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"version": 1, "look": look, "told": 0}))
+    return note
+
+
+def event(path: object, **more: object) -> bytes:
+    """The client's event, its keys in the client's order."""
+    first = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
+    return json.dumps({**first, "stop_hook_active": False, **more}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def asked(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
+    """Whether the end of a turn came as far as Python, which then got the event whole."""
+    plugin.forget()
+    done = plugin.hook("Stop", body, *shell, **env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    reached = plugin.reached
+    assert done.stdout == (b"reply of notice\n" if reached else b"")
+    if reached:
+        assert reached.split(b"\n", 1)[1] == body + b"\n"
+    return bool(reached)
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list[str]) -> None:
+    """All four counts of the last answer, against the note; before there is one, against 60,000."""
+    body = event(lay(plugin, [*conversation(2), answer({**COUNTED, "output_tokens": 100})]))
+    assert asked(plugin, body, *shell)
+    for look, reached in ((99_999, True), (100_000, True), (100_001, False), (10**9, False), (10**12, False)):
+        keep(plugin, look)
+        assert asked(plugin, body, *shell) is reached, look
+    lay(plugin, conversation(2))
+    keep(plugin, 1_301)
+    assert not asked(plugin, body, *shell)
+    keep(plugin, 1_300)
+    assert asked(plugin, body, *shell)
+    keep(plugin, 1).unlink()
+    assert not asked(plugin, body, *shell)
+
+
+USAGES: dict[str, Record | Sequence[Record | bytes]] = {
+    "other order": {"output_tokens": 100, "server_tool_use": {"x": 1}, **COUNTED},
+    "nested first": {"cache_creation": {"ephemeral_5m_input_tokens": 1_000}, **COUNTED, "output_tokens": 100},
+    "iterations": {**COUNTED, "output_tokens": 100, "iterations": [{"input_tokens": 5, "output_tokens": 9}]},
+    "a sub-agent after it": [
+        answer({**COUNTED, "output_tokens": 100}),
+        answer({"input_tokens": 900_000}, isSidechain=True),
+        tool_result("c", uuid="r", parent="a", toolUseResult={"usage": {"input_tokens": 900_000}}),
+    ],
+    "said by a tool": [
+        answer({**COUNTED, "output_tokens": 100}),
+        user('{"type":"assistant","usage":{"input_tokens":900000}}', uuid="v", parent="a"),
+    ],
+    "in a call": [
+        assistant(
+            [{"type": "tool_use", "id": "c", "name": "X", "input": {"usage": {"input_tokens": 900_000}}}],
+            uuid="a",
+            parent="u",
+            tokens={**COUNTED, "output_tokens": 100},
+        )
+    ],
+    "a synthetic answer after it": [
+        answer({**COUNTED, "output_tokens": 100}),
+        answer({"input_tokens": 0, "output_tokens": 0}, model="<synthetic>"),
+    ],
+    "a torn line after it": [answer({**COUNTED, "output_tokens": 100}), b'{"type":"assistant","message":{"usa'],
+    "bytes that are no text": [answer({**COUNTED, "output_tokens": 100}), b"\xff\xfe\x00\x80", b""],
+}
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
+    """Wherever in the record the numbers stand, and whatever else holds such numbers."""
+    records = USAGES[name]
+    rows = [answer(records)] if isinstance(records, dict) else records
+    body = event(lay(plugin, [*conversation(1), *rows]))
+    keep(plugin, 100_000)
+    assert asked(plugin, body)
+    keep(plugin, 100_001)
+    assert not asked(plugin, body)
+
+
+def test_what_is_out_of_reach_is_not_counted(plugin: PluginCopy) -> None:
+    """An output of a megabyte hides the last answer: the next turn's end tells."""
+    body = event(lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")]))
+    assert not asked(plugin, body)
+
+
+def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
+    """A path that JSON escapes, or of a session that began in another folder; what is no file is none."""
+    lay(plugin, [answer(COUNTED)], folder="-somewhere-else")
+    for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
+        assert asked(plugin, event(path))
+    shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
+    assert not asked(plugin, event(tmp_path / "gone.jsonl"))
+
+
+def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
+    """Whoever lowers the level hears of it in a session that was looked at before."""
+    body = event(lay(plugin, [answer(COUNTED)]))
+    note = keep(plugin, 10**9)
+    settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
+    settings.write_text("{}")
+    os.utime(settings, (1, 1))
+    assert not asked(plugin, body)
+    os.utime(note, (0, 0))
+    assert asked(plugin, body)
+
+
+def test_who_is_not_asked(plugin: PluginCopy) -> None:
+    """Our own headless run, and `-p`, where nobody could type what fits best."""
+    body = event(lay(plugin, [answer(COUNTED)]))
+    assert not asked(plugin, body, RESUME_HOOKS_CHILD="1")
+    for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
+        assert asked(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no id": b'{"transcript_path":"/etc/passwd"}',
+    "a path as the id": b'{"session_id":"../../x","transcript_path":"/etc/passwd"}',
+    "a pattern as the id": b'{"session_id":"*","transcript_path":"/etc/passwd"}',
+    "shell text": b'{"session_id":"$(touch x)","transcript_path":"`touch x`"}',
+    "bytes": b"\xff\xfe\x00{",
+    "10 MB": b'{"session_id":"' + b"1" * 10_000_000,
+    "the id late": b'{"x":"' + b"y" * 5_000 + b'","session_id":"%s"}' % SESSION.encode(),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
+    """Nothing is read, nothing is started."""
+    lay(plugin, [answer(COUNTED)])
+    assert not asked(plugin, HOSTILE[name])
+
+
+@pytest.mark.parametrize(
+    "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
+)
+def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str) -> None:
+    """Python reads it again and writes a sound one; a number beyond all contexts is not compared."""
+    body = event(lay(plugin, [answer(COUNTED)]))
+    keep(plugin, 0).write_text(said)
+    assert asked(plugin, body) is ("999" not in said)
+
+
+def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
+    """The event holds the last answer; the client is not left with a broken pipe."""
+    body = event(lay(plugin, [answer(COUNTED)]), last_assistant_message="語" * 500_000)
+    assert asked(plugin, body)
+
+
+def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
+    """The client's own shell, `cat`, `tail` and `awk`, where nothing is due; without a session the first two."""
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    keep(plugin, 160_000)
+    body = event(lay(plugin, [answer(COUNTED)]))
+    traced = tmp_path / "trace"
+    strace = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", str(traced), "/bin/sh"]
+    for given, programs in ((body, ["awk", "cat", "sh", "tail"]), (b"{}", ["cat", "sh"])):
+        done = plugin.hook("Stop", given, *strace)
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs

@@ -1,0 +1,154 @@
+"""Owns the session hooks' tests: they wait for nothing, and start a Python only where something is due."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hook_scripts.plugin_copy import PluginCopy
+
+STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
+
+
+def make_ready(plugin: PluginCopy) -> None:
+    """A venv that fits the lock; its Python writes down that it was started."""
+    python = plugin.data / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{plugin.env["RESUME_HOOKS_PYTHON"]}" "$@"\n')
+    python.chmod(0o755)
+    shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
+
+
+def stand_in_installer(plugin: PluginCopy, seconds: int) -> Path:
+    """Replace the installer by one that only takes its time; returns the file that it writes at its end."""
+    done = plugin.data / "installed"
+    (plugin.root / "hooks" / "install.py").write_text(
+        f"import os, sys, time\nos.setsid()\ntime.sleep({seconds})\n"
+        f"to = {str(done)!r}\nopen(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
+    )
+    return done
+
+
+def wait_for(file: Path, seconds: float = 20) -> bool:
+    """Whether the file appears in time."""
+    end = time.monotonic() + seconds
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return file.exists()
+
+
+CHILD = "5e12a303-0000-4000-8000-000000000001"
+
+
+def reaches(plugin: PluginCopy, event: str, fields: dict[str, str]) -> bool:
+    """Whether an event reaches the engine, whole, however its JSON is spaced; the hook itself never complains."""
+    reached = set()
+    for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
+        plugin.forget()
+        done = plugin.hook(event, body)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert plugin.reached.split(b"\n", 1)[1:] in ([], [body + b"\n"])
+        reached.add(bool(plugin.reached))
+    assert len(reached) == 1
+    return reached.pop()
+
+
+def let_wait(plugin: PluginCopy, name: str) -> None:
+    """A note of a handoff in the state folder."""
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+
+
+def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
+    """A successor follows it and no other, whatever other fields say."""
+    for reason in ("logout", "prompt_input_exit", "other", "resume"):
+        assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), reason
+    assert reaches(plugin, "SessionEnd", {"reason": "clear"})
+
+
+def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> None:
+    """After /clear there is a link to record, after a compaction something to give back; no other costs a Python."""
+    for source in ("startup", "resume", "fork"):
+        assert not reaches(plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}), source
+    assert reaches(plugin, "SessionStart", {"source": "clear"})
+    assert reaches(plugin, "SessionStart", {"source": "compact"})
+
+
+def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: PluginCopy) -> None:
+    """Then no later one looks at it; other notes concern none."""
+    let_wait(plugin, "trim-x.json")
+    let_wait(plugin, f"handoff-4711-{CHILD}.told")
+    assert not reaches(plugin, "SessionStart", {"source": "startup"})
+    let_wait(plugin, f"handoff-4712-{CHILD}.json")
+    assert reaches(plugin, "SessionStart", {"source": "startup"})
+    assert not reaches(plugin, "SessionStart", {"source": "fork"})
+
+
+@pytest.mark.parametrize("ending", ["json", "told"])
+def test_a_handoff_that_waits_concerns_who_resumes_its_child(plugin: PluginCopy, ending: str) -> None:
+    """Told or not; the resumption of another session costs no Python."""
+    let_wait(plugin, f"handoff-4711-{CHILD}.{ending}")
+    assert not reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")})
+    assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
+
+
+def test_what_the_engine_says_at_a_start_is_said(plugin: PluginCopy) -> None:
+    """Its reply is the hook's own; at an end nothing is."""
+    assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
+    assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
+
+
+def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
+    """The lock equals the venv's copy and its Python is there: nothing to do."""
+    make_ready(plugin)
+    installed = stand_in_installer(plugin, 0)
+    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not wait_for(installed, 1)
+
+
+@pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
+def test_whatever_differs_starts_the_install_and_does_not_wait(plugin: PluginCopy, change: str) -> None:
+    """The hook is back, its output closed, long before an install of four seconds ends."""
+    make_ready(plugin)
+    if change == "no venv":
+        shutil.rmtree(plugin.data / "venv")
+    elif change == "other lock":
+        (plugin.root / "requirements.lock").write_text("# newer\n")
+    else:
+        (plugin.data / "venv" / "bin" / "python").unlink()
+    installed = stand_in_installer(plugin, 4)
+    began = time.monotonic()
+    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert time.monotonic() - began < 3
+    assert not installed.exists()
+    assert wait_for(installed)
+    assert installed.read_text() == str(plugin.data)
+
+
+@pytest.mark.parametrize("own", ["named", "checkout"])
+def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) -> None:
+    """With RESUME_HOOKS_PYTHON, or a .venv beside the plugin, there is nothing to install."""
+    installed = stand_in_installer(plugin, 0)
+    if own == "checkout":
+        python = plugin.root / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(plugin.env["RESUME_HOOKS_PYTHON"])
+        plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+    else:
+        plugin.hook("SessionStart", STARTUP)
+    assert not wait_for(installed, 1)
+
+
+def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
+    """Client 2.1.42 sets no CLAUDE_PLUGIN_DATA: the same place by our own name."""
+    installed = stand_in_installer(plugin, 0)
+    plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
+    assert wait_for(installed)
+    assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks")

@@ -1,0 +1,152 @@
+"""What a compaction takes is given back: lineage, constraints, commands; short, and nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.hooks import after_compaction as compacted
+from resume_hooks.hooks.after_compaction import given_back
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.link_log import Link, record_link
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run
+from tests.sessions.test_lineage import child
+
+ONE, TWO, THREE = (session_id(n) for n in (1, 2, 3))
+HEAD = "Facts about this session from before it was compacted:"
+RULE = "Never touch the generated files."
+"""What a user says of how the work is to be done."""
+
+
+def ruled(number: int, rule: str = RULE) -> list[Record]:
+    """A session in which the user states a constraint."""
+    said = user(f"Fix the parser. {rule}", uuid=f"s{number}", parent=None, session_id=session_id(number))
+    return [said, assistant("done", uuid=f"t{number}", parent=f"s{number}", session_id=session_id(number))]
+
+
+def back(home: ConfigHome, number: int) -> str:
+    """What is given back to a session of the project."""
+    return given_back(session_id(number), str(home.project() / f"{session_id(number)}.jsonl"))
+
+
+def test_a_first_session_without_rules_gets_nothing(config_home: ConfigHome) -> None:
+    """No ancestors, nothing the user demanded, no command that worked: not even a heading."""
+    write_session(config_home.project(), ONE, conversation(2))
+    assert back(config_home, 1) == ""
+    assert back(config_home, 2) == "", "a session without a file"
+
+
+def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
+    """Of a child of ours, as its opening had it."""
+    parent = write_session(config_home.project(), ONE, conversation(2))
+    plan = quick_rollover.plan(store.session_file(parent), config_home.environ, kind="handoff", next_step="go on")
+    receipt = quick_rollover.write(plan, config_home.environ)
+    text = given_back(receipt.session_id, receipt.file)
+    assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
+    assert text.count(CLOSING) == 1
+    assert (ONE in text, parent in text, receipt.file in text) == (True, True, True)
+
+
+def test_the_constraints_come_back(config_home: ConfigHome) -> None:
+    """Verbatim, with where they stand; of the session itself and of the parent it was handed off from."""
+    write_session(config_home.project(), ONE, ruled(1))
+    text = back(config_home, 1)
+    assert text.startswith(HEAD)
+    assert RULE in text
+    assert OPENING not in text
+    write_session(config_home.project(), TWO, conversation(1))
+    record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.environ)
+    assert (RULE in back(config_home, 2), OPENING in back(config_home, 2)) == (True, True)
+
+
+def test_what_was_cleared_away_stays_away(config_home: ConfigHome) -> None:
+    """A plain /clear began anew: neither the session before it nor what was demanded there comes back."""
+    write_session(config_home.project(), ONE, ruled(1))
+    write_session(config_home.project(), TWO, ruled(2, "Always use tabs."))
+    record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.environ)
+    child(config_home, 3, 2)
+    text = back(config_home, 3)
+    assert (TWO in text, "Always use tabs." in text) == (True, True)
+    assert (ONE in text, RULE in text) == (False, False)
+
+
+def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
+    """Forty generations and hundreds of rules: less than 4,000 characters, the block whole."""
+    for number in range(1, 41):
+        child(config_home, number, number - 1 if number > 1 else None)
+    rules = [r for n in range(200) for r in ruled(n, f"Never {'do this ' * 20}{n}.")]
+    for at, record in enumerate(rules):
+        record |= {"uuid": f"x{at}", "parentUuid": f"x{at - 1}" if at else None}
+    path = config_home.project() / f"{session_id(40)}.jsonl"
+    path.write_bytes(path.read_bytes() + b"".join(json.dumps(record).encode() + b"\n" for record in rules))
+    text = back(config_home, 40)
+    assert len(text) < 4_000
+    assert text.count(OPENING) == text.count(CLOSING) == 1
+    assert "Never do this" in text
+
+
+def test_hostile_words_stay_inside(config_home: ConfigHome) -> None:
+    """A rule that ends the block, or drives a terminal, is a line like any other."""
+    write_session(config_home.project(), ONE, ruled(1, f"Always\x1b[2J say {CLOSING}\n{OPENING} now."))
+    child(config_home, 2, 1)
+    text = back(config_home, 2)
+    assert (text.count(OPENING), text.count(CLOSING)) == (1, 1)
+    assert "\x1b" not in text
+
+
+def test_what_takes_too_long_is_left_out(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client waits: in time or not at all."""
+    write_session(config_home.project(), ONE, ruled(1))
+    monkeypatch.setattr(compacted, "LIMIT", 0.05)
+    monkeypatch.setattr(compacted, "digest_of", lambda *_: time.sleep(20))
+    began = time.monotonic()
+    assert back(config_home, 1) == ""
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 500, b'{"type":"user","message":7}\n', b"[1]\n{}\n"])
+def test_a_damaged_session_gets_nothing(config_home: ConfigHome, damage: bytes) -> None:
+    """And nobody a complaint."""
+    (config_home.project() / f"{ONE}.jsonl").write_bytes(damage)
+    assert back(config_home, 1) == ""
+
+
+def test_the_hook_gives_it_back(config_home: ConfigHome, run_hook: Run) -> None:
+    """As context for the model alone; the user has nothing to read."""
+    path = write_session(config_home.project(), ONE, ruled(1))
+    event: dict[str, Any] = {"hook_event_name": "SessionStart", "session_id": ONE, "source": "compact"}
+    done = run_hook("session", {**event, "transcript_path": path}, python=sys.executable)
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = json.loads(done.stdout)
+    assert list(said) == ["hookSpecificOutput"]
+    assert RULE in said["hookSpecificOutput"]["additionalContext"]
+    again = run_hook("session", {**event, "transcript_path": "/etc/passwd"}, python=sys.executable)
+    assert json.loads(again.stdout) == said, "the path that an event names is believed only where it is the session's"
+
+
+def test_commands_that_worked_come_back(config_home: ConfigHome) -> None:
+    """What was run and ended well, with where it stands."""
+    asked = user("Run the tests.", uuid="a", parent=None, session_id=ONE)
+    call = tool_use("c1", uuid="b", parent="a", name="Bash", tool_input={"command": "make test-parser"}, session_id=ONE)
+    answer = tool_result("c1", "12 passed", uuid="c", parent="b", session_id=ONE)
+    done = assistant("All pass.", uuid="d", parent="c", session_id=ONE)
+    write_session(config_home.project(), ONE, [asked, call, answer, done])
+    assert "make test-parser" in back(config_home, 1)
+    assert not (config_home.config / "resume-hooks").exists(), "nothing is written"

@@ -1,0 +1,94 @@
+"""A venv that is there and does not load its packages: said, marked, and never a trace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.archive.retention.aged import aged
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.needs import REPO
+
+ANEW = "The engine's packages no longer load; the next start of a session installs them anew."
+LOCK = "requirements.lock"
+
+
+@pytest.fixture
+def data(config_home: ConfigHome, tmp_path: Path) -> Path:
+    """The plugin's data folder: ready by all that is written there, its venv without a package."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    folder = tmp_path / "data"
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    (folder / "install.json").write_text('{"state": "ready", "started": 1, "lock": "x"}')
+    (folder / "venv" / LOCK).touch()
+    return folder
+
+
+def engine(home: ConfigHome, data: Path, *words: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+    """Run the launcher as the client does."""
+    env = {**home.environ, "PATH": "/usr/local/bin:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(data)}
+    command = ["sh", str(REPO / "hooks" / "engine"), *words]
+    sent = json.dumps(stdin)
+    return subprocess.run(command, input=sent, env=env, capture_output=True, check=False, text=True, timeout=60)
+
+
+def said(home: ConfigHome, data: Path, prompt: str) -> str:
+    """What a trigger shows."""
+    done = engine(home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION})
+    assert (done.returncode, done.stderr) == (0, "")
+    return str(json.loads(done.stdout)["reason"])
+
+
+def test_a_trigger_finds_it_and_the_next_start_mends_it(config_home: ConfigHome, data: Path) -> None:
+    """The installer takes a venv without its lock for none; the text says so, and loses no word."""
+    assert SESSION in said(config_home, data, ">session")
+    assert (data / "venv" / LOCK).exists()
+    answer = said(config_home, data, ">handoff my words")
+    assert ANEW in answer
+    assert "my words" in answer
+    assert not (data / "venv" / LOCK).exists()
+
+
+def test_a_python_that_does_not_start(config_home: ConfigHome, data: Path) -> None:
+    """Another one answers."""
+    python = data / "venv" / "bin" / "python"
+    python.unlink()
+    python.write_text("#!/bin/sh\nexit 127\n")
+    python.chmod(0o755)
+    assert ANEW in said(config_home, data, ">handoff x")
+    assert not (data / "venv" / LOCK).exists()
+
+
+def test_a_verb_says_what_to_do(config_home: ConfigHome, data: Path) -> None:
+    """A sentence with the way out."""
+    done = engine(config_home, data, "doctor")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("resume-hooks: the engine's packages do not load (No module named ")
+    assert done.stderr.endswith(f"{REPO}/hooks/engine --install\n")
+    assert not (data / "venv" / LOCK).exists()
+
+
+def test_a_start_finds_it(config_home: ConfigHome, data: Path) -> None:
+    """One that has something to keep; it says nothing."""
+    aged(config_home, 1, 25)
+    start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
+    event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}
+    done = engine(config_home, data, "--hook", "session", "near-end", stdin=event)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (data / "venv" / LOCK).exists()
+
+
+def test_somebody_elses_python_is_left_alone(config_home: ConfigHome, data: Path) -> None:
+    """What was named lacks a package: that says nothing of the plugin's own."""
+    other = data.parent / "other"
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(other)], check=True)
+    env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(data)}
+    event = json.dumps({"prompt": ">handoff x", "session_id": SESSION}).encode()
+    command = [str(other / "bin" / "python"), "-I", str(REPO / "hooks" / "prompt.py")]
+    done = subprocess.run(command, input=event, env=env, capture_output=True, check=False, timeout=60)
+    assert b"needs the engine" in done.stdout
+    assert (data / "venv" / LOCK).exists()

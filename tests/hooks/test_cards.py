@@ -1,0 +1,221 @@
+"""The texts that triggers show: all that is needed, a useful last line, nothing that drives the terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks import clock
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.compare import compare
+from resume_hooks.derive.rewind_text import LeftOut
+from resume_hooks.hooks import plain_cards, reply, trim_cards
+from resume_hooks.hooks.cards import handoff_card, lineage_card
+from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.resume_card import resume_card
+from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.references import Names
+from resume_hooks.system.clipboard import Copied
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+
+WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
+CHILD = session_id(2)
+LAST_LINE = 40
+"""Columns that a busy client shows of the last line."""
+
+
+def shown(reason: str) -> str:
+    """What the client gets of a card."""
+    document = json.loads(reply.block(reason))
+    assert document["decision"] == "block"
+    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    return str(document["reason"])
+
+
+def units(text: str) -> int:
+    """The length of a text as the client counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def receipt(**more: Any) -> Receipt:
+    """A receipt of a handoff that was written."""
+    fields = {
+        "session_id": CHILD,
+        "file": f"/p/{CHILD}.jsonl",
+        "title": "Fix it · handoff 1",
+        "parent_session_id": SESSION,
+        "parent_file": f"/p/{SESSION}.jsonl",
+        "kind": "handoff",
+        "written": True,
+        "folder": "/home/user/my proj",
+        "tokens_before": 123_456,
+        "tokens_after": 321,
+    }
+    return Receipt(**{**fields, **more})
+
+
+@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize("copied", WAYS)
+def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
+    """The title, the tokens, the step, the warnings; the last line says what to press, as this client needs it."""
+    text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
+    for part in (
+        copied.sentence(f"/resume {CHILD}"),
+        "Fix it · handoff 1",
+        "123,456 tokens here, there about 321 beside what every session begins with",
+        "note: /home/user/my proj is gone",
+        "next step: fix the tests",
+        "note: odd place",
+        f"in this client   /resume {CHILD}\n",
+        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
+    ):
+        assert part in text
+    last = text.split("\n")[-1]
+    assert len(last) <= LAST_LINE
+    assert ("Ctrl+C once" in last) is not slash
+    assert ("copied" in last.lower()) is (copied.how == "copied")
+
+
+def test_a_handoff_without_a_step_says_so() -> None:
+    """The user sees that nothing was lost."""
+    assert "no next step given" in handoff_card(receipt(), WAYS[0], "", slash=False)
+
+
+@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("written", [True, False])
+def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool) -> None:
+    """The title, the tokens, the options, what it should be known; the last line says what to press."""
+    made = receipt(kind="trim", written=written, tools_trimmed=1_234, warnings=("odd place",))
+    text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
+    for part in (
+        copied.sentence(f"/resume {CHILD}"),
+        "123,456 tokens here, about 321 there",
+        "1,234 outputs of tools",
+        "  options: --tools Read\n  It would compact.\n  note: odd place\n",
+        f"in this client   /resume {CHILD}\n",
+        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
+    ):
+        assert part in text
+    assert text.startswith("trimmed" if written else "already trimmed")
+    last = text.split("\n")[-1]
+    assert len(last) <= LAST_LINE
+    assert ("Ctrl+C once" in last) is not slash
+
+
+@pytest.mark.parametrize("slash", [True, False])
+def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
+    """At most as long as a busy client shows, in the form that was used."""
+    question = Question(SESSION, "--tools Read", 0)
+    sign = "/resume-hooks:" if slash else ">"
+    ends = {
+        trim_cards.question_card("numbers", "", "", slash=slash): f"Type: {sign}trim yes",
+        trim_cards.question_card("numbers", "", "It can't.", slash=slash): "Nothing was changed.",
+        trim_cards.no_use_card("numbers"): "Instead: /resume-hooks:handoff",
+        trim_cards.help_card("options", slash=slash): f"Type: {sign}trim",
+        trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
+        trim_cards.unasked_card(slash=slash): f"First: {sign}trim",
+        trim_cards.answered_card(question, gone=False, slash=slash): f"First: {sign}trim",
+        trim_cards.answered_card(question._replace(child=CHILD), gone=slash, slash=slash): f"First: {sign}trim",
+        trim_cards.busy_card(slash=slash): f"In a moment: {sign}trim yes",
+    }
+    for text, end in ends.items():
+        assert shown(text).split("\n")[-1] == end
+        assert len(end) <= LAST_LINE
+
+
+def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
+    """Oldest first, this session marked, missing ones named as such."""
+    records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
+    rows = Family(config_home.environ).lineage(write_session(config_home.project(), SESSION, records))
+    text = shown(lineage_card(rows))
+    assert "(2 sessions)" in text
+    assert f"1. (file gone) · unknown\n     {session_id(9)}\n" in text
+    assert "2. prompt 0 · continued · this session\n" in text
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+
+
+@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("text", ["", "my words"])
+def test_session_card(copied: Copied, text: str) -> None:
+    """The id, whether it was copied, and any text that stood behind the trigger."""
+    said = shown(plain_cards.session_card(SESSION, copied, text))
+    assert f"\n  {SESSION}\n" in said
+    assert (">handoff my words" in said) is bool(text)
+    assert len(said.split("\n")[-1]) <= LAST_LINE
+
+
+@pytest.mark.parametrize("text", [plain_cards.HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")])
+def test_fixed_texts_end_short(text: str) -> None:
+    """Their last line is the useful one."""
+    assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
+
+
+def test_help_names_every_trigger_in_both_forms() -> None:
+    """The slash form first: it autocompletes and leaves the input empty."""
+    for verb in ("handoff", "trim", "resume", "session", "lineage", "help"):
+        line = next(line for line in plain_cards.HELP.split("\n") if f":{verb}" in line)
+        assert line.index(f"/resume-hooks:{verb}") < line.index(f">{verb}")
+
+
+@given(st.text(st.characters(codec=None)))
+def test_no_reason_drives_the_terminal(reason: str) -> None:
+    """Escape sequences, controls and lone surrogates never reach the client."""
+    text = shown(reason)
+    text.encode()
+    assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
+
+
+@pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
+def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
+    """Beyond the client's cap, counted as the client counts, the first and the last lines stay."""
+    text = shown(f"first line\n{letter * 30_000}\nThe last line.")
+    assert units(text) <= 10_000
+    assert text.startswith("first line\n")
+    assert text.endswith("\nThe last line.")
+    assert letter == "\x01" or "cut" in text
+
+
+def test_one_endless_line_is_cut_too() -> None:
+    """A reason without a short last line ends in the note that it was cut."""
+    text = shown("x" * 50_000)
+    assert units(text) <= 10_000
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+
+
+def test_a_short_reason_is_left_alone() -> None:
+    """Word for word up to the cap."""
+    assert shown("a\n" * 4_750) == "a\n" * 4_750
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
+
+
+def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
+    """Titles, branches, folders and kinds of a transcript are shown without what they would do to a terminal."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
+    row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
+    for text in (
+        resume_card(compare(SESSION, str(path), config_home.environ, 0, clock.now()), WAYS[0], HOSTILE),
+        lineage_card([row]),
+        handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
+        trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),
+        trim_cards.question_card(HOSTILE, HOSTILE, "", slash=True),
+        trim_cards.answered_card(Question(SESSION, HOSTILE, 0), gone=False, slash=True),
+    ):
+        said = shown(text)
+        assert "title" in said
+        assert not set("\x1b\x07\u202e\ud83d") & set(said)
+
+
+def test_a_rewind_says_how_files_come_back() -> None:
+    """Where copies of them were kept, by the verb that shows what would change and asks."""
+    kept = LeftOut(Names(SESSION, "11111111"), 5, 6, "e1")
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)

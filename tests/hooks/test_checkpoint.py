@@ -1,0 +1,331 @@
+"""``>checkpoint`` and ``>rewind``, run as the client runs them: one mark a session, one child a mark."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import rewind
+from resume_hooks.derive.rewind import MAX_REPORT
+from resume_hooks.errors import WriteFailed
+from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks.confirmations import CHECKPOINT
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.triggers import Trigger
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    line,
+    session_id,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run
+
+LATER = "2999-01-01T00:00:00.000Z"
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session of two turns."""
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+
+
+@pytest.fixture
+def say(run_hook: Run, parent: Path) -> Say:
+    """The reason shown for a prompt in that session, as the client gets it."""
+
+    def one(prompt: str, session: str = SESSION, *, fields: dict[str, Any] | None = None, **environ: str) -> str:
+        done = run_hook("prompt", {"session_id": session, "prompt": prompt, **(fields or {})}, environ=environ)
+        assert (done.returncode, done.stderr) == (0, b"")
+        text = str(json.loads(done.stdout)["reason"]) if done.stdout else ""
+        assert len(text.split("\n")[-1]) <= 40
+        return text
+
+    return one
+
+
+def explore(parent: Path, uuid: str = "x") -> None:
+    """Somebody goes on in the session."""
+    with parent.open("ab") as stream:
+        stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
+        stream.write(line(assistant("EXPLORED", uuid=f"{uuid}a", parent=uuid, ts=51, tokens=9_000)) + b"\n")
+
+
+def children(parent: Path) -> list[Path]:
+    """The other sessions of the project."""
+    return [path for path in parent.parent.iterdir() if path != parent]
+
+
+@pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
+def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
+    """The mark, then the child with its numbers, what is not rewound and how to get in; the parent stays."""
+    text = say(f"{sign}checkpoint try the other parser")
+    assert text.startswith("checkpoint set")
+    assert "goal: try the other parser" in text
+    assert "after record 11111111:3" in text
+    assert text.index("/resume-hooks:rewind") < text.index(">rewind")
+    assert text.endswith("Set: Ctrl+C once, then go on." if sign == ">" else "Set: go on.")
+    assert children(parent) == []
+    explore(parent)
+    raw = parent.read_bytes()
+    text = say(f"{sign}rewind it was slower\nso we stay")
+    (child,) = children(parent)
+    assert text.startswith("rewound · ")
+    for part in (
+        "Fix the parser · rewind 1",
+        "9,000 tokens here, about ",
+        "just now: try the other parser",
+        "report: it was slower so we stay",
+        "left out, not lost: 11111111:5 to 11111111:6",
+        "files, git and processes are not rewound",
+        "the client kept no copies of files",
+        f"  in this client   /resume {child.stem}\n",
+        f"claude --resume {child.stem}",
+    ):
+        assert part in text
+    assert ("Ctrl+C once" in text.split("\n")[-1]) is (sign == ">")
+    assert parent.read_bytes() == raw
+    assert "EXPLORE" not in child.read_text()
+    assert marks.find(SESSION) is None
+
+
+def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """A file that its owner alone can read, by the session's name."""
+    say(">checkpoint x")
+    path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
+    """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
+    say(">checkpoint try it")
+    first = marks.find(SESSION)
+    with parent.open("a") as stream:
+        stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
+    assert say(">checkpoint try it").startswith("checkpoint already set here")
+    assert marks.find(SESSION) == first
+
+
+def test_a_second_one_asks(say: Say, parent: Path) -> None:
+    """It says what is active and how old, changes nothing, and replaces on the exact word."""
+    say(">checkpoint the old goal")
+    first = marks.find(SESSION)
+    explore(parent)
+    text = say(">checkpoint the new goal")
+    assert text.startswith("checkpoint · one is active, set just now")
+    for part in ("goal: the old goal", "new goal: the new goal", "/resume-hooks:checkpoint yes   or  >checkpoint yes"):
+        assert part in text
+    assert text.endswith("\nReplace: >checkpoint yes")
+    assert marks.find(SESSION) == first
+    assert say(">checkpoint the new goal>checkpoint YES").startswith("checkpoint replaced")
+    now = marks.find(SESSION)
+    assert now is not None
+    assert (now.uuid, now.goal) == ("xa", "the new goal")
+    assert "nothing to confirm" in say(">checkpoint yes")
+    assert marks.find(SESSION) == now
+
+
+def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
+    """The place is another."""
+    say("/resume-hooks:checkpoint")
+    explore(parent)
+    assert say("/resume-hooks:checkpoint").endswith("\nReplace: /resume-hooks:checkpoint yes")
+
+
+@pytest.mark.parametrize("age", [pending.OPEN + 1, -60])
+def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
+    """After ten minutes nothing is replaced, and the message shows what is active."""
+    say(">checkpoint old")
+    say(">checkpoint new")
+    question = pending.find(SESSION, CHECKPOINT)
+    assert question is not None
+    pending.keep(question._replace(asked=time.time() - age))
+    text = say(">checkpoint yes")
+    assert "older than 10 minutes" in text
+    assert "goal: old" in text
+    found = marks.find(SESSION)
+    assert found is not None
+    assert found.goal == "old"
+
+
+def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
+    """It sets no checkpoint with the goal yes; nor does that of a trim, or of another session."""
+    text = say(">checkpoint yes")
+    assert "no question about a checkpoint is open" in text
+    assert "No active checkpoint." in text
+    assert marks.find(SESSION) is None
+    pending.keep(pending.Question(SESSION, "", time.time()))
+    pending.keep(pending.Question(session_id(2), "x", time.time(), kind=CHECKPOINT))
+    assert "nothing to confirm" in say(">checkpoint yes")
+    assert marks.find(SESSION) is None
+    assert pending.find(SESSION) is not None, "the question of a trim is still open"
+
+
+def test_no_checkpoint(say: Say, parent: Path) -> None:
+    """In the exact words; the text is not lost, and the last line says what to do first."""
+    text = say(">rewind it was slower")
+    assert "No active checkpoint." in text
+    assert "Your text: it was slower" in text
+    assert text.endswith("\nFirst: >checkpoint [goal]")
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("prompt", [">rewind", "/resume-hooks:rewind", ">rewind  \n "])
+def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
+    """In the exact words; the checkpoint stays."""
+    say(">checkpoint x")
+    assert "Report cannot be empty." in say(prompt)
+    assert marks.find(SESSION) is not None
+    assert children(parent) == []
+
+
+def test_a_report_that_is_too_long(say: Say, parent: Path) -> None:
+    """Refused, with where the text is; the checkpoint stays."""
+    say(">checkpoint x")
+    text = say(">rewind " + "r" * (MAX_REPORT + 1))
+    assert "500,001 characters, more than 500,000" in text
+    assert "arrow up" in text
+    assert marks.find(SESSION) is not None
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("prompt", [">checkpoint x", ">rewind x", "/resume-hooks:checkpoint"])
+def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
+    """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
+    text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
+    assert "Checkpoint not available in subagents." in text
+    assert marks.find(SESSION) is None
+    assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
+
+
+def test_a_session_without_a_transcript(say: Say) -> None:
+    """Nothing to mark, nothing to go back to."""
+    assert "There is nothing to mark" in say(">checkpoint", session_id(7))
+    assert "No active checkpoint." in say(">rewind x", session_id(7))
+
+
+def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> None:
+    """The mark is gone, which is said, with the way into what it made; once somebody went on, it is no longer shown."""
+    say(">checkpoint x")
+    explore(parent)
+    say(">rewind it was slower")
+    (child,) = children(parent)
+    for _ in range(2):
+        text = say(">rewind it was slower")
+        assert text.startswith("already rewound")
+        assert "No active checkpoint." in text
+        assert f"/resume {child.stem}" in text
+    assert children(parent) == [child]
+    assert "your text was not used: another report" in say("/resume-hooks:rewind another report")
+    with child.open("ab") as stream:
+        stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
+    assert f"/resume {child.stem}" not in say(">rewind it was slower")
+
+
+def test_a_pasted_command_behind_it_makes_nothing(say: Say, parent: Path) -> None:
+    """``>rewind report`` came back into the box, and the copied command was pasted over it."""
+    say(">checkpoint x")
+    assert "nothing was made" in say(f">rewind it was slower/resume {session_id(3)}")
+    assert children(parent) == []
+    assert marks.find(SESSION) is not None
+
+
+def test_while_the_model_works(say: Say, parent: Path) -> None:
+    """Marked is the last step that is whole, which the card says."""
+    with parent.open("ab") as stream:
+        stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
+    assert "the last step that is whole" in say(">checkpoint x")
+    found = marks.find(SESSION)
+    assert found is not None
+    assert found.uuid == "r3"
+
+
+def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
+    """A child at the root, with a warning on the card; the mark is used up."""
+    say(">checkpoint x")
+    write_session(parent.parent, SESSION, conversation(2, prefix="q"))
+    text = say(">rewind it was slower")
+    assert text.startswith("rewound")
+    assert "does not resolve any more (its record is gone): the new session starts at the root" in text
+    assert len(children(parent)) == 1
+    assert marks.find(SESSION) is None
+
+
+def test_of_several_at_once_one_makes_a_child(say: Say, parent: Path) -> None:
+    """The others show it, or say that it is being made."""
+    say(">checkpoint x")
+    explore(parent)
+    with ThreadPoolExecutor(4) as pool:
+        texts = list(pool.map(say, [">rewind it was slower"] * 4))
+    assert len(children(parent)) == 1
+    assert sum(text.startswith("rewound") for text in texts) == 1
+    assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:7] != "rewound")
+
+
+def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was made, so it can be tried again."""
+    say(">checkpoint x")
+    before = marks.find(SESSION)
+
+    def refuse(*_: object) -> None:
+        raise WriteFailed("The disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rewind, "write", refuse)
+        trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
+        assert "The disk is full" in card(trigger, {"session_id": SESSION})
+    assert marks.find(SESSION) == before
+    assert say(">rewind it was slower").startswith("rewound")
+
+
+GARBAGE: dict[str, Any] = {
+    "no object": [],
+    "a newer version": {"version": 2},
+    "another session's": {"session_id": session_id(2)},
+    "no uuid": {"uuid": ""},
+    "a huge uuid": {"uuid": "u" * 1_000},
+    "a record that is no number": {"record": True},
+    "a negative record": {"record": -1},
+    "a goal of another type": {"goal": 7},
+    "a huge goal": {"goal": "g" * 10_000},
+    "no instant": {"started_at": "yesterday"},
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_no_mark(say: Say, parent: Path, config_home: ConfigHome, name: str) -> None:
+    """What was not written by a checkpoint is none, and is replaced by the next one without a question."""
+    say(">checkpoint x")
+    path = Path(notes.place(f"mark-{SESSION}.json"))
+    value = GARBAGE[name]
+    path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
+    assert "No active checkpoint." in say(">rewind x")
+    assert say(">checkpoint y").startswith("checkpoint set")
+
+
+def test_a_state_folder_that_can_t_be_written(say: Say, config_home: ConfigHome) -> None:
+    """A sentence, and what to do."""
+    (config_home.root / "file").touch()
+    text = say(">checkpoint x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    assert "The checkpoint could not be kept" in text
+
+
+def test_it_can_be_switched_off(say: Say, parent: Path) -> None:
+    """Then it is a plain prompt."""
+    assert say(">checkpoint x", RESUME_HOOKS_TRIGGERS_OFF="checkpoint") == ""
+    assert say(">rewind x", RESUME_HOOKS_TRIGGERS_OFF="rewind,checkpoint") == ""

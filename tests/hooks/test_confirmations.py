@@ -1,0 +1,210 @@
+"""The open question of a session: private, this user's own, for ten minutes, and used up once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks.confirmations import Question
+from tests.builders import SESSION, ConfigHome, session_id
+
+OTHER = session_id(2)
+OLD = time.time() - 2 * notes.KEPT
+
+
+def place(home: ConfigHome, session: str = SESSION) -> Path:
+    """Where a session's question lies."""
+    return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
+
+
+def asked(seconds: float = 0, child: str = "") -> Question:
+    """A question of some seconds ago."""
+    return Question(SESSION, "--tools Read", time.time() - seconds, child)
+
+
+def plant(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
+    """Lay something in the question's place, private as ours are."""
+    path = place(home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    path.chmod(0o600)
+    return path
+
+
+def sound(**more: object) -> dict[str, Any]:
+    """The content of a good question, with fields replaced."""
+    return {"version": 1, **asked()._asdict(), **more}
+
+
+def test_what_is_kept_is_found(config_home: ConfigHome) -> None:
+    """Word for word, in a file and folders that only their owner can read; the newest replaces the one before."""
+    old = os.umask(0)
+    question = asked()._replace(options='--tools "a b" \ud83d é')
+    try:
+        pending.keep(asked(5))
+        pending.keep(question)
+    finally:
+        os.umask(old)
+    assert pending.find(SESSION) == question
+    assert question.is_open
+    assert place(config_home).stat().st_mode & 0o777 == 0o600
+    assert place(config_home).parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in place(config_home).parent.iterdir()] == [place(config_home).name]
+
+
+@pytest.mark.parametrize(
+    ("age", "is_open"), [(0, True), (599, True), (601, False), (1e9, False), (-3, True), (-60, False), (-1e9, False)]
+)
+def test_a_question_is_open_for_ten_minutes(config_home: ConfigHome, age: float, is_open: bool) -> None:
+    """Also where the clock was set back: what comes from the future is no question, but for a few seconds."""
+    pending.keep(asked(age))
+    found = pending.find(SESSION)
+    assert found is not None
+    assert found.is_open is is_open
+
+
+def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
+    """It still says what came of it."""
+    pending.keep(asked(child=OTHER))
+    found = pending.find(SESSION)
+    assert found is not None
+    assert (found.child, found.is_open) == (OTHER, False)
+
+
+def test_it_can_be_taken_once(config_home: ConfigHome) -> None:
+    """Of two who take it one gets it."""
+    pending.keep(asked())
+    assert [pending.take(SESSION), pending.take(SESSION)] == [True, False]
+    assert pending.find(SESSION) is None
+
+
+def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
+    """Of two who begin one gets it; others can tell until it ends, or until nobody can be at it any more."""
+    assert not pending.is_begun(SESSION)
+    question = asked(300)
+    assert not pending.begin(question)
+    pending.keep(question)
+    assert [pending.begin(question), pending.begin(question)] == [True, False]
+    assert pending.find(SESSION) is None
+    assert pending.is_begun(SESSION)
+    os.utime(f"{place(config_home)}.begun", (time.time() - notes.MAKING - 1,) * 2)
+    assert not pending.is_begun(SESSION)
+    pending.keep(question)
+    assert pending.begin(question), "whoever began was ended"
+    pending.end(SESSION)
+    pending.end(SESSION)
+    assert list(place(config_home).parent.iterdir()) == []
+
+
+def test_what_was_answered_meanwhile_cannot_be_begun(config_home: ConfigHome) -> None:
+    """Whoever looked at the question before makes no second child of it; the answer stays."""
+    question = asked()
+    pending.keep(question._replace(child=OTHER))
+    assert not pending.begin(question)
+    assert not pending.is_begun(SESSION)
+    assert pending.find(SESSION) == question._replace(child=OTHER)
+
+
+def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
+    """Neither another session's question, nor a copy of one under this session's name."""
+    pending.keep(asked())
+    assert pending.find(OTHER) is None
+    place(config_home).rename(place(config_home, OTHER))
+    assert pending.find(OTHER) is None
+
+
+GARBAGE: dict[str, bytes | dict[str, Any]] = {
+    "nothing": b"",
+    "no JSON": b"yes",
+    "a list": b"[]",
+    "torn": json.dumps(sound()).encode()[:-9],
+    "bad UTF-8": b"\xff" + json.dumps(sound()).encode(),
+    "deep": b"[" * 200_000,
+    "huge": json.dumps(sound(options="x" * 100_000)).encode(),
+    "a newer version": sound(version=2),
+    "no version": {**asked()._asdict()},
+    "options of another type": sound(options=["--tools"]),
+    "no instant": sound(asked="now"),
+    "no instant at all": sound(asked=None),
+    "a child that is no id": sound(child="../x"),
+    "a child of another type": sound(child=7),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_no_question(config_home: ConfigHome, name: str) -> None:
+    """And never a trace."""
+    plant(config_home, GARBAGE[name])
+    assert pending.find(SESSION) is None
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"])
+def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
+    """What JSON can say and no clock does."""
+    plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
+    found = pending.find(SESSION)
+    assert found is None or not found.is_open
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_what_others_may_write_is_no_question(config_home: ConfigHome, mode: int) -> None:
+    """Whoever wrote it last."""
+    plant(config_home, sound()).chmod(mode)
+    assert pending.find(SESSION) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_another_user_planted_is_no_question(config_home: ConfigHome) -> None:
+    """The owner of the file is asked for, whatever it says."""
+    os.chown(plant(config_home, sound()), 12_345, 12_345)
+    assert pending.find(SESSION) is None
+
+
+@pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
+def test_what_is_no_file_is_no_question(config_home: ConfigHome, how: str) -> None:
+    """A link is not followed, a pipe not waited for; a question that is kept replaces a link, not what it leads to."""
+    outside = plant(config_home, sound()).rename(config_home.root / "outside.json")
+    before = outside.read_bytes()
+    path = place(config_home)
+    if how == "pipe":
+        os.mkfifo(path, 0o600)
+    elif how == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(outside if how == "link" else config_home.root / "nowhere")
+    assert pending.find(SESSION) is None
+    if how != "folder":
+        pending.keep(asked())
+        assert pending.find(SESSION) is not None
+    assert outside.read_bytes() == before
+    assert not (config_home.root / "nowhere").exists()
+
+
+def test_a_folder_in_its_place_leaves_nothing_behind(config_home: ConfigHome) -> None:
+    """A question that can't be kept is an OSError, and no temporary file stays."""
+    (place(config_home) / "x").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        pending.keep(asked())
+    assert list(place(config_home).parent.iterdir()) == [place(config_home)]
+
+
+def test_old_questions_of_other_sessions_are_swept(config_home: ConfigHome) -> None:
+    """A day later, with what killed writers left; young ones and what is not ours to judge stay."""
+    folder = place(config_home).parent
+    folder.mkdir(parents=True)
+    old = [folder / f"trim-{session_id(3)}.json", folder / f"trim-{session_id(4)}.json.7-1.tmp"]
+    kept = [folder / f"trim-{OTHER}.json", folder / "clear-77.json", folder / "trim-folder"]
+    for path in (*old, *kept[:2]):
+        path.touch()
+    kept[2].mkdir()
+    for path in (*old, *kept[1:]):
+        os.utime(path, (OLD, OLD))
+    pending.keep(asked())
+    assert set(folder.iterdir()) == {place(config_home), *kept}

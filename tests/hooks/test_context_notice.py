@@ -1,0 +1,146 @@
+"""Stop, run as the client runs it: one line once a session when its context passes the level, else nothing at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
+from tests.hooks.conftest import Run
+
+
+def full(tokens: int, turns: int = 2) -> list[Record]:
+    """A conversation whose last answer was counted with so many tokens."""
+    records = conversation(turns)
+    records[-1]["message"]["usage"] = {"input_tokens": tokens}
+    return records
+
+
+@pytest.fixture
+def ask(config_home: ConfigHome, run_hook: Run) -> Any:
+    """Lay a session there, end a turn of it, and give the line that is shown; ``""`` for none."""
+
+    def run(records: list[Record], event: object = None, **environ: str) -> str:
+        path = write_session(config_home.project(), SESSION, records)
+        given = event or {"session_id": SESSION, "transcript_path": path, "hook_event_name": "Stop"}
+        done = run_hook("notice", given, environ=environ)
+        assert (done.returncode, done.stderr) == (0, b"")
+        if not done.stdout:
+            return ""
+        document = json.loads(done.stdout)
+        assert set(document) == {"systemMessage"}
+        assert "\n" not in document["systemMessage"]
+        return str(document["systemMessage"])
+
+    return run
+
+
+def note(home: ConfigHome) -> dict[str, Any]:
+    """What was kept of the session."""
+    found: dict[str, Any] = json.loads(
+        (home.config / "resume-hooks" / "pending" / f"notice-{SESSION}.json").read_bytes()
+    )
+    return found
+
+
+def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
+    """At 80 per cent, with what fits best; never again of this window, whatever happens to the session."""
+    assert ask(full(159_999)) == ""
+    assert note(config_home) == {"version": 1, "look": 160_000, "told": 0}
+    assert ask(full(160_000)) == (
+        "resume-hooks: 80 % of the context is used; a handoff fits best: /resume-hooks:handoff"
+    )
+    assert note(config_home) == {"version": 1, "look": 800_000, "told": 200_000}
+    compacted = [*full(190_000), boundary(uuid="b", ts=9), summary("s", uuid="s", parent="b", ts=9)]
+    for records in (full(160_000), full(199_999, 5), compacted, full(10), full(170_000)):
+        assert ask(records) == ""
+    assert note(config_home)["told"] == 200_000
+
+
+def test_a_window_that_proves_larger_is_told_of_too(config_home: ConfigHome, ask: Any) -> None:
+    """Past 200,000 tokens the window is a million, of which the first line was not true."""
+    assert "82 %" in ask(full(163_000))
+    assert ask(full(300_000)) == ""
+    assert "81 %" in ask(full(810_000))
+    assert ask(full(990_000)) == ""
+    assert note(config_home) == {"version": 1, "look": 10**9, "told": 1_000_000}
+
+
+def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
+    """Another level, another window, or never."""
+    assert ask(full(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
+    assert ask(full(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
+    assert note(config_home)["look"] == 800_000
+    assert "resume-hooks: 50 %" in ask(full(100_000), RESUME_HOOKS_NOTICE_PERCENT="50")
+    set_window = ask(full(600_000), RESUME_HOOKS_NOTICE_PERCENT="60", RESUME_HOOKS_CONTEXT_WINDOW="1000000")
+    assert "60 %" in set_window
+    assert note(config_home)["look"] == 10**9
+
+
+def test_a_context_that_was_not_counted_is_not_told_of(ask: Any) -> None:
+    """Right after a compaction there is only a guess."""
+    records = [*full(190_000), boundary(uuid="b", ts=9), summary("s" * 2_000_000, uuid="s", parent="b", ts=9)]
+    assert ask(records) == ""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"[]",
+        b'{"session_id"',
+        {"hook_event_name": "Stop"},
+        {"session_id": "../../etc/passwd"},
+        {"session_id": session_id(7)},
+        {"session_id": 7, "transcript_path": ["x"]},
+    ],
+    ids=range(7),
+)
+def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: object) -> None:
+    """Nothing is shown, nothing is written."""
+    done = run_hook("notice", event)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+def test_our_own_model_calls_pass(ask: Any) -> None:
+    """The recursion guard."""
+    assert ask(full(190_000), RESUME_HOOKS_CHILD="1") == ""
+
+
+@pytest.mark.parametrize(
+    "kept", [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}']
+)
+def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: bytes) -> None:
+    """It is told, and a sound note takes its place."""
+    folder = config_home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True)
+    (folder / f"notice-{SESSION}.json").write_bytes(kept)
+    assert "85 %" in ask(full(170_000))
+    assert note(config_home)["told"] == 200_000
+
+
+def test_where_no_note_can_be_kept_nothing_is_said(config_home: ConfigHome, ask: Any) -> None:
+    """Else each turn would say it again."""
+    (config_home.root / "file").touch()
+    assert ask(full(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x")) == ""
+
+
+def test_notes_are_private_hold_no_content_and_go_with_time(config_home: ConfigHome, ask: Any) -> None:
+    """0600 in a folder of 0700; two numbers; those of sessions that are long gone are swept, others stay."""
+    folder = config_home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, mode=0o700)
+    ages = {"notice-old.json": 101, "notice-young.json": 99, "trim-old.json": 101}
+    for name, days in ages.items():
+        (folder / name).touch()
+        os.utime(folder / name, (0, time.time() - days * 86_400))
+    ask(full(170_000))
+    assert {path.name for path in folder.iterdir()} == {"notice-young.json", "trim-old.json", f"notice-{SESSION}.json"}
+    assert set(note(config_home)) == {"version", "look", "told"}
+    assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600

@@ -1,0 +1,188 @@
+"""What a session's start does about sessions near their end, and what it says; what its second hook does later."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.hooks import background as later
+from resume_hooks.hooks import expiring_sessions as near_end
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks.pending_handoff import Handoff, leave
+from resume_hooks.hooks.session import handle
+from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.link_log import Link, record_link
+from tests.archive.retention.aged import DAY, aged
+from tests.builders import CWD, ConfigHome, session_id
+from tests.needs import REPO
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client, no headless run, whatever runs these tests."""
+    monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
+    monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
+    """The event of a session's start."""
+    path = str(home.project() / f"{session_id(9)}.jsonl")
+    event = {"session_id": session_id(9), "transcript_path": path, "cwd": CWD, "source": source}
+    return event | {"hook_event_name": "SessionStart"}
+
+
+def said(home: ConfigHome, source: str = "startup") -> str:
+    """The line that a start shows."""
+    reply = handle(start(home, source), near_end=True)
+    return str(json.loads(reply)["systemMessage"]) if reply else ""
+
+
+def stamped(name: str) -> dict[str, Any]:
+    """A stamp, without its version."""
+    return {key: value for key, value in notes.find(name).items() if key != "version"}
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "fork"])
+def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
+    """Once with how to switch it off; where nothing was kept nothing is said."""
+    aged(config_home, 1, 25)
+    line = said(config_home, source)
+    assert line.startswith("resume-hooks: kept 1 session that the client deletes soon · ")
+    assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
+    assert kept_ids(config_home.environ) == [session_id(1)]
+    stamp = stamped(f"due-{config_home.project().name}.json")
+    assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
+    assert stamp["made"] == pytest.approx(time.time(), abs=60)
+    assert said(config_home, source) == ""
+    aged(config_home, 2, 25)
+    assert said(config_home, source) == "resume-hooks: kept 1 session that the client deletes soon"
+
+
+def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
+    """A verb kept an ancestor; a handoff that waits is told before that."""
+    keep(aged(config_home, 1, 0), config_home.environ)
+    child = aged(config_home, 2, 0)
+    leave(Handoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
+    waits, _, kept = said(config_home).partition(" · ")
+    assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
+    assert kept.startswith("Transcripts are now kept beyond the client's 30 days")
+    assert said(config_home) == ""
+
+
+def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) -> None:
+    """A start that reaches Python for another reason."""
+    aged(config_home, 1, 25)
+    assert handle(start(config_home)) == b""
+    assert kept_ids(config_home.environ) == []
+
+
+def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second hook keeps the rest."""
+    monkeypatch.setattr(near_end, "LIMIT", -1.0)
+    for number in (1, 2, 3):
+        aged(config_home, number, 25)
+    assert said(config_home).startswith("resume-hooks: kept 1 session that the client deletes soon, 2 more to come · ")
+    assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
+    later.catch_up(start(config_home))
+    assert kept_ids(config_home.environ) == [session_id(number) for number in (1, 2, 3)]
+    assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
+
+
+def test_a_headless_run_keeps_and_says_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would read it: whoever starts next hears how to switch it off."""
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    aged(config_home, 1, 25)
+    assert said(config_home) == ""
+    assert kept_ids(config_home.environ) == [session_id(1)]
+    monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
+    assert "vault off" in said(config_home)
+
+
+def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
+    """The other one waits for nobody."""
+    aged(config_home, 1, 25)
+    said(config_home)
+    aged(config_home, 2, 25)
+    assert notes.begin(f"due-{config_home.project().name}.json")
+    assert said(config_home) == ""
+    assert kept_ids(config_home.environ) == [session_id(1)]
+
+
+@pytest.mark.parametrize("path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"])
+def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
+    """Nothing is kept, nothing is written."""
+    handle(start(config_home) | {"transcript_path": path}, near_end=True)
+    assert not [name for name in os.listdir(config_home.config) if name != "projects"]
+
+
+def test_a_state_folder_that_refuses(config_home: ConfigHome) -> None:
+    """The session starts all the same."""
+    aged(config_home, 1, 25)
+    (config_home.config / "resume-hooks").write_text("in the way")
+    assert said(config_home) == ""
+
+
+def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) -> None:
+    """The end of a session by ``/clear`` leaves word; it costs the client no time."""
+    aged(config_home, 1, 0)
+    end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
+    assert handle(end) == b""
+    assert wanted.wanted() == [session_id(1)]
+    later.catch_up(start(config_home, "clear"))
+    assert (wanted.wanted(), kept_ids(config_home.environ)) == ([], [session_id(1)])
+
+
+def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in a headless run; the stamp says until when there is nothing to do."""
+    aged(config_home, 1, 3)
+    record_link(Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.environ)
+    aged(config_home, 2, 0)
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    later.catch_up(start(config_home))
+    assert (stamped("vault.json"), kept_ids(config_home.environ)) == ({}, [])
+    monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
+    later.catch_up(start(config_home))
+    kept = find(session_id(1), config_home.environ)
+    assert kept
+    assert kept.form == "packed"
+    stamp = stamped("vault.json")
+    assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
+    assert stamp["seen"] == stamp["made"]
+    later.catch_up(start(config_home))
+    assert stamped("vault.json") == stamp
+
+
+def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No daemon: after one session at most it sees that nobody is there, and goes on another time.
+
+    A headless client is often gone at once; what is kept for it may take its few seconds all the same.
+    """
+    monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
+    for number in (1, 2, 3):
+        aged(config_home, number, 25)
+    later.catch_up(start(config_home))
+    assert len(kept_ids(config_home.environ)) == 1
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    later.catch_up(start(config_home))
+    assert len(kept_ids(config_home.environ)) == 3
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"session_id": 7}', b'{"session_id": "../x"}'])
+def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    """Whatever the event is."""
+    folder = Path(config_home.root)
+    (folder / "event").write_bytes(raw)
+    with (folder / "event").open(encoding="utf-8") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        later.main()
+    assert kept_ids(config_home.environ) == []

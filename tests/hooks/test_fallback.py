@@ -1,0 +1,114 @@
+"""UserPromptSubmit before the engine is there: what the standard library can answer, on any Python >= 3.9."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome
+from tests.hooks.conftest import Run
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
+    """The reason shown for a prompt, ``""`` where it passes; ``state`` is what the installer wrote."""
+
+    def one(prompt: object, *, state: object = None, session: object = SESSION, raw: bytes | None = None) -> str:
+        data = tmp_path / "data"
+        data.mkdir(exist_ok=True)
+        if state is not None:
+            content = state if isinstance(state, bytes) else json.dumps(state).encode()
+            (data / "install.json").write_bytes(content)
+        event = raw if raw is not None else {"prompt": prompt, "session_id": session}
+        done = run_hook("fallback", event, environ={"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""}, python=any_python)
+        assert (done.returncode, done.stderr) == (0, b"")
+        if not done.stdout:
+            return ""
+        reason = str(json.loads(done.stdout)["reason"])
+        assert len(reason) <= 10_000
+        assert len(reason.rsplit("\n", maxsplit=1)[-1]) <= 40
+        return reason
+
+    return one
+
+
+@pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
+def test_the_id_is_answered_with(ask: Ask, prompt: str) -> None:
+    """Copied where a way is found, else shown."""
+    assert SESSION in ask(prompt)
+
+
+def test_text_after_resume_is_kept(ask: Ask) -> None:
+    """As the handoff that it may have meant, once the engine is there."""
+    assert ">handoff my words" in ask(">resume my words")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [">handoff my words", "/resume-hooks:handoff my words", ">lineage", ">trim", ">trim yes", ">trim my words"],
+)
+def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
+    """With the state of the installation, and the user's words where there were some."""
+    said = ask(prompt)
+    assert "needs the engine" in said
+    assert "not installed yet" in said
+    assert ("my words" in said) is ("my words" in prompt)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"state": "installing", "started": time.time() - 12}, "being installed, for"),
+        ({"state": "installing"}, "The engine is being installed."),
+        ({"state": "installing", "started": "x"}, "The engine is being installed."),
+        (b'{"state":"installing","started":NaN}', "The engine is being installed."),
+        (b'{"state":"installing","started":-Infinity}', "The engine is being installed."),
+        ({"state": "installing", "started": 9e99}, "The engine is being installed."),
+        ({"state": "failed", "error": "no network"}, "The engine's installation failed: no network."),
+        ({"state": "failed", "error": "\x1b[2J\n" + "x" * 20_000}, "The engine's installation failed"),
+        ({"state": "failed"}, "install.log"),
+        (b"not json", "not installed yet"),
+        (b"[]", "not installed yet"),
+        (b"\xff", "not installed yet"),
+        (b"[" * 200_000, "not installed yet"),
+    ],
+)
+def test_the_state_of_the_installation(ask: Ask, state: object, words: str) -> None:
+    """How long it has been running, or why it failed; a damaged state file counts as none."""
+    assert words in ask(">handoff", state=state)
+    assert words in ask(">help", state=state)
+
+
+@pytest.mark.parametrize("prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]])
+def test_other_prompts_pass(ask: Ask, prompt: object) -> None:
+    """As with the engine."""
+    assert ask(prompt) == ""
+
+
+@pytest.mark.parametrize("raw", [b"", b"x", b"[]", b"\xff", b"{" * 100_000, b" " * 10_000_000])
+def test_input_that_is_no_event_passes(ask: Ask, raw: bytes) -> None:
+    """No trace, no output."""
+    assert ask("", raw=raw) == ""
+
+
+@pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
+def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
+    """Nothing of hostile input but the user's own words comes back."""
+    assert "needs the engine" in ask(">session", session=session)
+
+
+def test_pasted_over_left_over_text(ask: Ask) -> None:
+    """The message is the same as the engine's."""
+    assert ask(f">handoff x/resume {SESSION}").endswith("then paste again.")
+
+
+def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: ConfigHome) -> None:
+    """The recursion guard holds here, too."""
+    done = run_hook("fallback", {"prompt": ">help"}, environ={"RESUME_HOOKS_CHILD": "1"}, python=any_python)
+    assert done.stdout == b""

@@ -1,0 +1,119 @@
+"""A handoff that was made waits for ``/clear`` in the client that made it, with what its child opens with."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.hooks.offer_clear import let_wait
+from resume_hooks.hooks.pending_handoff import MOST
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate as store
+from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
+from tests.hooks.conftest import Run
+
+PID = os.getpid()
+NEXT = session_id(9)
+
+
+def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
+    """What waits."""
+    folder = home.config / "resume-hooks" / "pending"
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("handoff-*.json"))]
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> str:
+    """A session that can be handed off."""
+    return write_session(config_home.project(), SESSION, conversation(2))
+
+
+def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
+    """A handoff of ``parent``."""
+    plan = quick_rollover.plan(store.session_file(parent), home.environ, kind="handoff", next_step=step)
+    return quick_rollover.write(plan, home.environ)
+
+
+@pytest.mark.parametrize("prompt", [">handoff fix the tests", "/resume-hooks:handoff fix the tests"])
+def test_a_handoff_waits_and_clear_opens_with_it(
+    config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
+) -> None:
+    """From one hook to the other; asked for twice it is still one child, and one that waits."""
+    client = {"CLAUDE_PID": str(PID)}
+    for _ in range(2):
+        done = run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": prompt}, environ=client)
+        assert "/clear instead of the paste works too" in json.loads(done.stdout)["reason"]
+    (note,) = notes_of(config_home)
+    child = Path(note["child_file"])
+    assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
+    run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
+    start = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
+    start["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
+    context = json.loads(run_hook("session", start, environ=client).stdout)["hookSpecificOutput"]["additionalContext"]
+    opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
+    assert context.endswith(opening.replace(child.stem, NEXT))
+    assert context.endswith("fix the tests")
+
+
+def test_a_large_one_is_cut_to_fit(
+    config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less than 4,000 characters in all; what was cut is named, and one ``read`` away."""
+    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    receipt = made(config_home, parent, "a very long step\n" * 1_000)
+    assert let_wait(receipt)
+    (note,) = notes_of(config_home)
+    assert len(note["opening"]) <= MOST
+    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
+    start = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
+    start["transcript_path"] = str(Path(receipt.file).parent / f"{NEXT}.jsonl")
+    said = json.loads(run_hook("session", start, environ={"CLAUDE_PID": str(PID)}).stdout)
+    assert len(said["systemMessage"]) + len(said["hookSpecificOutput"]["additionalContext"]) < 4_000
+    assert "a very long step" in said["hookSpecificOutput"]["additionalContext"]
+
+
+def test_where_it_can_t_be_kept_nothing_waits(
+    config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handoff stands; only ``/clear`` is none of its ways."""
+    receipt = made(config_home, parent)
+    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    (config_home.root / "file").touch()
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))
+    assert not let_wait(receipt)
+    monkeypatch.delenv("RESUME_HOOKS_HOME")
+    monkeypatch.setenv("CLAUDE_PID", "9" * 500)
+    assert not let_wait(receipt)
+    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    Path(receipt.file).unlink()
+    assert not let_wait(receipt)
+    assert notes_of(config_home) == []
+
+
+def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
+    talk = [
+        user(f"Never touch file {n} of the {'long ' * 20}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+    ] + [
+        assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
+        for n in range(60)
+    ]
+    parent = store.session_file(str(write_session(config_home.project(), SESSION, talk)))
+    contents = Contents(digest_of(parent, config_home.environ))
+    plan = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on " * 200, contents=contents)
+    receipt = quick_rollover.write(plan, config_home.environ)
+    assert len(plan.opening) > MOST
+    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    assert let_wait(receipt)
+    (note,) = notes_of(config_home)
+    assert len(note["opening"]) <= MOST
+    for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
+        assert head in plan.opening
+        assert head in note["opening"]

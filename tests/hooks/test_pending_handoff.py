@@ -1,0 +1,237 @@
+"""A handoff that waits: taken by ``/clear`` once, dropped by whoever opens its child, told once to who starts next."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks.pending_handoff import FRESH, MOST, Handoff
+from resume_hooks.system.processes import started
+from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
+
+PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
+PID = os.getpid()
+OLD = notes.KEPT + 60
+
+
+@pytest.fixture
+def handoff(config_home: ConfigHome) -> Handoff:
+    """One of this very process, made now."""
+    path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
+    return Handoff(PID, started(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening")
+
+
+def folder(home: ConfigHome) -> str:
+    """The project folder that the child lies in."""
+    return str(home.project())
+
+
+def waiting(home: ConfigHome) -> list[str]:
+    """The names of the notes."""
+    return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
+
+
+def again(handoff: Handoff, number: int) -> Handoff:
+    """Another child of the same client, untouched as well."""
+    path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
+    return handoff._replace(child_id=session_id(number), child_file=path, child_size=os.path.getsize(path))
+
+
+def test_clear_takes_it_once(config_home: ConfigHome, handoff: Handoff) -> None:
+    """Whole, in a private file; the second one gets nothing."""
+    handed_off.leave(handoff)
+    (name,) = waiting(config_home)
+    assert os.stat(notes.place(name)).st_mode & 0o777 == 0o600
+    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    assert waiting(config_home) == []
+
+
+def test_a_client_has_one(config_home: ConfigHome, handoff: Handoff) -> None:
+    """The last one; other clients keep theirs."""
+    handed_off.leave(handoff._replace(pid=1))
+    handed_off.leave(handoff)
+    handed_off.leave(again(handoff, 4))
+    assert len(waiting(config_home)) == 2
+    taken = handed_off.take(PID, folder(config_home), PARENT)
+    assert taken is not None
+    assert taken.child_id == session_id(4)
+
+
+def test_a_clear_that_nobody_saw_begin_takes_it(config_home: ConfigHome, handoff: Handoff) -> None:
+    """On a machine too slow for the end of the old session to be marked, client and folder decide."""
+    handed_off.leave(handoff)
+    assert handed_off.take(PID, folder(config_home), None) == handoff
+
+
+def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: Handoff) -> None:
+    """The client may go back to where it was left."""
+    handed_off.leave(handoff)
+    assert handed_off.take(PID, folder(config_home), OTHER) is None
+    assert handed_off.take(PID, str(config_home.project("/elsewhere")), PARENT) is None
+    assert handed_off.take(PID + 1, folder(config_home), PARENT) is None
+    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+
+
+def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome, handoff: Handoff) -> None:
+    """It started at another time; where that can't be told the number counts."""
+    handed_off.leave(handoff._replace(started="1"))
+    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    handed_off.leave(handoff._replace(started=""))
+    assert handed_off.take(PID, folder(config_home), PARENT) is not None
+
+
+@pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
+def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: Handoff, change: str) -> None:
+    """Somebody went on in the child, or it is not there, or it was made long ago: a plain clear."""
+    child = Path(handoff.child_file)
+    if change == "opened":
+        child.write_bytes(child.read_bytes() + b"{}\n")
+    elif change in {"gone", "link"}:
+        child.rename(config_home.root / "moved")
+    if change == "link":
+        child.symlink_to(config_home.root / "moved")
+    made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
+    handed_off.leave(handoff._replace(at=made))
+    assert handed_off.tell(folder(config_home)) is None
+    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    assert waiting(config_home) == []
+
+
+def test_opening_the_child_drops_it(config_home: ConfigHome, handoff: Handoff) -> None:
+    """Whichever client does; another session's start leaves it."""
+    handed_off.leave(handoff)
+    handed_off.drop(OTHER)
+    assert len(waiting(config_home)) == 1
+    handed_off.drop(CHILD)
+    assert waiting(config_home) == []
+
+
+def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: Handoff) -> None:
+    """In its folder alone; ``/clear`` and a resumed child still find it."""
+    handed_off.leave(handoff)
+    assert handed_off.tell(str(config_home.project("/elsewhere"))) is None
+    assert handed_off.tell(folder(config_home)) == handoff
+    assert handed_off.tell(folder(config_home)) is None
+    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+    handed_off.leave(handoff)
+    assert handed_off.tell(folder(config_home)) == handoff
+    handed_off.drop(CHILD)
+    assert waiting(config_home) == []
+
+
+def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Handoff) -> None:
+    """The others are not worth a second line."""
+    for number, age in ((4, 30), (5, 10), (6, 20)):
+        handed_off.leave(again(handoff, number)._replace(pid=number, at=time.time() - age))
+    told = handed_off.tell(folder(config_home))
+    assert told is not None
+    assert told.child_id == session_id(5)
+    assert handed_off.tell(folder(config_home)) is None
+
+
+def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: Handoff) -> None:
+    """And no later start has to look at it, though ``/clear`` still may take it."""
+    handed_off.leave(handoff._replace(at=time.time() - FRESH - 10))
+    assert handed_off.tell(folder(config_home)) is None
+    assert [name.endswith(".json") for name in waiting(config_home)] == [False]
+    assert handed_off.take(PID, folder(config_home), PARENT) is not None
+
+
+BAD: list[dict[str, Any]] = [
+    {"version": 2},
+    {"pid": "1"},
+    {"pid": 2**22 + 1},  # above what a process of Linux can have
+    {"child_id": OTHER},
+    {"child_id": "../x"},
+    {"child_file": "/etc/passwd"},
+    {"child_file": 7},
+    {"child_file": f"/\0/{CHILD}.jsonl"},
+    {"child_file": f"/\ud800/{CHILD}.jsonl"},
+    {"child_size": "7"},
+    {"parent_id": CHILD},
+    {"parent_id": ""},
+    {"at": "now"},
+    {"at": 10**400},
+    {"at": -1},
+    {"opening": "x" * (MOST + 1)},
+    {"opening": ["x"]},
+    {"opening": None},
+]
+
+
+@pytest.mark.parametrize("change", BAD, ids=repr)
+def test_a_note_that_says_something_odd_is_none(
+    config_home: ConfigHome, handoff: Handoff, change: dict[str, Any]
+) -> None:
+    """It is neither taken nor told, and the next start does not look at it again."""
+    handed_off.leave(handoff)
+    (name,) = waiting(config_home)
+    sound = json.loads(Path(notes.place(name)).read_text())
+    Path(notes.place(name)).write_text(json.dumps({**sound, **change}))
+    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    assert handed_off.tell(folder(config_home)) is None
+    assert not any(name.endswith(".json") for name in waiting(config_home))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "readable by all to write", "huge", "no json"])
+def test_what_is_no_note_of_ours(config_home: ConfigHome, handoff: Handoff, kind: str) -> None:
+    """Nothing waits for it, nothing comes of it."""
+    handed_off.leave(handoff)
+    (name,) = waiting(config_home)
+    place = Path(notes.place(name))
+    raw = place.read_bytes()
+    if kind == "readable by all to write":
+        place.chmod(0o666)
+    elif kind == "huge":
+        place.write_bytes(raw.replace(b"the opening", b"x" * 1_000_000))
+    elif kind == "no json":
+        place.write_bytes(b"[" * 60_000)
+    else:
+        place.unlink()
+        if kind == "pipe":
+            os.mkfifo(place)
+        elif kind == "folder":
+            place.mkdir()
+        else:
+            (config_home.root / "elsewhere").write_bytes(raw)
+            place.symlink_to(config_home.root / "elsewhere")
+    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    assert handed_off.tell(folder(config_home)) is None
+
+
+def test_old_notes_are_swept(config_home: ConfigHome, handoff: Handoff) -> None:
+    """With the next handoff; whatever waits for a trim stays."""
+    handed_off.leave(handoff._replace(pid=1))
+    (name,) = waiting(config_home)
+    os.utime(notes.place(name), (time.time() - OLD,) * 2)
+    notes.keep("trim-x.json", {})
+    handed_off.leave(handoff)
+    assert waiting(config_home) == [f"handoff-{PID}-{CHILD}.json", "trim-x.json"]
+
+
+def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
+    """Its session was left in another way; one of another session stays."""
+    handed_off.leave(handoff)
+    handed_off.retire(OTHER)
+    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+    handed_off.leave(handoff)
+    handed_off.retire(PARENT)
+    assert waiting(config_home) == []
+
+
+@pytest.mark.parametrize(
+    ("answered", "outdated"), [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)]
+)
+def test_work_after_it_is_noticed(config_home: ConfigHome, handoff: Handoff, answered: str, outdated: bool) -> None:
+    """An answer of the model's in the session that was handed off; without the file nobody can tell."""
+    assert not handed_off.is_outdated(handoff)
+    write_session(config_home.project(), PARENT, [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"])
+    assert handed_off.is_outdated(handoff) is outdated

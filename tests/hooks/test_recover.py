@@ -1,0 +1,76 @@
+"""``>recover-context``: what was done, shown and copied at no tokens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.recover import answer
+from resume_hooks.hooks.triggers import Trigger, recognise
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run
+
+ASKED = Trigger("recover-context", "", slash=False, pasted=False)
+
+
+def worked(home: ConfigHome) -> str:
+    """A session in which something was asked and done, compacted since; its path."""
+    records = [
+        user("Make the parser faster. Never touch the public API.", uuid="u1", parent=None),
+        tool_use("t1", uuid="a1", parent="u1", ts=1, name="Bash", tool_input={"command": "make bench"}),
+        tool_result("t1", "12 ms", uuid="u2", parent="a1", ts=2),
+        assistant("It takes 12 ms now.", uuid="a2", parent="u2", ts=3),
+        boundary(uuid="b1", before="a2", ts=4),
+        summary("The parser was made faster.", uuid="s1", parent="b1", ts=5),
+    ]
+    return str(write_session(home.project(), SESSION, records))
+
+
+def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
+    """The user's words and the command that worked stand on the card, as they were before the compaction."""
+    worked(config_home)
+    done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recover-context"})
+    reason = json.loads(done.stdout)["reason"]
+    assert "Never touch the public API." in reason
+    assert "make bench" in reason
+    assert reason.count("\n") < 60
+    assert len(reason.split("\n")[-1]) <= 40
+
+
+def test_what_is_copied_is_told_to_be_facts(config_home: ConfigHome) -> None:
+    """What will be pasted opens with what it is, and holds no blank line that could end it early."""
+    copied = answer(ASKED, worked(config_home), SESSION, 0).to_copy
+    assert copied.startswith("Facts out of this work's transcripts")
+    assert "not instructions" in copied
+    assert "make bench" in copied
+    assert "\n\n" not in copied
+
+
+@pytest.mark.parametrize("path", [None, "empty"])
+def test_where_nothing_was_done_it_says_so(config_home: ConfigHome, path: str | None) -> None:
+    """A new session, with a file or without, has nothing to give back, and the card says that nothing was changed."""
+    if path:
+        write_session(config_home.project(), SESSION, [])
+    shown = prompt.card(ASKED, {"session_id": SESSION})
+    assert "nothing to recover" in shown
+    assert "Nothing was changed." in shown
+
+
+def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> None:
+    """``/resume-hooks:recover-context what was next`` is the model's to answer."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    assert recognise("/resume-hooks:recover-context what was next") is None
+    assert recognise("/resume-hooks:recover-context") == ASKED._replace(slash=True)

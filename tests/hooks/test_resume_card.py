@@ -1,0 +1,164 @@
+"""The card of ``>resume``: all that is needed to choose a way on, within what a terminal of 80 columns shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.derive.compare import (
+    COMPACT,
+    GO_ON,
+    HANDOFF,
+    ROLLOVER,
+    SMART_TRIM,
+    TRIM,
+    Advice,
+    Comparison,
+    Estimate,
+)
+from resume_hooks.hooks.resume_card import command_of, recommended, resume_card, table
+from resume_hooks.system.clipboard import Copied
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Base, Traffic
+from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.tokens import Context
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
+from tests.hooks.test_cards import LAST_LINE, WAYS, shown
+
+MOST_LINES = 60
+"""Lines of a message that the client shows in full."""
+
+FIGURES = (
+    Estimate(GO_ON, 150_000, 1_200, 20_000, None),
+    Estimate(TRIM, 60_000, 42_000, 60_000, 7),
+    Estimate(HANDOFF, 31_200, 13_200, 18_300, 1),
+    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200),
+    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None),
+)
+
+
+def comparison(
+    home: ConfigHome,
+    *,
+    context: Context | None = None,
+    estimates: tuple[Estimate, ...] = FIGURES,
+    traffic: Traffic | None = None,
+    age: int | None = 40,
+    looked_at: bool = True,
+    advice: Advice | None = None,
+    title: str = "Fix the parser",
+) -> Comparison:
+    """A comparison of a titled session."""
+    path = write_session(home.project(), SESSION, [*conversation(2), custom_title(title)])
+    seen = traffic or Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100)
+    return Comparison(
+        session_id=SESSION,
+        glance=Glance(path),
+        folder="/home/user/proj",
+        context=context or Context(150_000, 200_000, measured=True),
+        traffic=seen,
+        base=Base(30_000, 18_000),
+        age=age,
+        warm=age is not None and age < seen.lifetime,
+        estimates=estimates,
+        looked_at=looked_at,
+        advice=advice,
+    )
+
+
+@pytest.mark.parametrize("copied", WAYS)
+def test_it_names_the_session_and_every_way_on(config_home: ConfigHome, copied: Copied) -> None:
+    """Title, id, tokens and share of the window, both forms of the triggers, both ways to resume, how it was copied."""
+    text = shown(resume_card(comparison(config_home), copied, ""))
+    for part in (
+        copied.sentence("session id"),
+        "Fix the parser",
+        f"  {SESSION}\n",
+        "context 150,000 tokens, 75 % of 200,000",
+        "/resume-hooks:handoff [next step]",
+        ">handoff [next step]",
+        ">rollover [focus]",
+        f"/resume {SESSION}",
+        f"cd /home/user/proj && claude --resume {SESSION}",
+        "/resume-hooks:trim",
+        "/resume-hooks:lineage",
+    ):
+        assert part in text
+    assert text.index("/resume-hooks:handoff") < text.index(">handoff")
+    assert len(text.split("\n")[-1]) <= LAST_LINE
+    assert len(text.split("\n")) < MOST_LINES
+
+
+def test_the_table(config_home: ConfigHome) -> None:
+    """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
+    lines = table(comparison(config_home))
+    assert lines == [
+        "estimated   tokens after  sent past the cache   cheaper than going on",
+        "go on            150,000                1,200",
+        "trim              60,000               42,000   after 7 turns",
+        "handoff           31,200               13,200   after 1 turn",
+        "rollover          32,700               74,700   after 1,200 turns",
+        "compact        1,048,000            1,031,200   never",
+        "its cache is warm for 4 min more (kept 5 minutes)",
+        "a turn here is about 3 requests and 4,100 tokens more",
+    ]
+    assert max(map(len, lines)) <= 78
+
+
+@pytest.mark.parametrize(
+    ("traffic", "age", "words"),
+    [
+        (Traffic(1, HOUR, 9, 1, 0), 90, "its cache is warm for 58 min more (kept 1 hour)"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "its cache is warm for 100 s more (kept 5 minutes)"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 300, "its cache is cold (kept 5 minutes, last request 5 min ago)"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 8_000, "last request 2 h ago"),
+        (Traffic(1, HOUR, 9, 1, 0), 200_000, "last request 2 days ago"),
+        (Traffic(1, 0, 0, 1, 0), 5, "its requests used no cache"),
+        (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "no request was counted here yet"),
+    ],
+)
+def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: int | None, words: str) -> None:
+    """Warm and for how long, or cold since when, or why nothing is known."""
+    text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
+    assert words in text
+    assert "a turn here is about 1 request and 0 tokens more" in text
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "words"), [(True, "nothing to trim"), (False, "too much to tell here: >trim does")]
+)
+def test_a_trim_that_was_not_told(config_home: ConfigHome, looked_at: bool, words: str) -> None:
+    """The line says why there is no figure."""
+    without = tuple(row for row in FIGURES if row.name != TRIM)
+    assert f"trim        {words}" in table(comparison(config_home, estimates=without, looked_at=looked_at))
+
+
+@pytest.mark.parametrize(
+    ("context", "advice", "words"),
+    [
+        (Context(100_000, 200_000, measured=True), None, ""),
+        (Context(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
+        (Context(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "compact at once: a handoff"),
+        (Context(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
+    ],
+)  # fmt: skip
+def test_it_recommends_when_it_is_late(
+    config_home: ConfigHome, context: Context, advice: Advice | None, words: str
+) -> None:
+    """What to do and how to type it; that resuming would compact at once; nothing while there is room."""
+    found = comparison(config_home, context=context, advice=advice)
+    assert words in resume_card(found, WAYS[0], "")
+    assert bool(recommended(found)) is bool(words)
+    if advice is not None:
+        assert command_of(advice, SESSION) in "\n".join(recommended(found))
+
+
+def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
+    """Where no answer was counted."""
+    found = comparison(config_home, context=Context(10, 200_000, measured=False))
+    assert "context about 10 tokens" in resume_card(found, WAYS[0], "")
+
+
+def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
+    """No word is thrown away."""
+    text = shown(resume_card(comparison(config_home), WAYS[0], 'two\nlines "quoted"'))
+    assert '\n  >handoff two\nlines "quoted"\n' in text
+    assert "not sent" in text

@@ -1,0 +1,162 @@
+"""``>rollover`` through the hook, with a stand-in for the client: the card, and that nothing is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
+from tests.hooks.conftest import Run
+from tests.needs import REPO
+from tests.stand_in import StandIn, stand_in
+
+GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session of two turns."""
+    return Path(write_session(config_home.project(), SESSION, conversation(2)))
+
+
+def event(prompt: str) -> dict[str, str]:
+    """What the client tells the hook."""
+    return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
+
+
+def card(run_hook: Run, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
+    """The card that a prompt is answered with."""
+    done = run_hook("prompt", event(prompt), environ={"PATH": made.path, **environ})
+    assert done.stderr == b""
+    reply = json.loads(done.stdout)
+    assert reply["decision"] == "block"
+    return str(reply["reason"])
+
+
+def children(parent: Path) -> list[Path]:
+    """What lies beside a session."""
+    return [path for path in parent.parent.iterdir() if path != parent]
+
+
+def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """Who wrote what is in the child, what it took, how to go on; the last line fits beside a working model."""
+    made = stand_in(config_home.root, GOOD)
+    text = card(run_hook, made, ">rollover focus on tabs")
+    (child,) = children(parent)
+    assert text.startswith("rolled over · Ctrl+C once, paste · ")
+    assert "a summary by haiku-of-the-day and a digest are in it" in text
+    assert "it took 1 call, 1,200 tokens read, 50 written, " in text
+    assert f"/resume {child.stem}" in text
+    assert len(text.split("\n")[-1]) <= 40
+    assert b"summary by haiku-of-the-day" in child.read_bytes()
+    assert "focus on tabs" in made.calls()[0]["text"]
+
+
+def test_the_slash_form(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """The same; its box is empty afterwards."""
+    text = card(run_hook, stand_in(config_home.root, GOOD), "/resume-hooks:rollover")
+    assert text.startswith("rolled over · /resume ")
+
+
+@pytest.mark.parametrize("body", [GOOD, "result(is_error=True, result='Not logged in')"])
+def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, run_hook: Run, parent: Path, body: str) -> None:
+    """The same child with the same facts, whether there is a summary in it or not; other words are another matter."""
+    made = stand_in(config_home.root, body)
+    first = card(run_hook, made, ">rollover tabs")
+    again = card(run_hook, made, ">rollover tabs")
+    assert again.startswith("already rolled over")
+    assert [row for row in again.split("\n") if "in it" in row] == [row for row in first.split("\n") if "in it" in row]
+    assert len(children(parent)) == len(made.calls()) == 1
+    card(run_hook, made, ">rollover spaces")
+    assert len(children(parent)) == len(made.calls()) == 2
+
+
+def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """What was asked since is not in the old one."""
+    made = stand_in(config_home.root, GOOD)
+    card(run_hook, made)
+    with parent.open("ab") as stream:
+        stream.write(line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n")
+    assert card(run_hook, made).startswith("rolled over")
+    assert len(made.calls()) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("result(is_error=True, result='Not logged in')", "haiku gave no answer: Not logged in"),
+        ("time.sleep(300)", "haiku did not answer within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "claude was ended by signal 9"),
+        ("print('\\x1b[31mno')", "claude answered no JSON"),
+    ],
+)
+def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, parent: Path, body: str, said: str) -> None:
+    """The digest alone is in the child, and the way to try again is named."""
+    made = stand_in(config_home.root, body)
+    text = card(run_hook, made, RESUME_HOOKS_SUMMARY_TIMEOUT="1")
+    (child,) = children(parent)
+    assert f"The summary failed: {said}; the digest alone is in it." in text
+    assert f"once more, in a shell: resume-hooks rollover {SESSION}" in text
+    assert f"/resume {child.stem}" in text
+    assert b"digest of" in child.read_bytes()
+
+
+def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """The same, for there is nobody to be asked."""
+    done = run_hook("prompt", event(">rollover"), environ={"PATH": "/nowhere"})
+    assert "claude is not installed, or not on PATH; the digest alone" in json.loads(done.stdout)["reason"]
+    assert len(children(parent)) == 1
+
+
+def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
+    """The client ends its hook: the child stands, the model's process is gone, and it is told of afterwards."""
+    made = stand_in(config_home.root, "time.sleep(300)")
+    env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
+    command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as hook:
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(event(">rollover")).encode())
+        hook.stdin.close()
+        deadline = time.monotonic() + 30
+        while not list(made.calls_folder.glob("*.json")):
+            assert hook.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        hook.send_signal(signal.SIGTERM)
+        hook.wait(30)
+    (child,) = children(parent)
+    assert b"digest of" in child.read_bytes()
+    assert not Path(made.calls()[0]["folder"]).exists()
+
+
+def test_after_esc_the_child_is_told_of(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """The same words again show what was made, and that its summary is missing; nobody is asked."""
+    made = stand_in(config_home.root, "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)")
+    run_hook("prompt", event(">rollover"), environ={"PATH": made.path})
+    text = card(run_hook, made)
+    assert text.startswith("already rolled over")
+    assert "The summary is not in it: it is still being written, or was interrupted." in text
+    assert len(children(parent)) == len(made.calls()) == 1
+
+
+def test_no_transcript_yet(config_home: ConfigHome, run_hook: Run) -> None:
+    """Nothing to hand off, and the words are shown again."""
+    text = card(run_hook, stand_in(config_home.root, GOOD), ">rollover my words")
+    assert "There is nothing to hand off" in text
+    assert "my words" in text
+
+
+def test_inside_a_headless_run_it_passes(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+    """A prompt of ours that begins like a trigger is no trigger."""
+    made = stand_in(config_home.root, GOOD)
+    done = run_hook("prompt", event(">rollover"), environ={"PATH": made.path, "RESUME_HOOKS_CHILD": "1"})
+    assert done.stdout == b""
+    assert (children(parent), made.calls()) == ([], [])

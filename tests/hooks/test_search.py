@@ -1,0 +1,198 @@
+"""``>search``: the best hits of this project on a card, at no tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks import search as lane
+from resume_hooks.hooks.search import answer, search_card
+from resume_hooks.hooks.triggers import Trigger, recognise
+from tests.builders import CWD, ConfigHome, session_id
+from tests.hooks.conftest import Run
+from tests.search.asking import search, talk
+
+Card = Callable[..., list[str]]
+
+
+@pytest.fixture
+def card(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card:
+    """The card that a prompt gets in a session, line by line; its last line is short enough for any terminal."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+
+    def shown(typed: str, number: int = 1) -> list[str]:
+        trigger = recognise(typed)
+        assert trigger is not None
+        lines = prompt.card(trigger, {"session_id": session_id(number), "prompt": typed}).split("\n")
+        assert len(lines[-1]) <= 40
+        return lines
+
+    return shown
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """Two sessions of a project, one of another."""
+    talk(config_home, 1, "why did we drop redis?", "timeouts")
+    talk(config_home, 2, "is redis back?", "no, redis is gone")
+    talk(config_home, 3, "redis elsewhere", "yes", cwd="/home/user/other")
+    return config_home
+
+
+@pytest.mark.parametrize("typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "])
+def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
+    """How many, how the words were taken, and each hit with what opens and what reads it."""
+    assert card(typed) == [
+        "resume-hooks · search · redis -drop · 1 found · without drop",
+        "",
+        "  is redis back?",
+        "  prompt, turn 1, 2026-01-31 09:30",
+        "    is redis back?",
+        f"  /resume {session_id(2)}",
+        "  resume-hooks read 00000002:0",
+        "",
+        "/resume <id> opens a session.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "typed", [">search --all redis elsewhere", ">search --all\tredis elsewhere", ">search --ALL  redis elsewhere"]
+)
+def test_everywhere(home: ConfigHome, card: Card, typed: str) -> None:
+    """``--all`` first; without it the project alone."""
+    assert f"  /resume {session_id(3)}" in card(typed)
+    assert f"  /resume {session_id(3)}" not in card(">search redis elsewhere")
+
+
+def test_nothing_found(home: ConfigHome, card: Card) -> None:
+    """Said, with what may help, but not what was just done."""
+    assert card(">search quux") == [
+        "resume-hooks · search · quux · nothing found · nowhere: quux",
+        "",
+        "Try >search --all, or other words.",
+    ]
+    assert card(">search --all quux")[-1] == "Try other words."
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"), [(">search", ""), (">search --all", "--all"), (">search -redis", "-redis"), (">search ?!", "?!")]
+)
+def test_nothing_to_search_for(home: ConfigHome, card: Card, typed: str, kept: str) -> None:
+    """A sentence with an example; what was typed is shown again."""
+    lines = card(typed)
+    assert lines[0].startswith("resume-hooks: ")
+    assert (f"Your text: {kept}" in lines) is bool(kept)
+
+
+def test_more_than_a_card_holds(home: ConfigHome, card: Card) -> None:
+    """The best five, and how many more."""
+    for number in range(10, 20):
+        talk(home, number, f"tune the linter {number}")
+    lines = card(">search linter")
+    assert sum(line.startswith("  /resume ") for line in lines) == 5
+    assert "  5 more, in a shell: resume-hooks search linter" in lines
+
+
+def test_hostile_texts(home: ConfigHome, card: Card) -> None:
+    """Nothing of a transcript drives the terminal or forges a line."""
+    talk(home, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
+    lines = card(">search quux")
+    assert "\x1b" not in "".join(lines)
+    assert "\u202e" not in "".join(lines)
+    assert "  /resume evil" not in lines
+
+
+def test_no_transcript_yet(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A new session searches the project of the folder that it was started in; a folder that is gone is said."""
+    here = tmp_path / "here"
+    here.mkdir()
+    talk(home, 5, "the quux of here", cwd=str(here))
+    monkeypatch.chdir(here)
+    assert f"  /resume {session_id(5)}" in card(">search quux", 99)
+    here.rmdir()
+    lines = card(">search quux", 99)
+    assert lines[0] == "resume-hooks: The current folder is gone."
+    assert "Your text: quux" in lines
+
+
+def test_keys_that_collide(config_home: ConfigHome, card: Card) -> None:
+    """Another project that the client keeps in the same folder is not searched."""
+    talk(config_home, 1, "the quux one", cwd="/home/user/my-proj")
+    talk(config_home, 2, "the quux two", cwd="/home/user/my.proj")
+    assert [line for line in card(">search quux") if "/resume 0" in line] == [f"  /resume {session_id(1)}"]
+
+
+def test_a_session_that_was_moved(config_home: ConfigHome, card: Card) -> None:
+    """The folder that its file lies in is searched as well."""
+    moved = talk(config_home, 1, "the quux one", cwd="/home/user/old")
+    talk(config_home, 2, "the quux two", cwd=CWD)
+    moved.rename(config_home.project(CWD) / moved.name)
+    assert sum(line.startswith("  /resume ") for line in card(">search quux")) == 2
+
+
+def test_an_index_that_is_not_ready(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is in time is shown, and what is missing is said."""
+    monkeypatch.setattr(lane, "PATIENCE", 0.0)
+    shown = "\n".join(card(">search redis"))
+    assert "  note: 2 files are not indexed yet; run: resume-hooks index" in shown
+    assert card(">search redis")[-1] != ""
+
+
+def test_a_state_folder_that_cannot_be_made(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search works all the same, and says how."""
+    (home.root / "file").write_text("")
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(home.root / "file" / "state"))
+    shown = "\n".join(card(">search redis"))
+    assert f"/resume {session_id(2)}" in shown
+    assert "A temporary index was used" in shown
+
+
+def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way out is the same search in a shell, whatever the words hold; they are shown again."""
+
+    def wait(*_: object, **__: object) -> None:
+        while True:
+            os.getpid()
+
+    monkeypatch.setattr(lane, "find", wait)
+    monkeypatch.setattr("resume_hooks.hooks.answer.LIMIT", 0.05)
+    lines = card(">search --all it's; rm -rf x")
+    assert """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
+    assert "Your text: --all it's; rm -rf x" in lines
+
+
+def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends in a sentence that shows the text again."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(lane, "find", fail)
+    lines = card(">search redis")
+    assert "ZeroDivisionError" in lines[0]
+    assert "Your text: redis" in lines
+
+
+def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
+    """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
+    found = search(home, "redis", most=1)
+    assert "  2 more, in a shell: resume-hooks search redis" in search_card(found).split("\n")
+    assert answer(Trigger("search", "redis", slash=False, pasted=False), None, "", 0).to_copy == ""
+    with pytest.raises(UsageError):
+        answer(Trigger("search", "", slash=False, pasted=False), None, "", 0)
+
+
+def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:
+    """The client gets one block decision, and no prompt is sent."""
+    done = run_hook(
+        "prompt", {"session_id": session_id(1), "prompt": ">search redis", "hook_event_name": "UserPromptSubmit"}
+    )
+    shown = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, shown["decision"]) == (0, b"", "block")
+    assert f"/resume {session_id(2)}" in shown["reason"]

@@ -1,0 +1,263 @@
+"""The trigger table: which prompts are ours."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.hooks.triggers import Trigger, recognise
+
+ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
+
+OURS = [
+    (">resume", "resume", ""),
+    (">continue", "resume", ""),
+    (">RESUME", "resume", ""),
+    (">Resume  \n", "resume", ""),
+    (">resume fix the tests", "resume", "fix the tests"),
+    (">continue with\nthis", "resume", "with\nthis"),
+    (">handoff", "handoff", ""),
+    (">handoff fix the tests", "handoff", "fix the tests"),
+    (">HandOff\n\n  two\nlines \n", "handoff", "two\nlines"),
+    (">handoff\tx", "handoff", "x"),
+    (">handoff\u00a0x", "handoff", "x"),
+    (">handoff >resume", "handoff", ">resume"),
+    (">session", "session", ""),
+    (">session-id", "session", ""),
+    (">lineage \t", "lineage", ""),
+    (">help\n", "help", ""),
+    (">trim", "trim", ""),
+    (">Trim YES\n", "trim", "YES"),
+    (">trim --tools Read,Bash threshold=300", "trim", "--tools Read,Bash threshold=300"),
+    (">trim the hedge", "trim", "the hedge"),
+    (">trim>trim yes", "trim", "yes"),
+    (">trim --tools Read>TRIM yes", "trim", "yes"),
+    (">trim yes >trim --tools Bash", "trim", "--tools Bash"),
+    (">trim/resume-hooks:trim yes", "trim", "yes"),
+    (">trim>trim>trim", "trim", ""),
+    (">trim yes>trimmed", "trim", "yes>trimmed"),
+    (">handoff then >trim yes", "handoff", "then >trim yes"),
+    (">checkpoint", "checkpoint", ""),
+    (">Checkpoint try it", "checkpoint", "try it"),
+    ("/resume-hooks:checkpoint YES", "checkpoint", "YES"),
+    (">checkpoint try it>checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it >checkpoint YES\n", "checkpoint", "YES"),
+    (">checkpoint>checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it/resume-hooks:checkpoint yes", "checkpoint", "yes"),
+    (">checkpoint try it>checkpoint another", "checkpoint", "another"),
+    (">checkpoint test the >checkpoint trigger", "checkpoint", "test the >checkpoint trigger"),
+    (">checkpoint see >checkpoint yes please", "checkpoint", "see >checkpoint yes please"),
+    (">rewind", "rewind", ""),
+    (">rewind it was slower", "rewind", "it was slower"),
+    ("/resume-hooks:rewind\nlong\nreport", "rewind", "long\nreport"),
+    (">rewind>rewind it was slower", "rewind", "it was slower"),
+    (">rewind>REWIND>rewind", "rewind", ""),
+    (">rewind/resume-hooks:rewind it", "rewind", "it"),
+    (">rewind >handoff was tried", "rewind", ">handoff was tried"),
+    (">rewind a >rewind b", "rewind", "a >rewind b"),
+    (">rewind a>rewind b", "rewind", "a>rewind b"),
+    (">search", "search", ""),
+    (">Search why did we drop it?", "search", "why did we drop it?"),
+    ('>search "connection pool" -redis', "search", '"connection pool" -redis'),
+    (">search --all /clear the cache", "search", "--all /clear the cache"),
+    ("/resume-hooks:search redis", "search", "redis"),
+    ("/resume-hooks:trim", "trim", ""),
+    ("/resume-hooks:TRIM yes", "trim", "yes"),
+    ("/resume-hooks:resume", "resume", ""),
+    ("/resume-hooks:continue", "resume", ""),
+    ("/Resume-Hooks:HANDOFF do it", "handoff", "do it"),
+    ("/resume-hooks:handoff", "handoff", ""),
+    ("/resume-hooks:help", "help", ""),
+    (f">handoff /resume {ID} first, then test", "handoff", f"/resume {ID} first, then test"),
+    (">handoff explain /clear to me", "handoff", "explain /clear to me"),
+    (">handoff /resume", "handoff", "/resume"),
+    (f">resume {ID}", "resume", ID),
+]
+
+NOT_OURS = [
+    ("", "nothing"),
+    (">", "a quote sign alone"),
+    (" >resume", "a leading space escapes"),
+    ("\n>resume", "not at the very start"),
+    ("\ufeff>resume", "not at the very start"),
+    ("> resume", "a markdown quote"),
+    ("> handoff is a verb", "a markdown quote"),
+    (">resumed yesterday", "another word"),
+    (">resumes", "another word"),
+    (">resume-later", "another word"),
+    (">resume.", "punctuation belongs to the word"),
+    (">handoff: x", "punctuation belongs to the word"),
+    (">>resume", "two signs"),
+    (">session what is this", "fires alone only"),
+    (">session-id of what", "fires alone only"),
+    (">lineage please", "fires alone only"),
+    (">help me with the parser", "fires alone only"),
+    (">help me understand /clear", "fires alone only, so nothing was pasted over it"),
+    (f">session {ID} and then /resume {ID}", "fires alone only"),
+    (">trimmed", "another word"),
+    (">trim>trimmed", "another word"),
+    (">trimmed >trim yes", "another word"),
+    (">checkpoints are useful", "another word"),
+    (">checkpoint>checkpoints", "another word"),
+    (">rewinding", "another word"),
+    (">rewind>rewinding", "another word"),
+    ("> trim", "a markdown quote"),
+    ("> search for it", "a markdown quote"),
+    (">searching for it", "another word"),
+    (">search: it", "punctuation belongs to the word"),
+    (">tr\u0131m yes", "a letter that only folds to i"),
+    (">quote\n>resume", "a quote of two lines"),
+    ("resume", "no sign"),
+    ("/resume", "the client's own command"),
+    (f"/resume {ID}", "the client's own command"),
+    ("/clear", "the client's own command"),
+    ("/handoff x", "the prefix is missing"),
+    ("/resume-hooks", "no verb"),
+    ("/resume-hooks:", "no verb"),
+    ("/resume-hooks: handoff", "no verb"),
+    ("/resume-hooks:doctor", "no trigger"),
+    (" /resume-hooks:handoff", "a leading space escapes"),
+    ('\n\n<pasted_content id="1">\n>resume', "a long paste"),
+    ("\uff1eresume", "another sign, which only looks the same"),
+    (">\u017fession", "a letter that only folds to s"),
+]  # fmt: skip
+
+PASTED = [
+    (f">handoff fix the tests/resume {ID}", "handoff"),
+    (f">handoff fix the tests /resume {ID}", "handoff"),
+    (f">handoff fix the tests\n/resume {ID}\n", "handoff"),
+    (f">handoff/resume {ID}", "handoff"),
+    (f">handoff {ID}/resume {ID}", "handoff"),
+    (f">HANDOFF FIX /RESUME {ID.upper()}", "handoff"),
+    (">handoff fix /clear", "handoff"),
+    (">handoff fix/clear", "handoff"),
+    (">handoff/clear", "handoff"),
+    (">handoff\n\n/clear \n", "handoff"),
+    (f">trim yes /resume {ID}", "trim"),
+    (f">trim yes/resume {ID}", "trim"),
+    (f">trim/resume {ID}", "trim"),
+    (f">trim --tools Read\ncd /x && claude --resume {ID}", "trim"),
+    (f">trim>trim yes /resume {ID}", "trim"),
+    (f"/resume-hooks:trim yes /resume {ID}", "trim"),
+    (">trim /clear", "trim"),
+    (f">rewind it was slower/resume {ID}", "rewind"),
+    (">rewind it was slower /clear", "rewind"),
+    (f">rewind>rewind it /resume {ID}", "rewind"),
+    (f">checkpoint try it/resume {ID}", "checkpoint"),
+    (f">checkpoint try it>checkpoint yes /resume {ID}", "checkpoint"),
+    (">resume /clear", "resume"),
+    (">resume/clear", "resume"),
+    (f">continue/resume {ID}", "resume"),
+    (f">session/resume {ID}", "session"),
+    (f">session-id /resume {ID}", "session"),
+    (">lineage/clear", "lineage"),
+    (">help /clear", "help"),
+    (f"/resume-hooks:handoff fix/resume {ID}", "handoff"),
+    ("/resume-hooks:handoff fix /clear", "handoff"),
+    (f">search redis/resume {ID}", "search"),
+    (">search redis /clear", "search"),
+    (f">resume{ID}", "resume"),
+    (f">session{ID}", "resume"),
+    (f">session-id{ID}\n", "resume"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
+def test_ours(prompt: str, verb: str, text: str) -> None:
+    """Recognised with its verb, its text as it was typed, and its form."""
+    assert recognise(prompt) == Trigger(verb, text, prompt.startswith("/"), pasted=False)
+
+
+@pytest.mark.parametrize(("prompt", "why"), NOT_OURS)
+def test_not_ours(prompt: str, why: str) -> None:
+    """Passes untouched."""
+    assert recognise(prompt) is None, why
+
+
+@pytest.mark.parametrize(("prompt", "verb"), PASTED)
+def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
+    """A trigger that ends in a command of the client: nothing is to be made of it."""
+    found = recognise(prompt)
+    assert found is not None
+    assert (found.verb, found.pasted) == (verb, True)
+
+
+def test_a_handoff_keeps_every_character_between() -> None:
+    """The text is what was typed but for white space at its ends."""
+    text = "  a \"b\" 'c' \\d $(e)\n\n\tf  "
+    found = recognise(f">handoff {text}")
+    assert found is not None
+    assert found.text == text.strip()
+
+
+START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
+
+
+@given(
+    st.one_of(
+        st.text(st.characters(codec=None)),
+        st.tuples(
+            st.sampled_from([">", " >", "/resume-hooks:", "/Resume-Hooks:", "> ", ">>", "/", ""]),
+            st.sampled_from(
+                ["resume", "handoff", "trim", "search", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]
+            ),
+            st.text(st.characters(codec=None)),
+        ).map("".join),
+    )
+)
+def test_nothing_else_is_ever_recognised(prompt: str) -> None:
+    """Never raises; ours only from the very first character, never with a space before the verb."""
+    found = recognise(prompt)
+    if found is None:
+        return
+    assert START.match(prompt)
+    assert not prompt.startswith("> ")
+    assert found.verb in {"resume", "handoff", "trim", "search", "session", "lineage", "help"}
+    assert found.text == found.text.strip()
+    assert found.text in prompt
+    assert not (found.text and found.verb in {"session", "lineage", "help"})
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        ">" + "a" * 1_000_000,
+        ">handoff " + " " * 1_000_000 + "x",
+        ">help" + "-" * 1_000_000,
+        ">trim" * 200_000 + "x",
+        ">checkpoint" * 100_000 + " yes",
+        ">checkpoint " * 100_000 + "x",
+        ">rewind" * 150_000 + "x",
+    ],
+)
+def test_long_prompts_are_decided(prompt: str) -> None:
+    """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
+    found = recognise(prompt)
+    assert found is None or found.verb in {"handoff", "trim", "checkpoint"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verb", "text"),
+    [
+        (">resume>handoff fix it", "handoff", "fix it"),
+        (">handoff>handoff x", "handoff", "x"),
+        (">help>lineage", "lineage", ""),
+        (">checkpoint>rewind it was slower", "rewind", "it was slower"),
+        (">session-id>recover-context", "recover-context", ""),
+        ("/resume-hooks:trim>resume", "resume", ""),
+    ],
+)
+def test_typed_behind_a_bare_trigger_that_came_back(prompt: str, verb: str, text: str) -> None:
+    """Recent clients put a blocked prompt back into the box: what is typed behind it is what is meant."""
+    found = recognise(prompt)
+    assert found is not None
+    assert (found.verb, found.text) == (verb, text)
+
+
+@pytest.mark.parametrize("prompt", [">resume>handoffs", ">quote>handoff x", ">>handoff x"])
+def test_what_only_looks_stacked_passes(prompt: str) -> None:
+    """Only triggers of ours, one right behind the other."""
+    assert recognise(prompt) is None

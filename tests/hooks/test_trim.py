@@ -1,0 +1,526 @@
+"""``>trim``, run as the client runs it: a preview that writes nothing, a yes that makes one child, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive.trim import plan
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import answer as answers
+from resume_hooks.hooks import confirmations as pending
+from resume_hooks.hooks import trim as trimming
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.triggers import Trigger
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+BULK = "a line of output\n" * 500
+LATER = "2999-01-01T00:00:00.000Z"
+PREVIEW = ("tokens now", "saves about", "by rule", "by tool", "Read (", "largest", "trim yes", "trim cancel")
+
+Say = Callable[..., str]
+
+
+def bulky(turns: int = 6) -> list[Record]:
+    """Turns in each of which a different big file was read."""
+    records: list[Record] = []
+    last = None
+    for n in range(turns):
+        end = f"a{n}"
+        records += [
+            user(f"prompt {n}", uuid=f"u{n}", parent=last, ts=4 * n),
+            tool_use(f"c{n}", uuid=f"t{n}", parent=f"u{n}", ts=4 * n + 1, tool_input={"file_path": f"/f{n}"}),
+            tool_result(f"c{n}", f"{n}: {BULK}", uuid=f"r{n}", parent=f"t{n}", ts=4 * n + 2),
+            assistant(f"answer {n}", uuid=end, parent=f"r{n}", ts=4 * n + 3, tokens=5_000 + 2_500 * n),
+        ]
+        last = end
+    return [*records, custom_title("Fix the parser")]
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session that is worth trimming."""
+    return Path(write_session(config_home.project(), SESSION, bulky()))
+
+
+@pytest.fixture
+def say(run_hook: Run, parent: Path) -> Say:
+    """The reason shown for a prompt in that session, as the client gets it."""
+
+    def one(prompt: str, session: str = SESSION, **environ: str) -> str:
+        done = run_hook("prompt", {"session_id": session, "prompt": prompt}, environ=environ)
+        assert (done.returncode, done.stderr) == (0, b"")
+        text = str(json.loads(done.stdout)["reason"]) if done.stdout else ""
+        assert len(text.split("\n")[-1]) <= 40
+        return text
+
+    return one
+
+
+def children(parent: Path) -> list[Path]:
+    """The other sessions of the project."""
+    return [path for path in parent.parent.iterdir() if path != parent]
+
+
+def change(session: str = SESSION, **fields: Any) -> None:
+    """Write the session's question anew with some fields replaced."""
+    question = pending.find(session)
+    assert question is not None
+    pending.keep(question._replace(**fields))
+
+
+@pytest.mark.parametrize("prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"])
+def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
+    """The numbers, and how to confirm in both forms, the slash form first; the last line says it in the form used."""
+    raw = parent.read_bytes()
+    text = say(prompt)
+    assert [part for part in PREVIEW if part not in text] == []
+    assert text.index("/resume-hooks:trim yes") < text.index("or  >trim yes")
+    sign = "/resume-hooks:" if prompt[0] == "/" else ">"
+    assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
+    assert text.endswith(f"\nType: {sign}trim yes")
+    assert children(parent) == []
+    assert parent.read_bytes() == raw
+
+
+@pytest.mark.parametrize(
+    ("question", "yes"),
+    [
+        (">trim", ">trim yes"),
+        (">trim", ">Trim YES \n"),
+        ("/resume-hooks:trim", "/resume-hooks:trim Yes"),
+        (">trim", "/resume-hooks:trim yes"),
+        ("/resume-hooks:trim", ">trim yes"),
+        (">trim --tools Read", ">trim --tools Read>trim yes"),
+        (">trim", ">trim/resume-hooks:trim yes"),
+    ],
+)
+def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) -> None:
+    """A child that names its parent and holds placeholders, both commands, and how to get in; the parent stays."""
+    raw = parent.read_bytes()
+    say(question)
+    text = say(yes)
+    (child,) = children(parent)
+    assert text.startswith("trimmed · ")
+    assert "Fix the parser · trim 1" in text
+    assert f"  in this client   /resume {child.stem}\n" in text
+    assert f"claude --resume {child.stem}" in text
+    assert ("Ctrl+C once" in text.split("\n")[-1]) is (yes[0] == ">")
+    content = child.read_text()
+    assert f'"parent_session_id":"{SESSION}"' in content.split("\n", 1)[0]
+    assert "[Results from Read tool suppressed" in content
+    assert f"0: {BULK}"[:40].replace("\n", "\\n") not in content
+    assert parent.read_bytes() == raw
+
+
+def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Path) -> None:
+    """In any order, and what both cards say."""
+    options = "--keep-recent 0 only=results --tools Read"
+    assert f"options: {options}" in say(f">trim {options}")
+    assert f"options: {options}" in say(">trim yes")
+    (child,) = children(parent)
+    parameters = json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]
+    assert (parameters["keep_recent"], parameters["rules"]) == (0, ["results"])
+    assert child.read_text().count('"truncated":true') == 6
+
+
+def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
+    """What was said between the preview and the yes is in the child."""
+    say(">trim")
+    with parent.open("a") as stream:
+        stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
+    say(">trim yes")
+    (child,) = children(parent)
+    assert "SAID BETWEEN" in child.read_text()
+
+
+def test_the_last_preview_is_the_question(say: Say, parent: Path) -> None:
+    """A yes answers what was shown last."""
+    say(">trim --tools Bash --min-savings 0 --only results")
+    say(">trim --only results")
+    say(">trim yes")
+    (child,) = children(parent)
+    assert json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]["target_tools"] == []
+
+
+NO_ANSWER = [
+    ">trim yes please",
+    ">trim please yes",
+    ">trim y",
+    ">trim Y",
+    ">trim no thanks",
+    ">trim yes --tools Read",
+    ">trim cancel now",
+    ">trim ok",
+]
+
+
+@pytest.mark.parametrize("prompt", NO_ANSWER)
+def test_only_the_exact_word_confirms(say: Say, parent: Path, prompt: str) -> None:
+    """Anything else says what can be typed, keeps the words, and leaves the question open."""
+    say(">trim")
+    text = say(prompt)
+    assert "To confirm, type /resume-hooks:trim yes" in text or "See >trim help." in text
+    assert f"Your text: {prompt.removeprefix('>trim ')}" in text
+    assert text.endswith("\nNothing was changed.")
+    assert children(parent) == []
+    assert say(">trim yes").startswith("trimmed")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--bogus 3", "'--bogus' is no option of >trim"),
+        ("--tools", "--tools needs a value"),
+        ("--threshold many", "--threshold needs characters"),
+        ("--only nothing", "There is no rule 'nothing'"),
+        ("--tools 'Read", "can't be read"),
+        ("--tools " + "x" * 5_000, "more than 4,000"),
+        ("$(id) `id`", "is no option"),
+        ("\x1b[2J", "is no option"),
+    ],
+)
+def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: str) -> None:
+    """A sentence, what to do, the words; an earlier question is still open."""
+    say(">trim")
+    text = say(f">trim {options}")
+    assert words in text
+    assert "Your text:" in text
+    assert "\x1b" not in text
+    assert children(parent) == []
+    assert say(">trim yes").startswith("trimmed")
+
+
+def test_yes_without_a_question(say: Say, parent: Path) -> None:
+    """Says so, and what to do; the useful line is the last."""
+    for prompt, last in ((">trim yes", "First: >trim"), ("/resume-hooks:trim yes", "First: /resume-hooks:trim")):
+        text = say(prompt)
+        assert "no trim was previewed in this session" in text
+        assert text.endswith(f"\n{last}")
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("age", [pending.OPEN + 1, 1e8, -60])
+def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
+    """Older than ten minutes, or of a clock that was set back: nothing is written, its options are not lost."""
+    say(">trim --tools Read")
+    change(asked=time.time() - age)
+    text = say(">trim yes")
+    assert "older than 10 minutes" in text
+    assert ">trim --tools Read" in text
+    assert children(parent) == []
+
+
+def test_yes_in_another_session(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """A question counts where it was asked."""
+    other = session_id(2)
+    write_session(config_home.project(), other, [{**r, "sessionId": other} for r in bulky()])
+    say(">trim")
+    assert "no trim was previewed" in say(">trim yes", other)
+    assert len(children(parent)) == 1
+
+
+def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
+    """The ``>trim yes`` that came back into the box makes nothing twice, however often."""
+    say(">trim --tools Read")
+    first = say(">trim yes")
+    (child,) = children(parent)
+    with parent.open("a") as stream:  # what the client itself writes about a blocked prompt
+        stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}) + "\n")
+    for _ in range(2):
+        again = say(">trim yes")
+        assert again == first.replace("trimmed", "already trimmed", 1)
+    assert children(parent) == [child]
+
+
+def said_later(uuid: str, parent: str, session: str) -> str:
+    """A line that somebody wrote after all that."""
+    return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
+
+
+def test_a_child_that_was_deleted_is_told_apart(say: Say, parent: Path) -> None:
+    """It is gone, nobody went on; a new preview asks again, with the options that were given."""
+    say(">trim --tools Read")
+    say(">trim yes")
+    (child,) = children(parent)
+    child.unlink()
+    text = say(">trim yes")
+    assert "its file is gone" in text
+    assert "went on" not in text
+    assert "To preview it again:  >trim --tools Read\n" in text
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"])
+def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Path, where: str) -> None:
+    """Somebody went on: the yes is not repeated, and the message says what there is and what to do."""
+    say(">trim")
+    say(">trim yes")
+    (child,) = children(parent)
+    lines = {
+        "parent": said_later("x", "a5", SESSION),
+        "answer in the parent": json.dumps(assistant("so", uuid="x", parent="a5", ts=LATER)) + "\n",
+        "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER)) + "\n",
+    }
+    if where == "child is gone":
+        child.unlink()
+    elif where == "child":
+        with child.open("a") as stream:
+            stream.write(said_later("x", "a5", child.stem))
+    else:
+        with parent.open("a") as stream:
+            stream.write(lines[where])
+    before = children(parent)
+    text = say(">trim yes")
+    assert f"made {child.stem}" in text
+    assert text.endswith("\nFirst: >trim")
+    assert children(parent) == before
+    say(">trim")
+    assert say(">trim yes").startswith("trimmed")
+
+
+def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """An answered question leads to a child of this session alone."""
+    foreign = session_id(7)
+    write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
+    say(">trim")
+    change(child=foreign)
+    text = say(">trim yes")
+    assert f"/resume {foreign}" not in text
+    assert text.endswith("\nFirst: >trim")
+
+
+def test_cancel(say: Say, parent: Path) -> None:
+    """The question is gone; said alike where none was open."""
+    say(">trim")
+    assert "the question is forgotten" in say(">trim Cancel")
+    assert "no trim was waiting" in say("/resume-hooks:trim cancel")
+    assert "no trim was previewed" in say(">trim yes")
+    assert children(parent) == []
+    say(">trim")
+    say(">trim yes")
+    assert "no trim was waiting" in say(">trim cancel"), "what was made is not taken back"
+
+
+def test_y_is_told_the_word(say: Say) -> None:
+    """What looks like a yes is none, and the sentence says what is."""
+    assert "the word is yes" in say(">trim y")
+
+
+@pytest.mark.parametrize("word", ["no", "n", "NO"])
+def test_no_cancels(say: Say, parent: Path, word: str) -> None:
+    """What else is meant by it."""
+    say(">trim")
+    assert "the question is forgotten" in say(f">trim {word}")
+    assert "no trim was previewed" in say(">trim yes")
+
+
+@pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"])
+def test_help(say: Say, prompt: str) -> None:
+    """Every option and every word; it is no question."""
+    text = say(prompt)
+    for word in ("--tools", "--threshold", "--keep-recent", "--target-tokens", "--assistant", "--skip", "trim yes"):
+        assert word in text
+    assert "no trim was previewed" in say(">trim yes")
+
+
+def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
+    """It says what a rollover would leave and what to do instead; an older question is not answered by the next yes."""
+    say(">trim")
+    text = say(">trim --threshold 100000")
+    assert "would not pay" in text
+    assert "A fresh session with its lineage alone would open with about" in text
+    assert text.endswith("\nInstead: /resume-hooks:handoff")
+    assert "no trim was previewed" in say(">trim yes")
+    assert children(parent) == []
+
+
+def test_a_trim_that_no_longer_pays_writes_nothing(say: Say, parent: Path) -> None:
+    """What paid when it was asked need not when it is answered."""
+    say(">trim")
+    change(options="--threshold 100000")
+    assert "would not pay" in say(">trim yes")
+    assert children(parent) == []
+
+
+def test_a_question_with_options_that_are_none_any_more(say: Say, parent: Path) -> None:
+    """A question of a newer engine: its options are refused as any."""
+    say(">trim")
+    change(options="--of-tomorrow 1")
+    assert "is no option of >trim" in say(">trim yes")
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("prompt", [">trim", ">trim yes", "/resume-hooks:trim yes", ">trim --tools Read"])
+def test_a_session_without_a_transcript(say: Say, prompt: str) -> None:
+    """An expected failure."""
+    text = say(prompt, session_id(5))
+    assert "this session has no transcript yet" in text
+    assert text.endswith("\nNothing was changed.")
+
+
+@pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
+def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
+    """It had a transcript, which is gone: not one that is still to come."""
+    say(">trim")
+    parent.unlink()
+    text = say(prompt)
+    assert "is gone since the preview" in text
+    assert "no transcript yet" not in text
+    assert text.endswith("\nNothing was changed.")
+
+
+def test_an_empty_session(say: Say, config_home: ConfigHome) -> None:
+    """Bookkeeping alone is nothing to trim."""
+    write_session(config_home.project(), session_id(5), [custom_title("x")])
+    assert "holds no conversation" in say(">trim", session_id(5))
+
+
+def test_pasted_over_left_over_text(say: Say, parent: Path) -> None:
+    """The copied command behind the ``>trim yes`` that came back: nothing is made, the message says what to press."""
+    say(">trim")
+    for left in (">trim yes", ">trim yes ", ">trim --tools Read ", ">trim", "/resume-hooks:trim yes "):
+        text = say(f"{left}/resume {session_id(3)}")
+        assert "nothing was made" in text
+        assert text.endswith("Press Ctrl+C once, then paste again.")
+    assert children(parent) == []
+
+
+def test_it_can_be_switched_off(say: Say, parent: Path) -> None:
+    """Then it is a plain prompt, whatever stands behind it."""
+    for prompt in (">trim", ">trim yes", "/resume-hooks:trim help"):
+        assert say(prompt, RESUME_HOOKS_TRIGGERS_OFF="trim") == ""
+
+
+def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """The preview is shown all the same, and the way that needs no question."""
+    (config_home.root / "file").touch()
+    state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
+    text = say(">trim", **state)
+    assert "saves about" in text
+    assert f"resume-hooks trim {SESSION}" in text
+    assert "no trim was previewed" in say(">trim yes", **state)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
+def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigHome) -> None:
+    """A second user, with a home of their own, neither answers nor hinders the first one's question."""
+    theirs = config_home.root / "theirs"
+    event = {"session_id": SESSION, "prompt": ">trim"}
+    run_hook("prompt", event)
+    done = run_hook("prompt", {**event, "prompt": ">trim yes"}, environ={"RESUME_HOOKS_HOME": str(theirs)})
+    assert "no trim was previewed" in json.loads(done.stdout)["reason"]
+    os.chown(config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json", 12_345, 12_345)
+    done = run_hook("prompt", {**event, "prompt": ">trim yes"})
+    assert "no trim was previewed" in json.loads(done.stdout)["reason"]
+    assert children(parent) == []
+
+
+def test_a_write_that_fails_leaves_the_question_open(
+    parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was made, so the next yes tries again."""
+    trigger = Trigger("trim", "", slash=False, pasted=False)
+    trimming.answer(trigger, str(parent), SESSION, 0)
+
+    def refuse(*_: object) -> None:
+        raise ResumeHooksError("The disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "write", refuse)
+        assert "The disk is full" in card(trigger._replace(text="yes"), {"session_id": SESSION})
+    assert children(parent) == []
+    assert trimming.answer(trigger._replace(text="yes"), str(parent), SESSION, 0).to_copy.startswith("/resume ")
+
+
+def test_a_session_that_would_take_too_long(
+    parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
+    trigger = Trigger("trim", "", slash=False, pasted=False)
+    trimming.answer(trigger, str(parent), SESSION, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(trimming, "WHOLE", 0)
+        with pytest.raises(answers.TimeLimit, match="longer than a prompt may wait") as caught:
+            trimming.answer(trigger._replace(text="yes"), str(parent), SESSION, 0)
+    assert f"resume-hooks trim {SESSION}" in caught.value.remedy
+    assert children(parent) == []
+    found = pending.find(SESSION)
+    assert found is not None
+    assert found.is_open
+
+
+def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
+    """Whoever comes second is shown the child of the first, or told that it is being made."""
+    say(">trim")
+    event = {"session_id": SESSION, "prompt": ">trim yes"}
+    with ThreadPoolExecutor(4) as pool:
+        done: list[subprocess.CompletedProcess[bytes]] = list(pool.map(lambda _: run_hook("prompt", event), range(4)))
+    texts = [json.loads(one.stdout)["reason"] for one in done]
+    (child,) = [path for path in children(parent) if re.fullmatch(UUID, path.stem)]
+    assert sum(text.startswith("trimmed") for text in texts) == 1
+    for text in texts:
+        assert f"/resume {child.stem}" in text or "another prompt is making this trim" in text
+    assert say(">trim yes").startswith("already trimmed")
+
+
+YES = Trigger("trim", "yes", slash=False, pasted=False)
+
+
+def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
+    """The question that another prompt took comes back with its child, and that is what is shown."""
+    trimming.answer(YES._replace(text=""), str(parent), SESSION, 0)
+    trimming.answer(YES, str(parent), SESSION, 0)
+    (child,) = children(parent)
+    question = pending.find(SESSION)
+    assert question is not None
+    again = question._replace(child="")
+    pending.keep(again)
+    assert pending.begin(again)
+    timer = threading.Timer(0.2, pending.keep, args=(question,))
+    timer.start()
+    found = trimming.answer(YES, str(parent), SESSION, 0)
+    timer.join()
+    assert found.to_copy == f"/resume {child.stem}"
+    assert children(parent) == [child]
+
+
+def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """It says that the child is being made, and not that nothing was asked; a maker that was ended is forgotten."""
+    say(">trim")
+    question = pending.find(SESSION)
+    assert question is not None
+    assert pending.begin(question)
+    text = say(">trim yes")
+    assert "another prompt is making this trim right now" in text
+    assert children(parent) == []
+    left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
+    os.utime(left, (0, 0))
+    assert "no trim was previewed" in say(">trim yes")
+    say(">trim")
+    assert say(">trim yes").startswith("trimmed")
+    assert not left.exists()

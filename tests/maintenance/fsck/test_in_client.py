@@ -1,0 +1,59 @@
+"""Repaired children in the real client: each broken session, repaired, resumes and tells what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.lineage_block import OPENING
+from tests.builders import SESSION
+from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.maintenance.fsck.cases import CASES, Case
+
+PROMPT = "THE NEW PROMPT"
+INSERTED = ("<system-reminder>", "No response requested", OPENING)
+REPAIRED = [case for case in CASES if case.kept]
+RUNS = [(case, NEWEST) for case in REPAIRED] + [(case, OLDEST) for case in REPAIRED if case.severity == "error"]
+
+pytestmark = pytest.mark.e2e
+
+
+def told(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """What a request tells, in the words of the cases, up to the new prompt; no thinking without its signature."""
+    for message in messages:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            assert block["type"] != "thinking" or (block["signature"] and block["thinking"])
+            if block["type"] == "tool_use":
+                yield f"call:{block['id']}"
+            elif block["type"] == "tool_result":
+                yield f"result:{block['tool_use_id']}"
+            elif block["type"] == "text" and not block["text"].startswith(INSERTED):
+                assert block["text"].strip()
+                before, found, _ = block["text"].partition(PROMPT)
+                yield before.strip()
+                if found:
+                    return
+
+
+@pytest.mark.parametrize(("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name)
+def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
+    """Clients send exactly what the repair kept, beginning with the user; the oldest is asked where it hurts most."""
+    client = find_client(version)
+    home = ClientHome(tmp_path / "home")
+    path = home.install_session(case.content, SESSION)
+    environ = {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
+    receipt = repair.write(repair.plan(session_file(str(path)), environ), environ)
+    with MockApi() as api:
+        result = run_print(client, home, api, PROMPT, resume=receipt.session_id)
+        requests = api.main_requests()
+    assert result.returncode == 0, result.stderr
+    spoken = [message for message in requests[0]["messages"] if message["role"] != "system"]
+    assert spoken[0]["role"] == "user"
+    assert " ".join(filter(None, told(spoken))) == case.kept

@@ -1,0 +1,212 @@
+"""A repaired child holds everything that can be reached, passes every check, and has nothing left to find."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
+from resume_hooks.maintenance.fsck.salvage import salvaged
+from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.records import string
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    conversation,
+    session_bytes,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.maintenance.fsck.cases import CASES, SOUND, WHOLE, Case
+from tests.transcripts.chain_cases import CASES as CHAINS
+from tests.transcripts.chain_cases import Case as Chain
+
+REPAIRED = [case for case in CASES if case.kept]
+
+
+def installed(content: bytes, home: ConfigHome) -> Path:
+    """A session with these bytes in the project folder."""
+    path = home.project() / f"{SESSION}.jsonl"
+    path.write_bytes(content)
+    return path
+
+
+def repaired(content: bytes, home: ConfigHome, branch: str | None = None) -> tuple[Receipt, repair.RepairPlan]:
+    """The child of a session with these bytes, written; its parent is left as it was."""
+    path = installed(content, home)
+    decided = repair.plan(session_file(str(path)), home.environ, branch=branch)
+    receipt = repair.write(decided, home.environ)
+    assert path.read_bytes() == content
+    return receipt, decided
+
+
+def told(path: str) -> str:
+    """What the live chain of a file tells the model, in the words of the cases."""
+    transcript = scan(path)
+    words = []
+    for node in transcript.chain:
+        for block in records.blocks(transcript.read(node)):
+            text = string(block, "text")
+            if block["type"] == "tool_use":
+                words.append(f"call:{block['id']}")
+            elif block["type"] == "tool_result":
+                words.append(f"result:{block['tool_use_id']}")
+            elif text and not text.startswith(OPENING):
+                words.append(text)
+    return " ".join(words)
+
+
+def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[str]:
+    """The uuids that a repair of a session with these bytes keeps."""
+    path = folder / f"{SESSION}.jsonl"
+    path.write_bytes(content)
+    transcript = scan(str(path))
+    return [node.uuid for node in repaired_chain(transcript, salvaged(transcript), branch)]
+
+
+@pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
+def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
+    """It tells all that can be told, and only what no repair can change is still found in it."""
+    receipt, _ = repaired(case.content, config_home)
+    assert told(receipt.file) == case.kept
+    left = examine(session_file(receipt.file), config_home.environ)
+    assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
+    assert all(check.ok for check in receipt.checks)
+    parent = read_parent(receipt.file)
+    assert parent is not None
+    assert (parent.session_id, parent.kind) == (SESSION, "repair")
+
+
+@pytest.mark.parametrize("case", CHAINS, ids=lambda case: case.name)
+def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
+    """Of a session whose conversation is whole, the repaired chain is the live one; elsewhere it holds no less."""
+    content = session_bytes(case.records)
+    kept = chain_of(content, tmp_path)
+    live = [node.uuid for node in scan(str(tmp_path / f"{SESSION}.jsonl")).chain]
+    assert set(live) <= set(kept)
+    assert len(set(kept)) == len(kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("conversation gone after a crash: a torn line", "record 4: The last line breaks off"),
+        ("a line of garbage", "record 2: 12 bytes that are no JSON object"),
+        ("two records under one id", "record 4: Record 1 has the same uuid"),
+        ("history lost after compaction", "record 4: gone of what it kept can't be found"),
+        ("most of the session is gone after a resume", "record 5: 2 turns end here"),
+        ("tool pair 400: a call that nobody answered", "record 2: left out, for want of its counterpart: 1"),
+        ("tool pair 400: a result that nobody asked for", "record 2: left out, for want of its counterpart: 1"),
+        ("bytes of another encoding", "record 2: The line holds bytes that are no UTF-8"),
+    ],
+)
+def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> None:
+    """By record, so that it can be looked up in the parent."""
+    case = next(case for case in CASES if case.name == name)
+    _, decided = repaired(case.content, config_home)
+    (told_lost,) = decided.lost
+    assert told_lost.startswith(lost)
+
+
+def test_a_repair_that_loses_nothing_says_so(config_home: ConfigHome) -> None:
+    """A bridged gap and a dropped thought cost nothing that was said."""
+    for code in ("history-cut", "thinking-unsigned", "line-glued"):
+        _, decided = repaired(next(case.content for case in CASES if case.code == code), config_home)
+        assert decided.lost == ()
+
+
+@pytest.mark.parametrize("branch", ["a3", "u3"])
+def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
+    """The child goes on from the record that was named; the branch that clients show is then the one left out."""
+    case = next(case for case in CASES if case.code == "branch-longer")
+    receipt, _ = repaired(case.content, config_home, branch)
+    assert told(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
+
+
+def test_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
+    """Its records are kept up to the root, unless the compaction kept them: then they follow its summary."""
+    records_ = next(case.records for case in CHAINS if case.name == "a walked segment is spliced in")
+    assert chain_of(session_bytes(records_), tmp_path, "a1") == ["u1", "a1"]
+    assert chain_of(session_bytes(records_), tmp_path, "a2") == ["b", "s", "u2", "a2"]
+
+
+def test_a_branch_that_is_not_there(config_home: ConfigHome) -> None:
+    """Nothing is written for a record that the session does not hold."""
+    session = session_file(str(installed(session_bytes(SOUND), config_home)))
+    with pytest.raises(UsageError, match="No record nowhere"):
+        repair.plan(session, config_home.environ, branch="nowhere")
+
+
+def test_a_session_without_a_message(config_home: ConfigHome) -> None:
+    """Where no message can be reached, no child can be made."""
+    session = session_file(str(installed(b'{"type":"us', config_home)))
+    with pytest.raises(ResumeHooksError, match="nothing to repair"):
+        repair.plan(session, config_home.environ)
+
+
+def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
+    """Clients start at the record that hangs before it; the repair goes on from the summary."""
+    records_ = next(
+        case.records for case in CHAINS if case.name == "over 5 MiB what a compaction dropped stays dropped"
+    )
+    assert chain_of(session_bytes(records_), tmp_path) == ["b", "s", "u3", "a3"]
+
+
+def test_several_records_of_one_line(config_home: ConfigHome) -> None:
+    """Each is taken out; what has to be mended in one is done to that one."""
+    glued: list[Record] = [
+        user("u1", uuid="u1"),
+        tool_use("1", uuid="c1", parent="u1", ts=1),
+        tool_result("1", uuid="r1", parent="c1", ts=2),
+        tool_use("2", uuid="c2", parent="r1", ts=3),
+        user("u2", uuid="u2", parent="c2", ts=4),
+    ]
+    content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(SOUND[3:])
+    receipt, _ = repaired(content, config_home)
+    assert told(receipt.file) == "u1 call:1 result:1 u2 a2"
+
+
+def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None:
+    """The messages of sound records are copied as they lie in the file."""
+    content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(b'"content":"u2"', b'"content":"u\\u0032"')
+    receipt, _ = repaired(content, config_home)
+    assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
+
+
+def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) -> None:
+    """Nothing in it was counted yet: its first line tells its tokens, and the child's differ by what was lost."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    trim = {"type": "x", "trim_metadata": {"parent_session_id": SESSION, "stats": {"trimmed_tokens": 53_800}}}
+    prompts = [user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)]
+    whole = session_bytes([trim, *prompts])
+    receipt, decided = repaired(whole, config_home)
+    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_800)
+    assert tokens.session_context(receipt.file, scan(receipt.file).chain).tokens == 53_800
+    lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
+    _, decided = repaired(lost, config_home, "u0")
+    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_550)
+
+
+def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
+    """A session that changes while it is repaired gets no child."""
+    path = Path(write_session(config_home.project(), SESSION, conversation(2)))
+    decided = repair.plan(session_file(str(path)), config_home.environ)
+    path.write_bytes(b"x" * path.stat().st_size)
+    digest = hashlib.sha256(path.read_bytes()).digest()
+    with pytest.raises(ResumeHooksError):
+        repair.write(decided, config_home.environ)
+    assert [entry.name for entry in config_home.project().iterdir()] == [path.name]
+    assert hashlib.sha256(path.read_bytes()).digest() == digest

@@ -1,0 +1,149 @@
+"""What a trim leaves is no defect; an original that is gone is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import untrim
+from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.paths import is_session_file
+from resume_hooks.sessions.files import session_file
+from resume_hooks.storage.backups import folder_of
+from tests.builders import SESSION, ConfigHome, Record, assistant, conversation, session_id, user, write_session
+from tests.derive.trim.sessions import Chain, written
+from tests.needs import corpus_sessions
+
+DEFAULTS = Options(min_savings=0)
+EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
+LONG_AGO = 1_000_000_000.0
+SAMPLE = 6
+"""Files of the corpus, the largest ones: they hold calls, images and thinking."""
+
+NAMED = [path for path in corpus_sessions() if is_session_file(str(path))]
+LARGEST = sorted(NAMED, key=lambda path: path.stat().st_size)[-SAMPLE:]
+THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature": "signed " * 200}
+
+
+def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
+    """The errors and warnings in a file: records by code."""
+    groups = examine(session_file(path), home.environ).groups
+    return {g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"}
+
+
+def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+    """A trimmed child."""
+    decided = trimming.plan(trimming.read(session_file(path)), home.environ, options)
+    return trimming.write(decided, home.environ).file
+
+
+def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
+    """The session with its own file trimmed; the backups that are there now."""
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    assert in_place.write(session_file(path), home.environ, options).backup
+    folder = folder_of(session_file(path).session_id, home.environ)
+    return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
+
+
+def family(path: str, home: ConfigHome) -> Iterator[str]:
+    """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
+    for options in (DEFAULTS, EVERYTHING):
+        yield (child := child_of(path, home, options))
+    decided = untrim.plan(untrim.read(session_file(child)), home.environ)
+    yield untrim.write(decided, home.environ).file
+    yield repair.write(repair.plan(session_file(child), home.environ), home.environ).file
+    trimmed_in_place(path, home)
+    yield path
+
+
+@pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
+def test_what_trims_make_is_as_sound_as_its_parent(config_home: ConfigHome, source: Path) -> None:
+    """Children, untrimmed and repaired ones, and the file trimmed in place have no error or warning of their own."""
+    path = str(shutil.copy(source, config_home.project() / source.name))
+    os.chmod(path, 0o600)
+    of_parent = problems(path, config_home).keys()
+    for made in family(path, config_home):
+        assert problems(made, config_home).keys() <= of_parent
+
+
+def thoughtful() -> Chain:
+    """A session with a thought and an output that may go."""
+    chain = Chain().ask().answer([THOUGHT], tokens=20_000, message_id="m").answer("hm", tokens=20_000, message_id="m")
+    return chain.tool("1", "Bash", command="make").answer().turns(3)
+
+
+def test_an_answer_that_a_trim_left_empty_is_no_finding(config_home: ConfigHome) -> None:
+    """Its marks say why; in the child and in place."""
+    path = str(written(config_home, thoughtful()))
+    assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
+    for made in (child_of(path, config_home), path):
+        assert examine(session_file(made), config_home.environ).groups == ()
+    trimmed_in_place(path, config_home)
+    assert b'"content":[]' in Path(path).read_bytes()
+    assert examine(session_file(path), config_home.environ).groups == ()
+
+
+def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
+    """Only answers are passed over by clients."""
+    records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
+    path = write_session(config_home.project(), SESSION, records)
+    assert problems(path, config_home) == {"message-empty": [2]}
+
+
+def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
+    """Each trimmed record is named, with where its original was; no repair brings it back."""
+    config_home.environ["RESUME_HOOKS_VAULT"] = "off"
+    path = str(written(config_home, thoughtful()))
+    child = child_of(path, config_home)
+    marked = [n for n, line in enumerate(Path(child).read_bytes().splitlines()) if b'"truncated":true' in line]
+    os.unlink(path)
+    (group,) = examine(session_file(child), config_home.environ).groups
+    assert (group.kind.code, group.kind.severity, group.kind.repairable) == ("original-gone", "warning", False)
+    assert [finding.record for finding in group.findings] == marked
+    assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")
+
+
+def test_an_original_that_moved_is_there(config_home: ConfigHome) -> None:
+    """In another project it is found by its id."""
+    path = written(config_home, thoughtful())
+    child = child_of(str(path), config_home)
+    path.rename(config_home.project("/moved") / path.name)
+    assert problems(child, config_home) == {}
+
+
+def test_the_backup_of_a_trim_in_place_is_gone(config_home: ConfigHome) -> None:
+    """Each backup vouches for its own records alone; a child of the trimmed file misses the same ones."""
+    path = str(written(config_home, thoughtful()))
+    (first,) = trimmed_in_place(path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0))
+    child = child_of(path, config_home)
+    _, second = trimmed_in_place(path, config_home)
+    assert problems(path, config_home) == problems(child, config_home) == {}
+    os.unlink(first)
+    assert problems(path, config_home) == {"original-gone": [1]}
+    assert len(problems(child, config_home)["original-gone"]) == 1
+    os.unlink(second)
+    assert problems(path, config_home) == {"original-gone": [1, 4]}
+
+
+def test_marks_that_lead_nowhere_stop_nothing(config_home: ConfigHome) -> None:
+    """Forged ones of any form: named where they say a file, else left alone; nothing is opened that is not ours."""
+    forged: list[Record] = [
+        {"original_session": "/etc/passwd", "original_session_id": session_id(9), "original_index": 0},
+        {"original_session": 7, "original_session_id": [], "original_index": True},
+        {"original_session": "a\0b.jsonl", "original_session_id": "../../x", "original_index": 2},
+        {},
+    ]
+    records = [
+        user("hm", uuid="u", ts=0),
+        *(assistant("x", uuid=f"a{n}", parent="u", ts=n, truncated=True, **m) for n, m in enumerate(forged, 1)),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    assert problems(path, config_home).get("original-gone") == [1, 3]

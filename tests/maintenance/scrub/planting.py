@@ -1,0 +1,205 @@
+"""A config home with secrets in every place that a session can leave them in, and a look for what is left of them.
+
+The secrets are put together when they are asked for, so that no file of ours holds one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from resume_hooks import settings
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.vault import keep as keeping
+from resume_hooks.archive.vault import pack as packing
+from resume_hooks.derive import fork
+from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.files import session_file
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    chain_record,
+    last_prompt,
+    line,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+)
+
+LONG_AGO = 1_000_000_000.0
+OTHER = session_id(77)
+"""A session that has the secret, too, and did not come from the planted one."""
+
+THOUGHT = {"type": "thinking", "signature": "c2lnbmVk" * 8}
+
+
+def secret(number: int = 0) -> str:
+    """A token of the form that GitHub gives, of no account."""
+    signs = "q7Rt2VbXk9LmW4pZc8NdY5hJf3GsT6uA1eQo"
+    return "gh" + "p_" + signs[number:] + signs[:number]
+
+
+SECRETS = tuple(secret(number) for number in range(3))
+
+
+class Planted(NamedTuple):
+    """What was planted: the session and the paths of what came from it."""
+
+    home: ConfigHome
+    path: Path
+    children: tuple[Path, ...]
+    document: Path
+
+
+def records() -> list[Record]:
+    """A session that says secrets in each kind of record, on each branch, before a compaction and after it."""
+    one, two, three = SECRETS
+    asked = [{"question": f"use {one}?"}]
+    read = f"TOKEN={one}\n" + "filler line\n" * 400
+    return [
+        {"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-01-31T09:29:00.000Z", "content": one},
+        user(f"my token is {one}", uuid="u0", ts=0),
+        assistant([{**THOUGHT, "thinking": f"they gave {one}"}], uuid="t0", parent="u0", ts=1, message_id="m0"),
+        assistant(f"I keep {one} in mind", uuid="a0", parent="t0", ts=2, message_id="m0", tokens=9_000),
+        assistant([{**THOUGHT, "thinking": f"only {two}"}], uuid="t9", parent="a0", ts=3, message_id="m9"),
+        user(f"a dead branch with {two}", uuid="dead", parent="t9", ts=4),
+        user("go on", uuid="u1", parent="t9", ts=5),
+        tool_use("c1", uuid="a1", parent="u1", ts=6, name="Bash", tool_input={"command": f"curl -H 'X: {two}'"}),
+        tool_result("c1", read, uuid="r1", parent="a1", ts=7, toolUseResult={"stdout": read, "stderr": quote(two)}),
+        tool_use("c2", uuid="a2", parent="r1", ts=8, name="AskUserQuestion", tool_input={"questions": asked}),
+        tool_result("c2", "ok", uuid="r2", parent="a2", ts=9, toolUseResult={"answers": {f"use {one}?": "yes"}}),
+        tool_use("c3", uuid="a3", parent="r2", ts=10, name="Bash", tool_input={"command": "cat big"}),
+        tool_result(
+            "c3",
+            f"<persisted-output>saved to: /x/{SESSION}/tool-results/big.txt</persisted-output>",
+            uuid="r3",
+            parent="a3",
+            ts=11,
+        ),
+        chain_record(
+            "attachment",
+            uuid="at",
+            parent="r3",
+            ts=12,
+            session_id=SESSION,
+            attachment={"type": "file", "content": json.dumps({"k": three}), "rendered": f"<f>{three}</f>"},
+        ),
+        assistant("Done with all of it.", uuid="a4", parent="at", ts=13, tokens=20_000),
+        {"type": "api-request-blob", "hash": "00", "message": {"role": "user", "content": [{"text": one}]}},
+        {"type": "summary", "summary": f"about {two}", "leafUuid": "a4"},
+        {"type": "ai-title", "aiTitle": f"Use of {one}", "sessionId": SESSION},
+        {"type": "custom-title", "customTitle": f"Token {one}", "sessionId": SESSION},
+        {"type": "tag", "tag": "kept", "sessionId": SESSION},
+        {**last_prompt("a4"), "lastPrompt": f"and {three}"},
+    ]
+
+
+def odd_lines() -> list[bytes]:
+    """Lines that hold secrets otherwise: no JSON, escapes in the middle, base64, spaces, CRLF."""
+    one, two, _ = SECRETS
+    wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
+    escaped = "".join(f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(two))
+    return [
+        b"no JSON " + one.encode(),
+        b'{ "type": "strange", "note": "' + escaped.encode() + b'" }\r',
+        line({"type": "strange", "basic": wrapped, "nested": json.dumps(json.dumps({"t": one}))}),
+    ]
+
+
+def laid(path: Path, content: bytes) -> Path:
+    """A file that nobody touched for long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o600)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    return path
+
+
+def plant(home: ConfigHome) -> Planted:
+    """Lay secrets out in every place there is."""
+    one, two, three = SECRETS
+    project, environ = home.project(), home.environ
+    torn = b'{"torn": "' + three.encode()
+    path = laid(project / f"{SESSION}.jsonl", session_bytes(records()) + b"\n".join([*odd_lines(), torn]))
+    own = project / SESSION
+    laid(own / "tool-results" / "big.txt", f"line\ntoken {two}\n".encode())
+    agent = [user(f"look for {one}", uuid="s0", isSidechain=True), assistant("none", uuid="s1", parent="s0")]
+    laid(own / "subagents" / "agent-1.jsonl", session_bytes(agent))
+    laid(own / "subagents" / "agent-1.meta.json", json.dumps({"agentType": "x", "description": two}).encode())
+    laid(project / "agent-2.jsonl", session_bytes(agent))
+    laid(project / "agent-2.meta.json", json.dumps({"description": one}).encode())
+    laid(project / f".{SESSION}.jsonl.2026-01-31T09-30-00.000Z.moving", session_bytes(agent))
+    laid(project / f"{SESSION}.jsonl.bak", session_bytes(records()))
+    laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
+    children = tuple(_children(home, path))
+    laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
+    kept = keeping.keep(session_file(str(children[0])), environ)
+    packing.pack(kept, environ)
+    keeping.keep(session_file(str(path)), environ)
+    laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
+    laid(home.config / "paste-cache" / "ab.txt", three.encode())
+    laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
+    note = {"version": 1, "opening": f"next: {one}"}
+    laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
+    document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
+    settings.store("handoff_dir", str(document.parent), environ)
+    with opened_index(environ):
+        pass
+    return Planted(home, path, children, document)
+
+
+def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
+    """A trimmed child, its fork, one that was trimmed in place and so has a backup, and one in the trash."""
+    environ = home.environ
+    options = Options(threshold=100, keep_recent=0, min_savings=0)
+    reading = trimming.read(session_file(str(path)))
+    trimmed = Path(trimming.write(trimming.plan(reading, environ, options), environ).file)
+    forked = Path(fork.write(fork.plan(session_file(str(trimmed)), environ), environ).file)
+    rewritten = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
+    gone = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
+    for child in (trimmed, forked, rewritten, gone):
+        os.utime(child, (LONG_AGO, LONG_AGO))
+    in_place.write(session_file(str(rewritten)), environ, options)
+    deletion.write(deletion.plan(session_file(str(gone)), environ), environ)
+    yield from (trimmed, forked, rewritten)
+
+
+def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
+    """Every file, and every part of a pack, in which a secret stands in any of its forms."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(home.root.rglob("*")):
+        if path.is_file() and (held := [text for text in secrets if _stands(text, path.read_bytes())]):
+            found[str(path.relative_to(home.root))] = held
+    for kept in notes.held(home.environ):
+        for place, content in _unpacked(kept):
+            if held := [text for text in secrets if _stands(text, content)]:
+                found[f"vault: {kept.session_id}/{place}"] = held
+    return found
+
+
+def _unpacked(kept: notes.Kept) -> Iterator[tuple[str, bytes]]:
+    for part, pieces in packs.contents(kept, [part for part in kept.all_parts if part.packed]):
+        yield part.place, b"".join(pieces)
+
+
+def _stands(text: str, content: bytes) -> bool:
+    """Whether a secret stands in bytes: as it is, in small letters as the index has it, escaped, or in base64."""
+    lowered = content.lower()
+    cores = [base64.b64encode(bytes(shift) + text.encode()).decode()[4:-4].encode() for shift in range(3)]
+    escaped = "".join(f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(text))
+    words = [text.encode().lower(), escaped.encode().lower(), text[4:].encode().lower()]
+    return any(word in lowered for word in words) or any(core in content for core in cores)

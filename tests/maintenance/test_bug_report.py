@@ -1,0 +1,150 @@
+"""The report for a bug report: enough to find a bug by, nothing of what sessions, projects and people are called."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import settings
+from resume_hooks.cli.schema.report import Report
+from resume_hooks.maintenance import bug_report
+from resume_hooks.maintenance.anonymize import Anonymous
+from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.system import bug_log as log
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, system, user, write_session
+
+NAME = "aliceplanted"
+PLANTED = {
+    "title": "Planted title of a session",
+    "prompt": "planted words of a prompt",
+    "path": "/srv/planted-client/secret-project",
+    "name": NAME,
+    "project": "planted-project",
+    "secret": "sk-ant-planted-0123456789abcdef",
+    "event": "PlantedEvent of somebody",
+}
+
+
+@pytest.fixture
+def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home in which everything that must stay private stands wherever it can; its project folder."""
+    home = tmp_path / NAME
+    config = home / ".claude"
+    project = home / "work" / PLANTED["project"]
+    state = config / "resume-hooks"
+    for folder in (project / ".claude", state, config / "plugins" / "data" / "resume-hooks-x", home / "bin"):
+        folder.mkdir(parents=True)
+    for key, value in {"HOME": home, "CLAUDE_CONFIG_DIR": config, "PATH": home / "bin", "USER": NAME}.items():
+        monkeypatch.setenv(key, str(value))
+    monkeypatch.setenv("TERM_PROGRAM", PLANTED["path"])
+    monkeypatch.setenv("ANTHROPIC_API_KEY", PLANTED["secret"])
+    where = {"cwd": str(project)}
+    infos = [{"command": PLANTED["path"], "durationMs": 5}]
+    records = [{**record, **where} for record in conversation(1)]
+    records += [user(PLANTED["prompt"], uuid="p", parent="r1", ts=5, **where), custom_title(PLANTED["title"])]
+    records += [system("stop_hook_summary", uuid="s", ts=6, hookInfos=infos)]
+    attached = {"type": "hook_success", "hookEvent": PLANTED["event"], "durationMs": 5}
+    records += [{"type": "attachment", "timestamp": "2026-01-31T10:00:00.000Z", "attachment": attached}]
+    key = re.sub("[^A-Za-z0-9]", "-", str(project))
+    write_session(config / "projects" / key, SESSION, records)
+    record_link(Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None))
+    (state / PLANTED["title"]).write_text("x")
+    (state / "settings.json").write_text(
+        json.dumps(
+            {"handoff_dir": PLANTED["path"], "summary_model": f"{NAME}-model", "threshold": PLANTED["secret"]}
+        ).replace(f"{NAME}-model", f"{NAME}-model")
+    )
+    os.chmod(state, 0o700)
+    (project / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    failure = {"state": "failed", "started": 5, "error": f"{PLANTED['path']}/x: no {project}"}
+    (config / "plugins" / "data" / "resume-hooks-x" / "install.json").write_text(json.dumps(failure))
+    (config / "settings.json").write_text(json.dumps({"enabledPlugins": {f"resume-hooks@{PLANTED['project']}": True}}))
+    known = {"plugins": {"resume-hooks@x": [{"version": PLANTED["path"]}, {"version": "1.2.3"}]}}
+    (config / "plugins" / "installed_plugins.json").write_text(json.dumps(known))
+    try:
+        raise KeyError(PLANTED["secret"], PLANTED["prompt"])  # noqa: TRY301 - raised here on purpose
+    except KeyError as error:
+        path = log.note("search", "1", error)
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write(f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n")
+    monkeypatch.chdir(project)
+    return project
+
+
+def made(project: Path) -> dict[str, Any]:
+    """The report, in its documented form."""
+    found = bug_report.report(diagnose(str(project)), str(project), os.environ)
+    return Report.model_validate(found).model_dump()
+
+
+def test_nothing_planted_is_in_it(laden: Path) -> None:
+    """No title, prompt, path, project, user name, value of the environment or of a setting."""
+    text = json.dumps(made(laden)).lower()
+    for what, words in PLANTED.items():
+        assert words.lower() not in text, what
+    assert "planted" not in text
+    assert str(laden.parent).lower() not in text
+    assert SESSION not in text
+
+
+def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
+    """Versions, findings by code, settings by key, counts, hook times, where a bug was met."""
+    found = made(laden)
+    codes = {row["code"]: row for row in found["findings"]}
+    assert codes["hooks-off"]["detail"] == "disableAllHooks is true in <project>/.claude/settings.json"
+    assert codes["engine-install-failed"]["detail"].startswith("the plugin's own install failed: <path>")
+    assert codes["settings-refused"]["detail"] == ""
+    assert found["versions"]["plugin"] == ["other", "1.2.3"]
+    values = {row["key"]: row["value"] for row in found["settings"]}
+    assert (values["handoff_dir"], values["summary_model"]) == ("set", "<user>-model")
+    assert (found["counts"]["sessions"], found["counts"]["links"]) == (1, {"other": 1})
+    assert found["hooks"] == [{"event": "Stop", "ours": False, "times": 1, "median_ms": 5, "p95_ms": 5}]
+    assert [entry.split()[2:4] for entry in found["log"]] == [["search", "KeyError"]] * 2
+    assert {row["name"] for row in found["state"]} == {"settings.json", "links.jsonl", "log", "other"}
+
+
+def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
+    """A new finding tells its code alone, until somebody has looked at its sentences."""
+    own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
+    found = bug_report.report([own], str(laden), os.environ)["findings"]
+    assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
+
+
+def test_every_finding_has_a_code(laden: Path) -> None:
+    """Small words with dashes; of one name and level one code, whatever the sentence says."""
+    for finding in diagnose(str(laden)):
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", finding.code)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("in /home/ann/.claude/projects/-home-ann-x/a.jsonl", "in <config>/projects/<path>/a.jsonl"),
+        ("at /home/ann/.virtualenvs/client/bin/python3", "at ~/.virtualenvs/<path>"),
+        ("at /home/ann/work/parser/x.py, and", "at ~/<path>, and"),
+        ("at /home/ann/work/this/.claude", "at <project>/.claude"),
+        ("at /home/annabel/x", "at <path>"),
+        ("at /usr/bin/python3 and /srv/x/y.", "at /usr/bin/python3 and <path>"),
+        ("at /usr/local/client/venv/bin/python3", "at <path>"),
+        ("ann's, annex, Ann, ann@host", "<user>'s, annex, Ann, <user>@host"),
+        ("12 of 30 / 40 %", "12 of 30 / 40 %"),
+    ],
+)
+def test_paths_and_names_are_left_out(said: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homes and the project by a mark, other paths not at all, the user's name as a word."""
+    monkeypatch.setattr("getpass.getuser", lambda: "ann")
+    who = Anonymous("/home/ann/work/this", {"HOME": "/home/ann"})
+    assert who.text(said) == told
+
+
+def test_settings_as_they_are(config_home: ConfigHome) -> None:
+    """Defaults and numbers stand as such, and every key is there."""
+    found = bug_report.report([], str(config_home.root), os.environ)["settings"]
+    assert [row["key"] for row in found] == list(settings.KEYS)
+    assert {row["source"] for row in found} == {"default"}

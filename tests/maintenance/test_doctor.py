@@ -1,0 +1,233 @@
+"""doctor's findings: each question answered in its good and its bad case, with a remedy for the bad one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.system import bug_log as log
+from tests.builders import ConfigHome
+
+
+@pytest.fixture
+def config(config_home: ConfigHome) -> Path:
+    """The client's config folder."""
+    return Path(config_home.config)
+
+
+@pytest.fixture
+def cwd(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder, with no client and no clipboard in reach."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", str(tools))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "TMUX", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def found(cwd: Path, name: str) -> Finding:
+    """One finding by its name."""
+    return next(finding for finding in diagnose(str(cwd)) if finding.name == name)
+
+
+def fake_client(cwd: Path, said: str) -> None:
+    """Put a ``claude`` on PATH that prints ``said``."""
+    program = cwd.parent / "bin" / "claude"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write ``value`` to ``path``, making its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def test_every_problem_has_a_remedy(cwd: Path) -> None:
+    """On a machine with nothing set up, whatever is a problem says what to do."""
+    findings = diagnose(str(cwd))
+    assert any(finding.level == "problem" for finding in findings)
+    assert all(finding.remedy for finding in findings if finding.level == "problem")
+
+
+@pytest.mark.parametrize(
+    ("said", "level"),
+    [
+        ("2.1.329 (Claude Code)", "ok"),
+        ("2.1.42 (Claude Code)", "ok"),
+        ("2.0.76 (Claude Code)", "problem"),
+        ("", "problem"),
+    ],
+)
+def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
+    """A supported client is fine; an old one, or one that says nothing, is a problem."""
+    fake_client(cwd, said)
+    assert found(cwd, "client").level == level
+
+
+def test_no_client(cwd: Path) -> None:
+    """Without claude on PATH doctor says so."""
+    assert "not on PATH" in found(cwd, "client").detail
+
+
+@pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
+@pytest.mark.parametrize("level", ["user", "project", "local"])
+def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> None:
+    """Each switch is found at each level, and the file that holds it is named."""
+    path = {
+        "user": config / "settings.json",
+        "project": cwd / ".claude" / "settings.json",
+        "local": cwd / ".claude" / "settings.local.json",
+    }[level]
+    assert found(cwd, "hooks").level == "ok"
+    write_json(path, {key: True})
+    assert found(cwd, "hooks").level == "problem"
+    assert str(path) in found(cwd, "hooks").detail
+
+
+def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
+    """Not installed, switched off by a stronger level, enabled: three answers."""
+    assert "not installed" in found(cwd, "plugin").detail
+    write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
+    assert found(cwd, "plugin").level == "ok"
+    write_json(cwd / ".claude" / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": False}})
+    assert "switched off" in found(cwd, "plugin").detail
+
+
+@pytest.mark.parametrize(("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")])
+def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
+    """What the installer remembers is told, a failure with its cause."""
+    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+    write_json(data, {"state": state, "started": 1, "error": "no network"})
+    finding = found(cwd, "engine")
+    assert finding.level == level
+    assert ("no network" in finding.detail) == (state == "failed")
+
+
+def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) -> None:
+    """A hook in the settings, or one of an installed plugin, that belongs to aichat is a problem."""
+    assert found(cwd, "other tools").level == "ok"
+    hook = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "python3 aichat_resume_hook.py"}]}]}
+    write_json(config / "settings.json", {"hooks": hook})
+    assert str(config / "settings.json") in found(cwd, "other tools").detail
+    write_json(config / "settings.json", {})
+    root = cwd.parent / "other"
+    write_json(root / "hooks" / "hooks.json", {"hooks": hook})
+    installed = {"plugins": {"aichat@cctools": [{"installPath": str(root)}]}}
+    write_json(config / "plugins" / "installed_plugins.json", installed)
+    assert "aichat@cctools" in found(cwd, "other tools").detail
+
+
+def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) -> None:
+    """Neither bad JSON nor values of wrong types stop doctor."""
+    for damage in ("{not json", '{"hooks":' * 100_000):
+        (config / "settings.json").write_text(damage)
+        assert found(cwd, "hooks").level == "ok"
+    write_json(config / "plugins" / "installed_plugins.json", {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}})
+    write_json(
+        cwd / ".claude" / "settings.json", {"hooks": {"UserPromptSubmit": [1, {"hooks": 2}]}, "enabledPlugins": []}
+    )
+    assert found(cwd, "other tools").level == "ok"
+
+
+def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
+    """Open to others, or not a folder: a problem; private or not there yet: fine."""
+    state = config / "resume-hooks"
+    assert found(cwd, "state").level == "ok"
+    state.mkdir(mode=0o700)
+    assert found(cwd, "state").level == "ok"
+    state.chmod(0o755)
+    assert "read by others" in found(cwd, "state").detail
+    state.rmdir()
+    state.symlink_to(cwd)
+    assert "not a folder" in found(cwd, "state").detail
+
+
+def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest folder that is there has to take it: a file, or one that is closed to us, is a problem."""
+    (cwd / "file").touch()
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
+    finding = found(cwd, "state")
+    assert (finding.level, finding.code) == ("problem", "state-unmakable")
+    assert finding.detail.endswith(f"can't be made: {cwd / 'file'} is not a folder")
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
+    assert found(cwd, "state").level == "ok"
+    monkeypatch.setattr("os.access", lambda path, _mode: path != str(cwd))  # root may write anywhere
+    finding = found(cwd, "state")
+    assert (finding.level, finding.code) == ("problem", "state-unmakable")
+    assert finding.detail.endswith(f"can't be made: {cwd} can't be written")
+    assert "RESUME_HOOKS_HOME" in finding.remedy
+
+
+def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad value is named with its source."""
+    assert found(cwd, "settings").level == "ok"
+    monkeypatch.setenv("RESUME_HOOKS_CONTEXT_WINDOW", "plenty")
+    finding = found(cwd, "settings")
+    assert finding.level == "problem"
+    assert "environment" in finding.detail
+
+
+def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a display and xclip the way is named."""
+    program = cwd.parent / "bin" / "xclip"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert "xclip" in found(cwd, "clipboard").detail
+
+
+def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
+    """Sessions of this folder and of all folders."""
+    assert found(cwd, "transcripts").level == "note"
+    folder = config / "projects" / "-elsewhere"
+    folder.mkdir(parents=True)
+    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
+    assert found(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
+    assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
+
+
+def test_the_index(cwd: Path, config: Path) -> None:
+    """None yet and a damaged one are notes, since a search makes it anew; a newer version's is a problem."""
+    assert found(cwd, "index").level == "note"
+    folder = config / "projects" / "-elsewhere"
+    folder.mkdir(parents=True)
+    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
+    with opened_index(os.environ):
+        pass
+    assert found(cwd, "index").level == "ok"
+    path = config / "resume-hooks" / "index.db"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE about SET version=version+1")
+    assert (found(cwd, "index").level, bool(found(cwd, "index").remedy)) == ("problem", True)
+    path.write_bytes(b"nonsense" * 1_000)
+    assert found(cwd, "index").level == "note"
+
+
+def test_noted_bugs_are_told(cwd: Path) -> None:
+    """How many, when the last one was, and what to send along."""
+    assert found(cwd, "log").code == "log-ok"
+    for _ in range(2):
+        log.note("search", "1", KeyError("secret"))
+    finding = found(cwd, "log")
+    assert (finding.level, finding.code) == ("note", "log-bugs")
+    assert finding.detail.startswith("2 bugs noted in ")
+    assert "doctor --bundle" in finding.remedy
+    assert "secret" not in finding.detail
+
+
+def test_every_finding_has_its_code(cwd: Path) -> None:
+    """Of one machine no two are the same."""
+    codes = [finding.code for finding in diagnose(str(cwd))]
+    assert all(codes)
+    assert len(set(codes)) == len(codes)

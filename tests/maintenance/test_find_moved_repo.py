@@ -1,0 +1,150 @@
+"""Where the folder of a session went: what speaks for a folder, and what does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.maintenance.find_moved_repo import Place, Traces, neighbours, places, siblings, traces
+from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
+from tests.needs import need
+
+ENVIRON = {"PATH": os.environ.get("PATH", os.defpath)}
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git as nobody in particular."""
+    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(
+        ["git", "-C", str(folder), *who, *words], env={**ENVIRON, "HOME": str(folder)}, capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    need("git", shutil.which("git") is not None, "install git")
+    folder = tmp_path / "work" / "proj"
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    (folder / "a.py").touch()
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "b.py").touch()
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def lost(folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> Traces:
+    """What a session of a folder that is gone tells."""
+    return Traces(str(folder), commits, files)
+
+
+def test_what_a_transcript_tells(tmp_path: Path, config_home: ConfigHome) -> None:
+    """Commits of git's answers and whole ids, the newest first; files below the folder, however they leave it again."""
+    old = "/old/place"
+    rows = [
+        user("hello", uuid="u"),
+        tool_use("t", uuid="a", parent="u", tool_input={"file_path": f"{old}/src/a b.py"}),
+        tool_use("s", uuid="b", parent="a", tool_input={"file_path": f"{old}/../secret"}),
+        tool_use("q", uuid="c", parent="b", tool_input={"file_path": "/elsewhere/x"}),
+        assistant("[main (root-commit) 1a2b3c4] First\n[fix/x 5d6e7f8] Second", uuid="d", parent="c"),
+        assistant("commit " + "ab" * 20, uuid="e", parent="d"),
+    ]
+    path = write_session(config_home.project(old), session_id(1), rows)
+    found = traces(path, old)
+    assert found == Traces(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
+
+
+def test_a_repository_that_was_renamed(repository: Path) -> None:
+    """It lies beside the old folder, and holds the commit."""
+    commit = git(repository, "rev-parse", "HEAD")
+    new = repository.with_name("project")
+    repository.rename(new)
+    assert places(lost(repository, commits=(commit[:7],)), siblings(str(repository)), ENVIRON) == [
+        Place(str(new), (commit[:7],), 0, 0, worktree=False)
+    ]
+
+
+def test_a_folder_below_its_root(repository: Path, tmp_path: Path) -> None:
+    """A session that was started in one stands in the same one again."""
+    commit = git(repository, "rev-parse", "HEAD")
+    new = tmp_path / "far" / "renamed"
+    new.parent.mkdir()
+    repository.rename(new)
+    (found,) = places(lost(repository / "pkg", commits=(commit,)), [str(new)], ENVIRON)
+    assert found.folder == str(new / "pkg")
+    (found,) = places(lost(repository / "pkg", files=("b.py",)), [str(new)], ENVIRON)
+    assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
+
+
+def test_a_worktree_that_was_removed(repository: Path) -> None:
+    """The repository knows its path as long as nobody prunes it; its own commits are told with it."""
+    tree = repository.parent / "tree"
+    git(repository, "worktree", "add", "-q", str(tree))
+    commit = git(tree, "rev-parse", "HEAD")
+    shutil.rmtree(tree)
+    (found,) = places(lost(tree, commits=(commit, "0" * 40)), [str(repository)], ENVIRON)
+    assert found.folder == str(repository)
+    assert (
+        found.why
+        == f"holds the commit {commit[:7]} that the session saw, is of the repository that it was a worktree of"
+    )
+
+
+def test_the_likeliest_comes_first(repository: Path, tmp_path: Path) -> None:
+    """A commit outweighs files of the same names."""
+    commit = git(repository, "rev-parse", "HEAD")
+    like = tmp_path / "like"
+    like.mkdir()
+    (like / "a.py").touch()
+    found = places(lost(tmp_path / "gone", commits=(commit,), files=("a.py",)), [str(like), str(repository)], ENVIRON)
+    assert [place.folder for place in found] == [str(repository), str(like)]
+
+
+def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
+    """Neither a repository as such, nor a folder with fewer than half of the files."""
+    traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
+    assert places(traces_of_others, [str(repository)], ENVIRON) == []
+    assert places(lost(tmp_path / "gone"), [str(repository)], ENVIRON) == []
+
+
+def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path) -> None:
+    """Its settings may name programs; none of them is started."""
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    for key in ("core.fsmonitor", "core.sshCommand", "filter.x.smudge", "diff.external", "core.pager"):
+        git(repository, "config", key, str(program))
+    git(repository, "config", "remote.origin.url", f"ext::{program}")
+    git(repository, "config", "remote.origin.promisor", "true")
+    git(repository, "config", "extensions.partialClone", "origin")
+    assert places(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], ENVIRON) == []
+    assert not ran.exists()
+
+
+def test_without_git(repository: Path, tmp_path: Path) -> None:
+    """Files speak all the same."""
+    found = places(
+        lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py",)), [str(repository)], {"PATH": "/nowhere"}
+    )
+    assert [place.files for place in found] == [1]
+
+
+def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
+    """One of each project folder, and only what is there."""
+    there = tmp_path / "there"
+    there.mkdir()
+    paths = [
+        write_session(config_home.project(str(there)), session_id(n), [{**user("x", uuid="u"), "cwd": str(there)}])
+        for n in (1, 2)
+    ]
+    paths.append(write_session(config_home.project("/gone"), session_id(3), [{**user("x", uuid="u"), "cwd": "/gone"}]))
+    paths.append(write_session(config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]))
+    assert list(neighbours([*paths, "/not/there.jsonl"])) == [str(there)]

@@ -1,0 +1,159 @@
+"""What a digest says of commands: which worked, which never did, which errors stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome
+from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+
+
+def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigHome) -> None:
+    """Its form, how often it ran, and that it failed before."""
+    talk = Talk().prompt("go").fails("go test ./...").runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
+    digest = talk.digest(config_home)
+    assert notes(digest, "commands") == {"go test ./...": "2 runs, failed before it worked"}
+    assert lines(digest, "commands") == {"go test ./...": 3}
+    assert texts(digest, "failures") == []
+    assert texts(digest, "errors") == []
+
+
+def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
+    """It did work once; that it does not now is said beside it, and is an open error."""
+    digest = Talk().prompt("go").runs("make x").fails("make x", "cc: fatal error: no y", 2).digest(config_home)
+    assert notes(digest, "commands") == {"make x": "2 runs, its last run failed, exit 2"}
+    assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "--- FAIL: TestX (0.1s)\nFAIL", "ok\nerror: no such thing", "Traceback (most recent call last):\n  x",
+        "sh: gox: command not found", "npm ERR! missing", "make: *** [all] Error 2", "test result: FAILED. 1 passed",
+        "=== 2 failed, 3 passed in 0.1s ===", "Tests:       1 failed, 2 passed", "not ok 3 - adds", "exit status 2",
+        "fatal: not a repository", "Found 3 errors in 1 file",
+    ],
+)  # fmt: skip
+def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
+    """The exit status of a pipe is that of its end: an output that complains speaks against it."""
+    digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
+    (note,) = notes(digest, "commands").values()
+    assert note.startswith("exit 0, but its output says: ")
+    assert len(digest.of("failures")) == 1
+    assert len(digest.of("errors")) == 1
+
+
+@pytest.mark.parametrize(
+    "output", ["5 passed, 0 failed", "ok  pkg 0.1s", "no errors", "0 errors, 0 warnings", "handles an error well"]
+)
+def test_an_output_that_only_speaks_of_errors_is_no_complaint(config_home: ConfigHome, output: str) -> None:
+    """Words alone prove nothing."""
+    digest = Talk().prompt("go").runs("make test", output).digest(config_home)
+    assert notes(digest, "commands") == {"make test": ""}
+
+
+def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home: ConfigHome) -> None:
+    """And what the last one said stands beside it."""
+    talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
+    digest = talk.digest(config_home)
+    assert lines(digest, "commands") == {"make test": 1}
+    assert notes(digest, "commands") == {"make test": "2 runs, of its last run the output says: FAIL: x"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "extra"),
+    [
+        (f"{REJECTED} STOP what you are doing.", {"error": True}),
+        (REJECTED, {}),
+        ("The user doesn't want to take this action right now. STOP", {"error": True}),
+        ("Permission to use Bash with command make has been denied.", {"error": True}),
+        ("Use the Read tool to read file contents", {"error": True, "toolDenialKind": "permission-rule"}),
+        ("PreToolUse:Bash hook error: [x]: no", {"error": True}),
+        ("Bash operation blocked by hook:\n- no", {"error": True}),
+        ("<tool_use_error>InputValidationError: x</tool_use_error>", {"error": True}),
+        ("[Request interrupted by user for tool use]", {"error": True}),
+        ("half", {"toolUseResult": {"interrupted": True}}),
+        ("half", {"error": True}),
+        (None, {}),
+    ],
+)
+def test_what_did_not_run_to_its_end_did_not_work(
+    config_home: ConfigHome, answer: str | None, extra: dict[str, object]
+) -> None:
+    """Refused, forbidden, misfit, interrupted, failed without a status, never answered: nothing of it worked."""
+    digest = Talk().prompt("go").calls("Bash", {"command": "make > out.txt"}, answer, **extra).digest(config_home)
+    assert texts(digest, "commands") == []
+    assert all(note == "its command failed" for note in notes(digest, "changed").values())
+
+
+def test_a_status_that_nobody_told_is_not_made_up(config_home: ConfigHome) -> None:
+    """Clients before 2.1 say of a failed command only what it printed."""
+    digest = Talk().prompt("go").runs("make", "it broke", error=True).digest(config_home)
+    assert texts(digest, "failures") == ["`make` failed: it broke"]
+
+
+def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: ConfigHome) -> None:
+    """It is listed, after those that worked, with that doubt."""
+    started = "Command running in background with ID: b1. Output is being written to: /tmp/x"
+    talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
+    assert notes(talk.digest(config_home), "commands") == {
+        "npm run build": "",
+        "npm run dev": "in the background, its end not told",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "summary", "note"),
+    [("completed", "(exit code 0)", "in the background"), ("completed", "(exit code 1)", None), ("killed", "x", None)],
+)
+def test_the_end_of_a_command_in_the_background(
+    config_home: ConfigHome, status: str, summary: str, note: str | None
+) -> None:
+    """The client's notification says how it ended; it is no prompt."""
+    talk = Talk().prompt("go").runs("make", "started", toolUseResult={"backgroundTaskId": "b7"})
+    told = f"<task-notification>\n<task-id>b7</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>"
+    digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
+    assert notes(digest, "commands") == ({} if note is None else {"make": note})
+    assert texts(digest, "goal") == ["go"]
+
+
+def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:
+    """The next one of the same program that worked; the failed one is told once, by its latest run."""
+    talk = Talk().prompt("go").fails("go build .", "no Go files", 1).fails("go build .", "no Go files", 1)
+    digest = talk.runs("go build ./cmd").digest(config_home)
+    assert texts(digest, "failures") == ["`go build .` exit 1: no Go files; then `go build ./cmd` worked"]
+    assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
+
+
+def test_an_error_is_solved_by_a_later_run_of_its_program(config_home: ConfigHome) -> None:
+    """Also by another form of the command."""
+    talk = Talk().prompt("go").fails("pytest tests/a.py").runs("pytest -q")
+    assert texts(talk.digest(config_home), "errors") == []
+
+
+def test_an_error_of_many_turns_ago_is_not_said_to_stand(config_home: ConfigHome) -> None:
+    """Nobody knows whether it does; that it failed is still told."""
+    talk = Talk().prompt("go").fails("make x")
+    for number in range(4):
+        talk.prompt(f"next {number}").says("Done with that one.")
+    digest = talk.digest(config_home)
+    assert texts(digest, "errors") == []
+    assert len(digest.of("failures")) == 1
+
+
+def test_a_number_too_long_is_no_exit_status(config_home: ConfigHome) -> None:
+    """Python refuses to read thousands of digits; a digest doesn't."""
+    digest = Talk().prompt("go").runs("make", f"Exit code {'9' * 10_000}", error=True).digest(config_home)
+    assert texts(digest, "failures")[0].startswith("`make` failed: ")
+
+
+def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> None:
+    """Of a trimmed session whose parent is gone what the trim left is told, not its placeholders."""
+    left = "content was 5,000 characters; original: 1a2b3c4d:7]"
+    talk = Talk().prompt("go").runs(f"[Input of Bash tool suppressed - original {left}")
+    talk.fails("make").runs("go vet", f"[Results from Bash tool suppressed - original {left}")
+    talk.says(f"[Claude response trimmed - original was 9,000 characters; original: {SESSION[:8]}:9]")
+    digest = talk.digest(config_home)
+    assert texts(digest, "commands") == ["go vet"]
+    assert texts(digest, "last") == []
+    assert not any("suppressed" in entry.text for entries in digest.sections.values() for entry in entries)

@@ -1,0 +1,122 @@
+"""The digests of real sessions: every line of them can be looked up, and says what its record says."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import NotATranscript
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
+from resume_hooks.reading.digest.prescan import Skimmed, skim
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts import records
+from tests.needs import corpus, corpus_sessions
+
+SESSIONS = [file for file in corpus_sessions() if file.stat().st_size > 2_000]
+
+
+@cache
+def _lines(file: Path) -> list[bytes]:
+    return file.read_bytes().split(b"\n")
+
+
+@cache
+def _digest(file: Path) -> Digest:
+    return digest_of(session_file(str(file)), {"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
+
+
+def _said(line: bytes) -> str:
+    """Every text of a record on one line."""
+    record = records.parse(line) or {}
+    found = " ".join([*records.strings(record), records.prompt_text(record)])
+    return " ".join(plain_line(found).split())
+
+
+def _claimed(section: str, entry: Entry, said: str) -> list[str]:
+    """What the record of an entry must hold, where it says ``said``."""
+    text = entry.text
+    if section in {"changed", "read"}:
+        return [text.rstrip("…").rpartition("/")[2]]
+    if section in {"failures", "errors"} and text.startswith("`"):
+        return [re.split(r"…?` (?:exit|failed)", text[1:])[0].rstrip("…")]
+    if section == "failures" and text.startswith("refused by "):
+        return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
+    if entry.note == "answered by the user":
+        return [part.rstrip("…") for part in text.split(" -> ")]
+    if section == "artefacts":
+        return [] if text.startswith("the client's summary") else [text.removeprefix("commit ").split()[0]]
+    return [text.rstrip("…").rstrip()]
+
+
+def _plain(text: str) -> str:
+    """Without what a glance at a command or an answer may have taken out."""
+    return re.sub(r"[\s\\\"']+", "", text)
+
+
+@pytest.mark.parametrize("file", SESSIONS, ids=lambda file: f"{file.parent.name}/{file.stem[:8]}")
+def test_every_reference_leads_to_a_record_that_says_so(file: Path) -> None:
+    """Each entry of each section names a record of the session, and that record holds the entry's words."""
+    try:
+        digest = _digest(file)
+    except NotATranscript:
+        return
+    for section in SECTIONS:
+        for entry in digest.of(section):
+            _, _, number = entry.ref.rpartition(":")
+            said = _said(_lines(file)[int(number)])
+            for words in _claimed(section, entry, said):
+                assert _plain(words) in _plain(said), (section, entry)
+
+
+@pytest.mark.parametrize("file", SESSIONS, ids=lambda file: f"{file.parent.name}/{file.stem[:8]}")
+def test_every_digest_fits_and_comes_back(file: Path) -> None:
+    """The opening stays within its budget, no line of a digest is blank, and a kept one reads back as it was."""
+    try:
+        digest = _digest(file)
+    except NotATranscript:
+        return
+    opening, full, facts = shown.opening(digest, file.stem, 3), shown.full(digest), shown.facts(digest, SECTIONS, 1_900)
+    assert len(opening) <= shown.OPENING
+    assert len(facts) <= 1_900
+    for text in (opening, full, facts):
+        assert all(row.strip() for row in text.split("\n")) or not text
+    line = kept.line(digest)
+    assert len(line) < 50_000
+    assert kept.digest_in(records.parse(line) or {}) == digest
+
+
+def test_skimming_tells_what_parsing_tells() -> None:
+    """Every real line that is skimmed parses to a record of the same ids that answers that call without an error."""
+    corpus()
+    skimmed = 0
+    for file in SESSIONS:
+        for line in _lines(file):
+            found = skim(line)
+            if found is not None:
+                skimmed += 1
+                assert _parsed(line) == found, line[:300]
+    assert skimmed > 1_000
+
+
+def _parsed(line: bytes) -> Skimmed:
+    record = records.parse(line) or {}
+    answered = [block for block in records.blocks(record) if block.get("type") == "tool_result"]
+    assert len(answered) <= 1
+    assert not any(block.get("is_error") for block in answered)
+    assert not answered or records.kind(record) == "user"
+    if not answered:
+        assert {block.get("type") for block in records.blocks(record)} <= {"thinking"}
+        assert records.kind(record) in {"assistant", "attachment", "progress"}
+    return Skimmed(
+        records.string(record, "uuid"),
+        records.string(record, "parentUuid"),
+        record.get("isSidechain") is True,
+        records.string(answered[0], "tool_use_id") if answered else "",
+    )

@@ -1,0 +1,129 @@
+"""What a digest says of files: changed, listed, read, made."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CWD, ConfigHome, session_id
+from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+
+
+def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
+    """Told from the session's folder, the latest first, what lies elsewhere after that; how often, and where."""
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").calls("Write", {"file_path": "/tmp/x", "content": "y"})
+    talk.edits(f"{CWD}/sub/b.py").edits(f"{CWD}/a.py").runs("cd sub && touch c", cwd=CWD)
+    digest = talk.digest(config_home)
+    assert notes(digest, "changed") == {"sub/c": "", "a.py": "2 changes", "sub/b.py": "", "/tmp/x": ""}
+    assert lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5, "/tmp/x": 3}
+
+
+@pytest.mark.parametrize(
+    ("answer", "extra"),
+    [
+        ("<tool_use_error>String to replace not found in file.</tool_use_error>", {"error": True}),
+        (REJECTED, {"error": True}),
+        (REJECTED, {}),
+        ("Claude requested permissions to write to x, but you haven't granted it yet.", {"error": True}),
+        (None, {}),
+    ],
+)
+def test_an_edit_that_failed_changed_nothing(
+    config_home: ConfigHome, answer: str | None, extra: dict[str, object]
+) -> None:
+    """Nor one that was refused, or never answered."""
+    digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=answer, **extra).digest(config_home)
+    assert texts(digest, "changed") == []
+
+
+def test_a_long_rejection_is_no_success(config_home: ConfigHome) -> None:
+    """Also where its line is long enough to be skimmed."""
+    digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=f"{REJECTED}{'x' * 5_000}").digest(config_home)
+    assert texts(digest, "changed") == []
+
+
+def test_a_command_runs_where_its_record_says(config_home: ConfigHome) -> None:
+    """A shell keeps the folder that an earlier command changed to; the record knows."""
+    digest = Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
+    assert texts(digest, "changed") == ["x", "/elsewhere/x"]
+
+
+def test_a_failed_command_may_have_written_before(config_home: ConfigHome) -> None:
+    """That is told with its doubt, after what is sure, and not where the file was written for sure as well."""
+    talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
+    assert notes(talk.digest(config_home), "changed") == {"a.py": "", "t.js": "its command failed"}
+    assert notes(talk.runs("touch t.js").digest(config_home), "changed") == {"t.js": "", "a.py": ""}
+
+
+def test_files_that_git_lists(config_home: ConfigHome) -> None:
+    """They carry that doubt, and refer to what git printed."""
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
+    digest = talk.digest(config_home)
+    assert notes(digest, "changed") == {"a.py": "", "gen.py": "listed by git"}
+    assert lines(digest, "changed")["gen.py"] == talk.at
+
+
+def test_what_was_dirty_before_the_work_is_not_the_sessions(config_home: ConfigHome) -> None:
+    """Files that git lists before anything was done are somebody else's, until the session names them itself."""
+    talk = Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
+    talk.runs("git status --short", " M old.py\n M a.py\n M new.py\n")
+    assert texts(talk.digest(config_home), "changed") == ["a.py", "new.py"]
+
+
+def test_files_of_other_folders_are_told_from_there(config_home: ConfigHome) -> None:
+    """Git prints paths from its repository: of another folder they are no files of this one."""
+    talk = Talk().prompt("go").runs("make").runs("cd /other && git status --short", " M a.py\n")
+    talk.runs("cd sub && git commit -m x", "[main 1234567] x\n create mode 100644 top.py\n")
+    assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
+
+
+def test_paths_of_another_system(config_home: ConfigHome) -> None:
+    """A Windows folder is taken off as well."""
+    talk = Talk().prompt("go", cwd="C:\\proj")
+    talk.calls("Write", {"file_path": "C:\\proj\\src\\a.py"}, cwd="C:\\proj")
+    assert "C:\\proj\\src\\a.py" in texts(talk.digest(config_home), "changed")[0] or texts(
+        talk.digest(config_home), "changed"
+    ) == ["src\\a.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (f"{CWD}/a b/ü.py", "a b/ü.py"),
+        (f"{CWD}/x\ny", "x y"),
+        (f"{CWD}/../other/z", "/home/user/other/z"),
+        (f"{CWD}-2/a", f"{CWD}-2/a"),
+        ("rel/../a.py", "a.py"),
+        (f"{CWD}/\x1b[31mred", "red"),
+    ],
+)
+def test_odd_paths(config_home: ConfigHome, path: str, told: str) -> None:
+    """Blanks stay, line ends and controls don't, and what leaves the folder is not said to lie in it."""
+    assert texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
+
+
+def test_a_path_without_end_is_cut(config_home: ConfigHome) -> None:
+    """It takes no more room than a long one, and hides none of the others."""
+    digest = Talk().prompt("go").edits("/" + "x" * 100_000).edits(f"{CWD}/a.py").digest(config_home)
+    assert [len(text) for text in texts(digest, "changed")] == [4, 301]
+
+
+def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) -> None:
+    """However it was changed; the rest is read, the latest first."""
+    talk = Talk().prompt("go")
+    for name in ("a", "b", "c"):
+        talk.calls("Read", {"file_path": f"{CWD}/{name}"}, "x" * 5_000)
+    digest = talk.runs("echo x > b").digest(config_home)
+    assert texts(digest, "read") == ["c", "a"]
+
+
+def test_what_was_made(config_home: ConfigHome) -> None:
+    """Commits, pull requests and the links of the client; not the page that would make one."""
+    talk = Talk().prompt("go").runs("git commit -m x", "[fix/it 1a2b3c4] Fix it\n 1 file changed\n")
+    talk.runs("git push", "remote: Create one: https://github.com/o/r/pull/new/fix\n")
+    talk.runs("gh pr create --fill", "https://github.com/o/r/pull/12\n")
+    talk.add({"type": "pr-link", "prUrl": "https://github.com/o/r/pull/9", "sessionId": session_id(1)})
+    digest = talk.digest(config_home)
+    assert texts(digest, "artefacts") == [
+        "https://github.com/o/r/pull/12", "commit 1a2b3c4 Fix it", "https://github.com/o/r/pull/9",
+    ]  # fmt: skip
+    assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2

@@ -1,0 +1,231 @@
+"""Whatever a transcript holds, a digest is made: odd types, garbage, huge things, and nothing that takes for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.sessions.locate import SessionFile, session_file
+from tests.builders import SESSION, ConfigHome, session_bytes
+from tests.reading.digest.talk import Talk, texts
+
+ODD: tuple[Any, ...] = (
+    None,
+    7,
+    "x",
+    [],
+    {},
+    [1],
+    ["x"],
+    [[]],
+    {"type": 1},
+    True,
+    1.5,
+    -1,
+    [{"type": []}],
+    [{"type": "text", "text": 1}],
+)
+TOOLS = (
+    "Bash",
+    "Edit",
+    "Read",
+    "TodoWrite",
+    "TaskCreate",
+    "TaskUpdate",
+    "AskUserQuestion",
+    "ExitPlanMode",
+    "Task",
+    "mcp__x_write_file",
+)
+KEYS = (
+    "command",
+    "file_path",
+    "todos",
+    "subject",
+    "taskId",
+    "status",
+    "questions",
+    "plan",
+    "path",
+    "run_in_background",
+)
+
+
+def whole(digest: Digest) -> None:
+    """A digest that can be shown and kept."""
+    assert len(shown.opening(digest, SESSION, 3)) <= shown.OPENING
+    assert "\n\n" not in shown.full(digest)
+    assert kept.digest_in(orjson.loads(kept.line(digest))) == digest
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
+    """Every key of every tool with a value of the wrong type, and inputs that are no object."""
+    talk = Talk().prompt("go")
+    for tool in TOOLS:
+        for key in KEYS:
+            talk.calls(tool, {key: value})
+        talk.calls(tool, {})
+        talk.records[-2]["message"]["content"][0]["input"] = value
+    whole(talk.digest(config_home))
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "field",
+    [
+        "message",
+        "content",
+        "uuid",
+        "parentUuid",
+        "type",
+        "cwd",
+        "toolUseResult",
+        "planContent",
+        "attachment",
+        "forkedFrom",
+        "isSidechain",
+        "timestamp",
+        "leafUuid",
+        "operation",
+        "prUrl",
+    ],
+)
+def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: object) -> None:
+    """Any field of any record."""
+    talk = Talk().prompt("go").runs("make").says("ok").calls("Task", {}, "x", toolUseResult={"agentId": "a"})
+    talk.add({"type": "queue-operation", "operation": "enqueue", "content": "x"}).add(
+        {"type": "attachment", "uuid": "z"}
+    )
+    talk.add({"type": "pr-link", "prUrl": "x"}).add({"type": "last-prompt", "leafUuid": "r1"})
+    for record in talk.records:
+        record[field] = value
+    found = b"".join(orjson.dumps(record) + b"\n" for record in talk.records)
+    whole(_digest(config_home, found))
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"])
+def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
+    """Any key of any block."""
+    talk = Talk().prompt("go").runs("make").says("ok").edits("/a")
+    for record in talk.records:
+        for block in record["message"]["content"] if isinstance(record["message"]["content"], list) else []:
+            block[key] = value
+    whole(talk.digest(config_home))
+
+
+def _digest(home: ConfigHome, content: bytes) -> Digest:
+    path = home.project() / f"{SESSION}.jsonl"
+    path.write_bytes(content)
+    return digest_of(session_file(str(path)), home.environ)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\n\n\n", b"\xff\xfe\x00", b"{", b"[" * 100_000, b'{"a":' * 50_000, b"\xef\xbb\xbf{}", b"{}\r\n{}\r\n",
+        b"null\n7\n",
+        b'{"type":"user","message":{"content":"\xed\xa0\x80 \\ud800 x"}}', b'{"type":"user","message":{"content":"torn',
+    ],
+)  # fmt: skip
+def test_garbage(config_home: ConfigHome, content: bytes) -> None:
+    """Lines that are no records, bad UTF-8, lone surrogates, nesting without end, torn ends, other line ends."""
+    good = session_bytes(Talk().prompt("go").runs("make").records)
+    digest = _digest(config_home, good + content)
+    whole(digest)
+    assert texts(digest, "commands") == ["make"]
+
+
+def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
+    """In a prompt, a path, a command, a folder."""
+    raw = session_bytes(Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records)
+    digest = _digest(config_home, raw.replace(b"X", b"\\ud83d"))
+    whole(digest)
+    assert texts(digest, "changed") == ["a\ufffd.py"]
+
+
+def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
+    """Is said in one sentence."""
+    with pytest.raises(SessionNotFound, match="can't be read"):
+        digest_of(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.environ)
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["<<a" * 1_300], ["<<a\n" * 900], ['"\\"' * 1_300], ["> a" * 1_300], ["cd a;" * 200_000],
+        ["x" + "|head" * 200_000],
+        ["cat <<EOF\n" + "EOF " * 200_000], ["'a\"b" * 1_000],
+    ],
+    ids=["documents", "open documents", "quotes", "targets", "cds", "pipes", "words", "odd quotes"],
+)  # fmt: skip
+def test_commands_that_are_meant_to_take_long(config_home: ConfigHome, commands: list[str]) -> None:
+    """They are told in time that grows with their size."""
+    talk = Talk().prompt("go")
+    for number in range(60):
+        for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:
+            talk.runs(f"{command}{number}")
+    whole(talk.digest(config_home))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [f" x{' ' * 3_900}", " x" + " | " * 1_300, f"modified: {' -> ' * 900}", "https://a/pull/" * 260, f"[{'a ' * 1_900}",
+     "=" * 3_900,
+     "<task-id>a</task-id>" * 190],
+    ids=["blanks", "bars", "arrows", "links", "brackets", "rules", "tasks"],
+)  # fmt: skip
+def test_outputs_that_are_meant_to_take_long(config_home: ConfigHome, output: str) -> None:
+    """The patterns on what git and others print are linear."""
+    talk = Talk().prompt("go")
+    for number in range(200):
+        talk.runs("git status; git commit; git diff --stat; gh pr create", f"{output}{number}")
+    whole(talk.digest(config_home))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<ide_a" * 100_000, "".join(f"<ide_a{n}>" for n in range(50_000)), "\x9d" * 500_000, "\x9b" + "0" * 500_000,
+     "```\n" * 100_000, "~~~\n```\n" * 50_000, ". " * 300_000, "." + '"' * 500_000, "never " * 200_000,
+     "x" * 3_000_000],
+    ids=["tags", "kinds of tags", "controls", "sequences", "fences", "odd fences", "ends", "quotes", "words", "long"],
+)  # fmt: skip
+def test_texts_that_are_meant_to_take_long(config_home: ConfigHome, text: str) -> None:
+    """As a prompt and as an answer, as a plan and as a path."""
+    talk = Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
+    whole(talk.digest(config_home))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "content", "id", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_FIELDS = ["type", "uuid", "parentUuid", "message", "attachment", "operation", "content", "toolUseResult", "isMeta"]
+_RECORDS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["user", "assistant", "attachment", "system", "queue-operation", "last-prompt"]) | _JSON},
+    optional={
+        **dict.fromkeys(_FIELDS[1:], _JSON),
+        "message": st.fixed_dictionaries({"content": _JSON, "model": st.text(max_size=3)}),
+    },
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_RECORDS, max_size=12))
+def test_any_records(config_home: ConfigHome, found: list[dict[str, Any]]) -> None:
+    """Whatever JSON says."""
+    whole(_digest(config_home, b"".join(orjson.dumps(record) + b"\n" for record in found)))

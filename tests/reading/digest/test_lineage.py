@@ -1,0 +1,337 @@
+"""A digest along a lineage: the whole history counts, once, and a grandchild keeps what still matters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.hooks import session
+from resume_hooks.hooks.pending_handoff import Handoff
+from resume_hooks.reading.digest import build as gather
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.opening_records import REPORT
+from resume_hooks.transcripts.records import parse
+from tests.builders import CWD, SESSION, ConfigHome, Record, session_bytes, session_id, write_session
+from tests.reading.digest.talk import Talk, lines, notes, texts
+
+CHILD = session_id(2)
+
+
+def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
+    """The metadata line of a child."""
+    said = {
+        "parent_session_id": parent_id, "parent_session_file": str(parent), "parent_file": str(parent),
+        "continued_at": "2026-02-01T00:00:00.000Z", "continuation_type": kind, "summary_included": False,
+    }  # fmt: skip
+    return {"continue_metadata": said}
+
+
+def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
+    """A child of a session, as handoff makes it."""
+    path = session_file(str(talk.write(home)))
+    return _child(path.path, digest_of(path, home.environ), home, step)
+
+
+def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
+    plan = quick_rollover.plan(
+        session_file(path), home.environ, kind="handoff", next_step=step, contents=Contents(digest)
+    )
+    return quick_rollover.write(plan, home.environ).file
+
+
+def gone_on(child: str, talk: Talk) -> str:
+    """The client went on in a child: records are appended to its file, the first of them hangs on its card."""
+    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[2]) or {})["uuid"]
+    with open(child, "ab") as stream:
+        stream.write(session_bytes(talk.records))
+    return child
+
+
+def digest(path: str | Path, home: ConfigHome) -> Digest:
+    """The digest of a file."""
+    return digest_of(session_file(str(path)), home.environ)
+
+
+def parent() -> Talk:
+    """A session with something of everything."""
+    talk = Talk().prompt("always use spaces").says("We decided on spaces instead of tabs.").edits(f"{CWD}/a.py")
+    talk.calls("TodoWrite", {"todos": [{"content": "write docs", "status": "pending"}]}).runs("go vet ./...")
+    return talk.fails("go test ./...").says("Half of it is done. Shall I go on?")
+
+
+def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
+    """Without reading the grandparent: its digest is in the child."""
+    child = handed_off(parent(), config_home, "finish the docs")
+    (config_home.project() / f"{SESSION}.jsonl").unlink()
+    found = digest(child, config_home)
+    assert notes(found, "goal") == {"always use spaces": "first", "finish the docs": "latest"}
+    assert texts(found, "constraints") == ["always use spaces"]
+    assert texts(found, "changed") == ["a.py"]
+    assert notes(found, "commands") == {"go vet ./...": ""}
+    assert texts(found, "todos") == ["write docs"]
+    assert texts(found, "last") == ["Half of it is done. Shall I go on?"]
+    assert len(found.of("errors")) == 1
+
+
+def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> None:
+    """Questions, errors, todos and last words are those of now; what worked then and fails now says so."""
+    child = handed_off(parent(), config_home, "finish")
+    more = Talk(Path(child).stem, "c").prompt("yes, go on").runs("go test ./...").fails("go vet ./...")
+    more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
+    found = digest(gone_on(child, more), config_home)
+    assert notes(found, "goal") == {"always use spaces": "first", "yes, go on": "latest", "finish": ""}
+    assert texts(found, "questions") == []
+    assert texts(found, "todos") == []
+    assert texts(found, "last") == ["All of it is done now, with docs."]
+    assert notes(found, "commands") == {"go test ./...": "", "go vet ./...": "failed since"}
+    assert [text for text in texts(found, "errors") if "go test" in text] == []
+
+
+def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
+    """The first goal survives, one "first" and one "latest" are told, and nothing is told twice."""
+    path = handed_off(parent(), config_home, "step 0")
+    for number in range(1, 12):
+        talk = Talk(Path(path).stem, f"g{number}-").prompt(f"prompt {number}").edits(f"{CWD}/f{number}.py")
+        gone_on(path, talk.says(f"Generation {number} is finished as planned."))
+        path = _child(path, digest(path, config_home), config_home, f"step {number}")
+    found = digest(path, config_home)
+    goal = texts(found, "goal")
+    assert goal[:3] == ["always use spaces", "step 11", "prompt 11"]
+    assert sorted(note for note in notes(found, "goal").values() if note) == ["first", "latest"]
+    assert len(goal) == len(set(goal)) == 24
+    assert len(found.of("changed")) == 12
+
+
+def copy_of(talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None) -> list[Record]:
+    """The records of a child that copies a session's, each of them edited."""
+    copied = [{**record, "sessionId": CHILD} for record in talk.records]
+    return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
+
+
+def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None:
+    """Each thing once, with what the parent holds of it, and references that lead there."""
+    talk = parent()
+    path = talk.write(config_home)
+    left = "[Results from Bash tool suppressed - original content was 9,000 characters; original: 11111111:8]"
+
+    def trimmed(record: Record) -> Record:
+        content = record["message"]["content"]
+        if isinstance(content, list) and content[0].get("type") == "tool_result":
+            return {**record, "message": {**record["message"], "content": [{**content[0], "content": left}]}}
+        return record
+
+    child = Talk(CHILD, "c")
+    child.records = copy_of(talk, path, "trim", trimmed)
+    child.back_to(talk.leaf).prompt("next").runs("go vet ./...")
+    found = child.digest(config_home)
+    assert notes(found, "goal") == {"always use spaces": "first", "next": "latest"}
+    assert notes(found, "commands") == {"go vet ./...": "2 runs"}
+    assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
+    assert {entry.ref.partition(":")[0] for entry in found.of("failures")} == {SESSION}
+    path.unlink()
+    assert not any("suppressed" in entry.text for rows in child.digest(config_home).sections.values() for entry in rows)
+
+
+@pytest.mark.parametrize("new_ids", [False, True])
+def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
+    """With the uuids of its parent, as the client forks, or with its own, as the SDK does."""
+    talk = parent()
+    path = talk.write(config_home)
+
+    def forked(record: Record) -> Record:
+        source = {"sessionId": SESSION, "messageUuid": record["uuid"]}
+        above = record["parentUuid"] and f"new-{record['parentUuid']}"
+        return {**record, "uuid": f"new-{record['uuid']}", "parentUuid": above, "forkedFrom": source}
+
+    child = Talk(CHILD, "c")
+    child.records = copy_of(talk, path, "fork", forked if new_ids else None)
+    child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs("go vet ./...")
+    found = child.digest(config_home)
+    assert texts(found, "goal") == ["always use spaces", "another way"]
+    assert notes(found, "commands") == {"go vet ./...": "2 runs"}
+    assert lines(found, "changed") == {"a.py": 2}
+
+
+def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome) -> None:
+    """A child was copied before that was said; but what ran there did happen."""
+    talk = Talk().prompt("go").says("ok")
+    copied = list(talk.records)
+    path = talk.prompt("use tabs, always").says("We decided on tabs instead.").edits(f"{CWD}/t.py").write(config_home)
+    child = Talk(CHILD, "c")
+    child.records = [first_line("fork", path), *copied]
+    found = child.back_to("r1").prompt("use spaces").digest(config_home)
+    assert texts(found, "goal") == ["go", "use spaces"]
+    assert texts(found, "decisions") == []
+    assert texts(found, "changed") == ["t.py"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
+    """What the client cleared away is its history by our link; a handoff that it took brings the next step."""
+    parent().write(config_home)
+    record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.environ)
+    left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
+    handoff = Handoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
+    told = session._opening(handoff, CHILD, "/here.jsonl", late=late)
+    attached = {"type": "attachment", "uuid": "c0", "parentUuid": None, "timestamp": "2026-02-01T00:00:00.000Z"}
+    talk = Talk(CHILD, "c").add({**attached, "attachment": {"type": "hook_additional_context", "content": [told]}})
+    found = talk.says("Writing them all now.").digest(config_home)
+    assert notes(found, "goal") == {"always use spaces": "first", "write the docs": "latest"}
+    assert texts(found, "changed") == ["a.py"]
+
+
+def test_the_report_of_a_rewind_is_the_users_word(config_home: ConfigHome) -> None:
+    """The exploration before it is not told of as said, its effects are."""
+    talk = Talk().prompt("go").says("ok")
+    copied = list(talk.records)
+    path = talk.prompt("try tabs").says("Trying tabs instead of spaces.").edits(f"{CWD}/t.py").write(config_home)
+    told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{REPORT}\ntabs don't work"
+    child = Talk(CHILD, "c")
+    child.records = [first_line("rewind", path), *copied]
+    found = child.back_to("r1").prompt(told, isVisibleInTranscriptOnly=True).digest(config_home)
+    assert texts(found, "goal") == ["go", "tabs don't work"]
+    assert texts(found, "constraints") == ["tabs don't work"]
+    assert texts(found, "changed") == ["t.py"]
+
+
+def test_tasks_of_a_fresh_session_are_numbered_anew(config_home: ConfigHome) -> None:
+    """Its number 1 is not its parent's."""
+    talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
+    path = talk.write(config_home)
+    child = Talk(CHILD, "c").add(first_line("rollover", path)).prompt("on")
+    child.calls("TaskCreate", {"subject": "new"}, "Task #1 created").calls(
+        "TaskUpdate", {"taskId": "1", "status": "completed"}
+    )
+    assert texts(child.digest(config_home), "todos") == ["old"]
+
+
+def test_a_lineage_that_goes_round_ends(config_home: ConfigHome) -> None:
+    """And one whose ancestors are gone is what is left."""
+    first = Talk(SESSION, "a").add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD)).prompt("one")
+    first.write(config_home)
+    second = Talk(CHILD, "b").add(first_line("fork", config_home.project() / f"{SESSION}.jsonl")).prompt("two")
+    assert texts(second.digest(config_home), "goal") == ["one", "two"]
+    (config_home.project() / f"{SESSION}.jsonl").unlink()
+    assert texts(second.digest(config_home), "goal") == ["two"]
+
+
+def test_many_generations(config_home: ConfigHome) -> None:
+    """Hundreds of ancestors are read, the oldest first."""
+    path = Talk(session_id(1000), "g0-").prompt("prompt 0").write(config_home)
+    for number in range(1, 200):
+        talk = Talk(session_id(1000 + number), f"g{number}-").add(first_line("fork", path, path.stem))
+        path = talk.prompt(f"prompt {number}").write(config_home)
+    goal = texts(digest(path, config_home), "goal")
+    assert goal[:3] == ["prompt 0", "prompt 199", "prompt 198"]
+    assert len(goal) == 200
+
+
+def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest are read; that others were not is said."""
+    monkeypatch.setattr(gather, "BUDGET", 5_000)
+    path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
+    for number in (2, 3):
+        talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
+        path = talk.prompt(f"prompt {number}").write(config_home)
+    found = digest(path, config_home)
+    assert texts(found, "goal") == ["prompt 2", "prompt 3"]
+    assert found.unread == 1
+
+
+def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of which only the two ends are read."""
+    path.write_bytes(b"".join(row + b"\n" for row in rows))
+    monkeypatch.setattr(gather, "REACH", 30_000)
+    monkeypatch.setattr(gather, "OPENING", 5_000)
+
+
+@pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
+def test_of_a_very_large_file_both_ends_are_read(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
+) -> None:
+    """With the right line numbers, wherever the reading begins again; what was passed over is counted."""
+    path = config_home.project() / f"{SESSION}.jsonl"
+    rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
+    rows += [b'{"type":"x","pad":"' + b"y" * filler + b'"}' for _ in range(120_000 // (filler + 22) + 1)]
+    talk = Talk()
+    talk.records = [{}] * len(rows)
+    talk.prompt("last").runs("make it").says("All of it is finished.")
+    rows += session_bytes(talk.records[-4:]).splitlines()
+    big(path, rows, monkeypatch)
+    found = digest(path, config_home)
+    assert lines(found, "goal") == {"first": 0, "last": len(rows) - 4}
+    assert lines(found, "commands") == {"make it": len(rows) - 3}
+    size = os.path.getsize(path)
+    assert found.passed_over == size - gather.REACH - gather.OPENING
+
+
+def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
+    """Told with references into their own transcripts, in the order in which they ended."""
+    talk = Talk().prompt("go").calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": "a1"})
+    path = talk.edits(f"{CWD}/main.py").write(config_home)
+    agent = Talk(SESSION, "s").prompt("do").edits(f"{CWD}/sub.py").runs("touch made.txt").fails("touch not.txt")
+    for record in agent.records:
+        record["isSidechain"] = True
+    folder = path.parent / SESSION / "subagents"
+    write_session(folder, "agent-a1", agent.records)
+    write_session(folder, "agent-zz", [b"\xff", b"{}"])
+    found = digest(path, config_home)
+    assert texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
+    assert {entry.text: entry.ref for entry in found.of("changed")} == {
+        "main.py": f"{SESSION}:3", "sub.py": f"{SESSION}/agent-a1:1", "made.txt": f"{SESSION}/agent-a1:3",
+    }  # fmt: skip
+    assert texts(found, "commands") == []
+
+
+def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(config_home: ConfigHome) -> None:
+    """A child has its parent's companions linked under its own id; they count once, for the parent."""
+    talk = Talk().prompt("go")
+    path = talk.write(config_home)
+    agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
+    for owner in (SESSION, CHILD):
+        folder = path.parent / owner / "subagents"
+        write_session(folder, "agent-a1", [{**record, "isSidechain": True} for record in agent.records])
+    child = Talk(CHILD, "c")
+    child.records = copy_of(talk, path, "trim")
+    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).of("changed")
+    assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
+
+
+def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
+    """Files that the digest before only counted are counted by the next one, too."""
+    talk = Talk().prompt("go")
+    for number in range(900):
+        talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
+    path = session_file(str(talk.write(config_home)))
+    before = digest_of(path, config_home.environ)
+    left = before.omitted["changed"]
+    assert len(before.of("changed")) + left == 900
+    child = _child(path.path, before, config_home, "on")
+    (config_home.project() / f"{SESSION}.jsonl").unlink()
+    found = digest(child, config_home)
+    assert len(found.of("changed")) + found.omitted["changed"] == 900
+
+
+def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:
+    """Where clients before 2.1 put it; the id is a file's name and no path."""
+    talk = Talk().prompt("go")
+    for agent_id in ("a1", "../a1", "x/../../a1"):
+        talk.calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": agent_id})
+    path = talk.write(config_home)
+    agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
+    write_session(path.parent, "agent-a1", [{**record, "isSidechain": True} for record in agent.records])
+    assert texts(digest(path, config_home), "changed") == ["sub.py"]
+
+
+def test_sidechains_within_a_session_are_no_part_of_its_talk(config_home: ConfigHome) -> None:
+    """Clients of 1.x kept them in the same file."""
+    talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
+    assert texts(talk.digest(config_home), "goal") == ["go"]

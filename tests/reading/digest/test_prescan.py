@@ -1,0 +1,143 @@
+"""Skimming: it may pass a line on to the parser, it must never tell anything else than the parser would."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.reading.digest.prescan import SHORTEST, Skimmed, skim
+from resume_hooks.transcripts import records
+from tests.builders import assistant, chain_record, result, user
+
+UUID = "0a1b2c3d-0000-4000-8000-00000000000a"
+PARENT = "0a1b2c3d-0000-4000-8000-00000000000b"
+LONG = "x" * SHORTEST
+
+
+def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any) -> dict[str, Any]:
+    """An answer of a tool as clients write it: the record's own id behind the message, the result behind that."""
+    block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
+    record = user(blocks or [block], uuid=UUID, parent=PARENT)
+    stamp = record.pop("timestamp"), record.pop("uuid")
+    return {**record, "message": record.pop("message"), "uuid": stamp[1], "timestamp": stamp[0], **extra}
+
+
+def told(record: dict[str, Any]) -> Skimmed | None:
+    """What is skimmed of a record as it is written."""
+    return skim(orjson.dumps(record) + b"\n")
+
+
+def test_an_answer() -> None:
+    """Its call, and its place in the conversation."""
+    assert told(answer()) == Skimmed(UUID, PARENT, False, "toolu_1")
+    assert told(answer(toolUseResult={"file": LONG})) == Skimmed(UUID, PARENT, False, "toolu_1")
+    assert told(answer(isSidechain=True)) == Skimmed(UUID, PARENT, True, "toolu_1")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        answer("short"),
+        answer(blocks=[result("a", LONG, is_error=True)]),
+        answer(blocks=[result("a", LONG), result("b", "x")]),
+        answer(blocks=[{"type": "text", "text": "x"}, result("a", LONG)]),
+        answer("The user doesn't want to proceed with this tool use." + LONG),
+        answer(uuid=None),
+        answer(uuid="no uuid"),
+        {**answer(), "type": "assistant"},
+        {**answer(), "type": "progress"},
+        {
+            "type": "progress",
+            "data": {"message": answer()},
+            **chain_record("progress", uuid=PARENT, parent=UUID, ts=0, session_id="x"),
+        },
+        user(LONG, uuid=UUID, parent=PARENT),
+        assistant(LONG, uuid=UUID, parent=PARENT),
+        assistant([{"type": "thinking", "thinking": LONG}, {"type": "text", "text": "x"}], uuid=UUID, parent=PARENT),
+        chain_record(
+            "attachment",
+            uuid=UUID,
+            parent=PARENT,
+            ts=0,
+            session_id="x",
+            attachment={"type": "queued_command", "prompt": LONG},
+        ),
+        dict(reversed(answer().items())),
+    ],
+    ids=lambda record: str(record)[:20],
+)
+def test_what_is_left_to_the_parser(record: dict[str, Any]) -> None:
+    """Short lines, errors, several answers, refusals, other kinds and other orders of keys."""
+    assert told(record) is None
+
+
+def test_other_ways_of_writing_json() -> None:
+    """Blanks between the tokens, a line that is torn."""
+    assert skim(json.dumps(answer()).encode() + b"\n") is None
+    assert skim(orjson.dumps(answer())[:-3]) is None
+
+
+_WORDS = st.sampled_from(
+    [
+        '"is_error":true',
+        '"uuid":"',
+        '"tool_use_id":"x"',
+        "\\",
+        '"',
+        '{"type":"text"',
+        "toolUseResult",
+        "\u2028",
+        "The user doesn't",
+    ]
+)
+_CONTENT = st.lists(_WORDS | st.text(max_size=8), max_size=12).map("".join)
+_BLOCK = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["tool_result", "text", "thinking", "tool_use"]),
+        "tool_use_id": st.sampled_from(["toolu_1", "x.y"]),
+    },
+    optional={"is_error": st.booleans(), "content": _CONTENT, "text": _CONTENT},
+)
+_EXTRA = st.dictionaries(
+    st.sampled_from(["toolUseResult", "isMeta", "uuid", "slug", "isSidechain", "message", "data", "attachment"]),
+    st.booleans()
+    | st.just(UUID)
+    | _CONTENT
+    | st.fixed_dictionaries({"uuid": st.just(PARENT), "type": st.just("x"), "content": _CONTENT}),
+)
+
+
+@st.composite
+def _lines(draw: st.DrawFn) -> bytes:
+    """Records that are nearly answers, their keys in any order."""
+    record = answer(blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG)
+    record |= draw(_EXTRA)
+    keys = list(record)
+    order = keys if draw(st.booleans()) else draw(st.permutations(keys))
+    if draw(st.booleans()):
+        order = ["parentUuid", "isSidechain", *(key for key in order if key not in {"parentUuid", "isSidechain"})]
+    return orjson.dumps({key: record[key] for key in order})
+
+
+@settings(max_examples=400, deadline=None)
+@given(_lines())
+def test_skimming_never_differs_from_parsing(line: bytes) -> None:
+    """Where it tells anything, the record is no error, no prompt, and has these ids."""
+    found = skim(line)
+    if found is None:
+        return
+    record = records.parse(line) or {}
+    answered = [block for block in records.blocks(record) if block.get("type") == "tool_result"]
+    assert found.uuid == record["uuid"]
+    assert found.parent == record["parentUuid"]
+    assert found.sidechain is (record["isSidechain"] is True)
+    assert not any(block.get("is_error") is True for block in answered)
+    if found.call:
+        assert [block["tool_use_id"] for block in answered] == [found.call]
+    else:
+        assert not answered or records.kind(record) != "user"

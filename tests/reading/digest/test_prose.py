@@ -1,0 +1,123 @@
+"""Prose: its sentences, and which of them say how, what was decided, what failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.prose import (
+    LONGEST,
+    cut,
+    decides,
+    fails,
+    is_announcement,
+    is_constraint,
+    is_question,
+    sentences,
+    typed,
+)
+
+SENTENCES = [
+    ("One. Two!  Three? four", ["One.", "Two!", "Three? four"]),
+    (
+        "- item one\n* item two\n1. item three\n## Head\n> quoted",
+        ["item one", "item two", "item three", "Head", "quoted"],
+    ),
+    ("See v1.2.3 and a.b. Then go", ["See v1.2.3 and a.b.", "Then go"]),
+    ("Before\n```py\nnever = 1\n```\nAfter", ["Before", "After"]),
+    ("Before\n~~~\nnever\n", ["Before"]),
+    ("| A | B |\n|---|---|\n| x | y |", ["A | B |", "x | y |"]),
+    ("하나다. 둘이다. 셋이다", ["하나다.", "둘이다.", "셋이다"]),
+    ("一です。二です。", ["一です。", "二です。"]),
+    ("**Bold.** Next", ["**Bold.", "Next"]),
+    ("\n \n-\n3.\n", []),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), SENTENCES)
+def test_sentences(text: str, found: list[str]) -> None:
+    """By their ends and by lines, without markup and code."""
+    assert [row for row in sentences(text) if len(row) > 2] == found
+
+
+def test_a_long_sentence_is_cut() -> None:
+    """On one line, with an ellipsis."""
+    (found,) = sentences("x" * 5_000)
+    assert len(found) == LONGEST
+    assert found.endswith("…")
+    assert cut("a \n b", 10) == "a b"
+    assert cut("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never commit to main",
+        "don't use tabs",
+        "Use spaces instead",
+        "keep it small",
+        "항상 이렇게",
+        "必ず",
+        "nunca",
+        "no longer needed",
+    ],
+)
+def test_constraints(text: str) -> None:
+    """Say how the work is to be done."""
+    assert is_constraint(text)
+
+
+@pytest.mark.parametrize("text", ["hello there", "what is this?", "nevertheless fine", "done", "thanks"])
+def test_no_constraints(text: str) -> None:
+    """Say nothing of it."""
+    assert not is_constraint(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Let me check the tests", "Now let me look", "I'll also run it", "First, I need to see", "Here is what I found:"],
+)
+def test_announcements(text: str) -> None:
+    """Of what comes next."""
+    assert is_announcement(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Let me use tabs instead", "I kept it as is", "The fix: a lock.", "Checked all of it."]
+)
+def test_no_announcements(text: str) -> None:
+    """Of anything that was done or chosen."""
+    assert not is_announcement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"), [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)]
+)
+def test_questions(text: str, asks: bool) -> None:
+    """End in a question mark, whatever dresses it."""
+    assert is_question(text) is asks
+
+
+def test_words_of_decisions_and_failures_are_counted() -> None:
+    """Different ones; the same word twice tells no more."""
+    assert decides("We decided to use tabs instead of spaces, so that it works") >= 3
+    assert decides("Nothing here") == 0
+    assert fails("It failed because the test is broken") >= 2
+    assert fails("failed failed failed") == 1
+    assert fails("all is well") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a <system-reminder>x</system-reminder> b", "a  b"),
+        ("<ide_selection>x</ide_selection><ide_opened_file>y</ide_opened_file>go", "go"),
+        ("<system-reminder>a <system-reminder>b</system-reminder> c", "c"),
+        ("what is <system-reminder> for", "what is <system-reminder> for"),
+        ("a < b and c > d", "a < b and c > d"),
+        ('<pasted_content file="x">y</pasted_content> go', "go"),
+    ],
+)
+def test_what_a_person_typed(text: str, left: str) -> None:
+    """Without what the client put in; a tag that never ends is the person's own."""
+    assert typed(text) == left

@@ -1,0 +1,246 @@
+"""What a digest makes of what was said: prompts, constraints, decisions, plans, todos, questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import ConfigHome, boundary, summary
+from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+
+ANSWERED = (
+    'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go on.'
+)
+
+
+def queue(operation: str, content: str | None = None) -> dict[str, Any]:
+    """A record of the client's queue."""
+    return {"type": "queue-operation", "operation": operation, **({} if content is None else {"content": content})}
+
+
+def test_the_goal_is_what_the_user_typed(config_home: ConfigHome) -> None:
+    """The first prompt, then the latest, then the others backwards."""
+    talk = Talk().prompt("one").says("a").prompt("two").says("b").prompt("three").says("c")
+    digest = talk.digest(config_home)
+    assert notes(digest, "goal") == {"one": "first", "three": "latest", "two": ""}
+    assert lines(digest, "goal") == {"one": 0, "three": 4, "two": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Request interrupted by user]", "[Request interrupted by user for tool use]",
+        "<task-notification><task-id>x</task-id></task-notification>", "<bash-input>ls</bash-input>",
+        "<local-command-stdout>x</local-command-stdout>", "<command-name>/clear</command-name>",
+        "<command-message>clear</command-message>\n<command-name>/clear</command-name>",
+        "<command-message>compact</command-message>\n<command-name>/compact</command-name><command-args>x</command-args>",
+        "<command-message>x</command-message>\n<command-name>/resume-hooks:handoff</command-name>",
+        '<teammate-message teammate_id="x">do it</teammate-message>', '<agent-message from="x">hi</agent-message>',
+        "This session is being continued from a previous conversation", "Caveat: The messages below were generated",
+        "<system-reminder>\nnever do that\n</system-reminder>", "  \n ", "Another Claude session sent you: x",
+    ],
+)  # fmt: skip
+def test_what_nobody_typed_for_the_model_is_no_prompt(config_home: ConfigHome, text: str) -> None:
+    """Inserts, other agents, local commands, and what asks us."""
+    assert texts(Talk().prompt("go").says("ok").prompt(text).digest(config_home), "goal") == ["go"]
+
+
+@pytest.mark.parametrize("mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"])
+def test_marked_records_are_no_prompts(config_home: ConfigHome, mark: str) -> None:
+    """Whatever they say."""
+    assert texts(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home), "goal") == ["go"]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("Fix it\n<system-reminder>always x</system-reminder> now", "Fix it now"),
+        ("<ide_opened_file>a</ide_opened_file>Fix it", "Fix it"),
+        ("why is <system-reminder> shown?", "why is <system-reminder> shown?"),
+        (
+            "<command-message>go</command-message>\n<command-name>/go</command-name><command-args>fast</command-args>",
+            "/go fast",
+        ),
+        ("use <b>bold</b>", "use <b>bold</b>"),
+    ],
+)
+def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, typed: str) -> None:
+    """What is left is what the user typed, a slash command in its own words."""
+    assert texts(Talk().prompt(text).digest(config_home), "goal") == [typed]
+
+
+def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
+    """A second "yes" ends a turn like the first."""
+    talk = Talk().prompt("go").says("Shall I start?").prompt("yes").says("Shall I go on?").prompt("yes")
+    digest = talk.digest(config_home)
+    assert texts(digest, "questions") == []
+
+
+def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
+    """Those handed to the model between two calls count, once; those sent have a record of their own."""
+    talk = Talk().prompt("go").add(queue("enqueue", "also this")).says("x").add(queue("remove")).says("y")
+    talk.add(queue("enqueue", "then that")).add(queue("dequeue")).prompt("then that")
+    digest = talk.digest(config_home)
+    assert texts(digest, "goal") == ["go", "then that", "also this"]
+    assert lines(digest, "goal") == {"go": 0, "also this": 1, "then that": 7}
+
+
+def test_a_prompt_that_was_taken_back_was_never_said(config_home: ConfigHome) -> None:
+    """Nor one that a hook blocked when it was sent: it never got a record."""
+    talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
+    talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
+    assert texts(talk.digest(config_home), "goal") == ["go"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [("attached", True), ("delivered_as_tool_result", True), ("dropped_by_hook", False), ("cancelled", False)],
+)
+def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said: bool) -> None:
+    """Newer clients tell; only what the model saw was said."""
+    talk = Talk().prompt("go").add(queue("enqueue", "also this")).add({**queue("remove"), "reason": reason})
+    assert ("also this" in texts(talk.digest(config_home), "goal")) is said
+
+
+def test_what_waited_when_the_session_ended_is_the_latest_wish(config_home: ConfigHome) -> None:
+    """Unless it was a command for the client, or for us."""
+    talk = Talk().prompt("go").says("x").add(queue("enqueue", "and then this"))
+    talk.add(queue("enqueue", "/compact")).add(queue("enqueue", ">trim"))
+    assert notes(talk.digest(config_home), "goal") == {"go": "first", "and then this": "latest"}
+
+
+def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
+    """Newer clients keep it so."""
+    talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))
+    attached = {"type": "attachment", "uuid": "q", "parentUuid": "r0", "timestamp": "2026-01-31T09:31:00.000Z"}
+    talk.add({**attached, "attachment": {"type": "queued_command", "prompt": "also this"}})
+    assert texts(talk.digest(config_home), "goal") == ["go", "also this"]
+
+
+def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> None:
+    """The user went back and said something else; what ran there did happen."""
+    talk = Talk().prompt("go").says("ok")
+    leaf = talk.leaf
+    talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs("make").back_to(leaf)
+    digest = talk.prompt("use spaces").says("Done it with spaces, as you said.").digest(config_home)
+    assert texts(digest, "goal") == ["go", "use spaces"]
+    assert texts(digest, "constraints") == ["use spaces"]
+    assert not any("tabs" in text for text in texts(digest, "decisions"))
+    assert texts(digest, "commands") == ["make"]
+
+
+def test_the_client_says_which_branch_is_live(config_home: ConfigHome) -> None:
+    """Its last note of the leaf wins over the order of the file."""
+    talk = Talk().prompt("go").says("ok")
+    fork = talk.leaf
+    talk.prompt("first way").says("done")
+    leaf = talk.leaf
+    talk.back_to(fork).prompt("second way").says("done too")
+    talk.add({"type": "last-prompt", "leafUuid": leaf, "sessionId": talk.session_id})
+    assert texts(talk.digest(config_home), "goal") == ["go", "first way"]
+
+
+@pytest.mark.parametrize("parent", ["gone", None])
+def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | None) -> None:
+    """What hangs on a record that is not there, on another root, or goes round, was not abandoned for that."""
+    talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
+    assert texts(talk.digest(config_home), "goal") == ["one", "two"]
+    talk.records[2]["parentUuid"] = "r3"
+    assert texts(talk.digest(config_home), "goal") == ["one", "two"]
+
+
+def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> None:
+    """The whole history counts; the client's summary is told of and is no prompt."""
+    talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
+    talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(summary("We did things.", uuid="s", parent="b", ts=11))
+    digest = talk.prompt("go on").says("done").digest(config_home)
+    assert texts(digest, "goal") == ["always use spaces", "go on"]
+    assert texts(digest, "constraints") == ["always use spaces"]
+    assert texts(digest, "changed") == ["a.py"]
+    assert texts(digest, "artefacts") == ["the client's summary of what it compacted"]
+
+
+def test_what_the_user_said_on_refusing_is_a_constraint(config_home: ConfigHome) -> None:
+    """Whole, whatever its words; and the refusal is told among what failed, before anything else."""
+    said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
+    talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
+    digest = talk.digest(config_home)
+    assert texts(digest, "constraints") == ["branch first"]
+    assert texts(digest, "goal") == ["go", "branch first"]
+    assert texts(digest, "failures")[0] == "refused by the user: Edit /a.py: branch first"
+
+
+def test_answers_are_decisions(config_home: ConfigHome) -> None:
+    """With their questions; and nothing is unanswered then."""
+    asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED)
+    digest = talk.digest(config_home)
+    assert texts(digest, "decisions") == ["Which one? -> The red one", 'Why? -> A \\"good\\" reason']
+    assert texts(digest, "questions") == []
+
+
+@pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
+def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
+    """Those asked by the tool, and those at the end of what was said last."""
+    talk = Talk().prompt("go").calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
+    digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
+    assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
+    assert texts(talk.prompt("yes").digest(config_home), "questions") == []
+
+
+def test_what_is_still_to_do(config_home: ConfigHome) -> None:
+    """The todo list as written last; of a list that was refused nothing."""
+    rows = [
+        {"content": "one", "status": "completed"},
+        {"content": "two", "status": "in_progress"},
+        {"content": "three"},
+    ]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
+    talk.calls("TodoWrite", {"todos": []}, "<tool_use_error>no</tool_use_error>", error=True)
+    assert notes(talk.digest(config_home), "todos") == {"two": "in_progress", "three": ""}
+    assert texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
+
+
+def test_tasks(config_home: ConfigHome) -> None:
+    """Created, updated by number, done; a reference leads to where the task was written down."""
+    talk = Talk().prompt("go").calls("TaskCreate", {"subject": "write it"}, "Task #1 created successfully: write it")
+    talk.calls("TaskCreate", {"subject": "test it"}, "Task #2 created successfully: test it")
+    talk.calls("TaskUpdate", {"taskId": "1", "status": "completed"}).calls(
+        "TaskUpdate", {"taskId": 2, "status": "in_progress"}
+    )
+    talk.calls("TaskUpdate", {"taskId": "9", "status": "pending"}).calls(
+        "TaskUpdate", {"taskId": {"x": 1}, "status": "y"}
+    )
+    digest = talk.digest(config_home)
+    assert notes(digest, "todos") == {"test it": "in_progress"}
+    assert lines(digest, "todos") == {"test it": 3}
+
+
+def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
+    """Its title and its steps; one that was refused is none."""
+    plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
+    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
+    talk.calls("ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding.")
+    digest = talk.digest(config_home)
+    assert texts(digest, "plan") == ["Move it", "Steps", "1. Cut it", "2. Paste it"]
+    assert texts(digest, "failures") == ["refused by the user: ExitPlanMode # Burn it"]
+
+
+def test_decisions_are_statements(config_home: ConfigHome) -> None:
+    """What ends a turn counts before the rest; questions, announcements and crumbs of tables are none."""
+    talk = Talk().prompt("go").says("We'll use tabs instead of spaces.").says("Let me check the default first.")
+    talk.says(
+        "| A | B |\n|---|---|\nDone.\nThe parser now keeps blank lines of every file.\nShould we keep it instead?"
+    )
+    talk.prompt("thanks")
+    assert texts(talk.digest(config_home), "decisions") == [
+        "The parser now keeps blank lines of every file.",
+        "We'll use tabs instead of spaces.",
+    ]
+
+
+def test_the_assistants_last_words(config_home: ConfigHome) -> None:
+    """Those of a model, not those of the client."""
+    talk = Talk().prompt("go").says("All done.").prompt("ok").says("API Error: 500", model="<synthetic>")
+    assert texts(talk.digest(config_home), "last") == ["All done."]

@@ -1,0 +1,82 @@
+"""Shell commands: the same one by another name, and what lies inside one."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.shell import at_home, core, simple_commands, without_documents
+
+CORES = [
+    ("go test ./...", "go test ./..."),
+    ("cd /home/user/proj && go test ./...", "go test ./..."),
+    ("cd '/home/my dir'; go test ./...", "go test ./..."),
+    ("cd a && cd b && make", "make"),
+    ("go test ./... 2>&1 | tail -20", "go test ./..."),
+    ("go test ./... 2>&1", "go test ./..."),
+    ("go test ./... 2>/dev/null | head -n 5", "go test ./..."),
+    ("go  test\n ./...", "go test ./..."),
+    ("make || tail -5 log", "make || tail -5 log"),
+    ("make | grep -v ok", "make | grep -v ok"),
+    ("echo 'a | tail'", "echo 'a | tail'"),
+    ("cd /only", "cd /only"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), CORES)
+def test_the_same_command_has_one_core(command: str, expected: str) -> None:
+    """A leading cd, and what only cuts the output, make no other command of it; a filter does."""
+    assert core(command) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cd /home/user/proj && make 2>&1 | tail -3", "make"),
+        ('cd "/home/user/proj/" && make', "make"),
+        ("cd /elsewhere && make | tail", "cd /elsewhere && make"),
+        ("make", "make"),
+    ],
+)
+def test_a_command_is_shown_without_the_way_home(command: str, expected: str) -> None:
+    """Only a cd into the session's own folder says nothing."""
+    assert at_home(command, "/home/user/proj") == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cat > f <<'EOF'\nrm -rf x\nEOF\nmake", "cat > f \n\nmake"),
+        ("cat <<-END\n\tx\n\tEND", "cat \n"),
+        ("git commit -m \"$(cat <<'EOF'\nwords\nEOF\n)\"", 'git commit -m "$(cat \n\n)"'),
+        ("cat <<EOF\nEOF is not the end\nEOF", "cat \n"),
+        ("cat <<EOF\nnever ended", "cat \n"),
+        ("cat <<<word\nmake", "cat <<<word\nmake"),
+        ("x << 3", "x << 3"),
+    ],
+)
+def test_documents_are_taken_out(command: str, expected: str) -> None:
+    """What a command carries after <<WORD is no command, up to the line that is nothing but the word."""
+    assert without_documents(command) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "targets"),
+    [
+        ("FOO=1 make -j2 > out.txt 2>&1", [("make", "-j2")], [("out.txt",)]),
+        ("a && b || c; d | e & f", [("a",), ("b",), ("c",), ("d",), ("e",), ("f",)], [()] * 6),
+        ("echo 'a; b' \"c && d\"", [("echo", "a; b", "c && d")], [()]),
+        ("# don't\nmake", [("make",)], [()]),
+        ("sudo -n timeout 60s make", [("make",)], [()]),
+        ("if make; then ok; fi", [("make",), ("ok",), ("fi",)], [()] * 3),
+        ("command -v git", [()], [()]),
+        ("[[ a > b ]] ", [("[[", "a", "]]")], [()]),
+        ("make >> log", [("make",)], [("log",)]),
+        ("echo x >&2", [("echo", "x", "2")], [()]),
+    ],
+)
+def test_simple_commands(command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]) -> None:
+    """Quotes hold together, operators part, assignments and starters are no part of a command's own words."""
+    found = simple_commands(command)
+    assert [one.words for one in found] == words
+    assert [one.targets for one in found] == targets

@@ -1,0 +1,90 @@
+"""Which files a command changes, by its own words and by what git prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.shell import simple_commands
+from resume_hooks.reading.digest.shell_writes import changed_by, listed_by_git, started_in
+
+CHANGED = [
+    ("echo x > a.txt", ["a.txt"]),
+    ("echo x >> 'a b.txt'", ["a b.txt"]),
+    ("cat > a.md <<'EOF'\nrm b\nEOF", ["a.md"]),
+    ("cat > a <<EOF\nx\nEOF\nrm b", ["a", "b"]),
+    ("cd sub && touch x", ["sub/x"]),
+    ("cd /tmp && rm -rf clone && touch /etc/y", ["/tmp/clone", "/etc/y"]),
+    ("cd $DIR && touch x /abs/y", ["/abs/y"]),
+    ("cd && touch x", ["~/x"]),
+    ("touch x; cd a; cd b; touch y", ["x", "a/b/y"]),
+    ("mv a b", ["a", "b"]),
+    ("cp a b c/", ["c/"]),
+    ("ln -s to name", ["name"]),
+    ("install -m 755 a b", ["b"]),
+    ("truncate -s 0 log", ["log"]),
+    ("make | tee -a log", ["log"]),
+    ("sed -i 's/a/b/' x y", ["x", "y"]),
+    ("sed -i '' 's/a/b/' x", ["x"]),
+    ("sed -i -e 's/a/b/' -e 's/c/d/' x", ["x"]),
+    ("sed 's/a/b/' x", []),
+    ("git mv a b", ["a", "b"]),
+    ("git -C d rm a", ["a"]),
+    ("git checkout -- a b", ["a", "b"]),
+    ("git checkout origin/main -- a", ["a"]),
+    ("git restore --source HEAD --staged a", ["a"]),
+    ("git checkout main", []),
+    ("rm *.txt $X `y` {a,b}", []),
+    ("make > /dev/null 2>&1", []),
+    ("grep -rn '>' src", []),
+    ("awk '$1 > 2' f", []),
+    ("[[ a > b ]] && ls", []),
+    ("diff <(a) <(b)", []),
+    ("pip install touch", []),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("command", "paths"), CHANGED)
+def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
+    """What it writes, moves or removes, told from where it was started; what can't be told is passed over."""
+    assert list(changed_by(simple_commands(command))) == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [("make", ""), ("cd a && cd b && make", "a/b"), ("cd /x; git status", "/x"), ("cd $X && git status", None)],
+)
+def test_where_a_command_starts(command: str, folder: str | None) -> None:
+    """In the folder that it changes to first, unless that can't be told."""
+    assert started_in(simple_commands(command)) == folder
+
+
+STAT = " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n img.png | Bin 0 -> 10 bytes\n"
+LISTED = [
+    ("git status --short", " M a.py\nA  b.py\nR  old -> new.py\n?? junk\n", ["a.py", "b.py", "new.py"], []),
+    ("git status", "\tmodified:   src/a.py\n\tnew file:   b c.txt\n", ["src/a.py", "b c.txt"], []),
+    ("git commit -m x", "[main 1a2b3c4] x\n 1 file changed\n create mode 100644 n.py\n", [], ["n.py"]),
+    ("git diff --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --cached --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff HEAD --stat -- src", STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --stat origin/main -- src/a.py", STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --stat v1..v2 -- src/a.py", STAT, [], []),
+    ("git diff main...HEAD --stat", STAT, [], []),
+    ("git diff origin/main --stat", STAT, [], []),
+    ("git diff HEAD~3 --stat", STAT, [], []),
+    ("git diff --stat; git diff main --stat", STAT, [], []),
+    ("git show --stat", STAT, [], []),
+    ("git log --stat -3", STAT, [], []),
+    ("git pull", f"Fast-forward\n{STAT} create mode 100644 n.py\n", [], []),
+    ("git merge main && git commit --no-edit", f"{STAT} create mode 100644 n.py\n", [], []),
+    ("git -C ../other status --short", " M a.py\n", [], []),
+    ("cat notes", " M a.py\n", [], []),
+    ("echo git", STAT, [], []),
+]
+
+
+@pytest.mark.parametrize(("command", "output", "here", "rooted"), LISTED)
+def test_files_that_git_prints(command: str, output: str, here: list[str], rooted: list[str]) -> None:
+    """What is not committed, and what a commit made; never files of commits that others may have made."""
+    found = listed_by_git(simple_commands(command), output)
+    assert (list(found.here), list(found.rooted)) == (here, rooted)

@@ -1,0 +1,141 @@
+"""Owns what tests of documents stand on: a session of every kind of part, and documents of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.reading.export.document import HTML, Choice, Document
+from resume_hooks.reading.export.select_records import WHOLE
+from resume_hooks.sessions.locate import session_file
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    call,
+    custom_title,
+    session_id,
+    summary,
+    tool_result,
+    user,
+    write_session,
+)
+
+Exported = Callable[..., str]
+"""A document of a session's file, by its form; further words are fields of ``Choice``."""
+
+GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
+"""What looks like a secret and is none."""
+
+
+def png() -> str:
+    """A red dot, in base64."""
+    rows = b"".join(b"\0" + b"\xff\x20\x20" * 8 for _ in range(8))
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+
+    header = (8).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0"
+    raw = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return base64.b64encode(raw).decode()
+
+
+PNG = png()
+IMAGE: Record = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+
+ANSWER = """The pool closes **before** the upload ends:
+
+| step | ms |
+|---|---:|
+| open | 3 |
+
+```python
+def close(pool):  # the culprit
+    return pool.shutdown(wait=False)
+```
+
+See [the docs](https://example.com/pool) and `close()`."""
+
+
+def linked(records: list[Record]) -> list[Record]:
+    """Records one behind the other, a second apart."""
+    rows = []
+    for place, record in enumerate(records):
+        ids = {"uuid": session_id(0x1000 + place), "parentUuid": session_id(0x0FFF + place) if place else None}
+        rows.append({**record, **ids, "message": {**record.get("message", {}), "id": f"msg_{place}"}})
+    return rows
+
+
+def talk() -> list[Record]:
+    """A session of every kind of part: three turns, one of which was compacted away."""
+    todos = [{"content": "find it", "status": "completed"}, {"content": "fix it", "status": "in_progress"}]
+    edit = {"file_path": "/home/user/proj/pool.py", "old_string": "a\nwait=False", "new_string": "a\nwait=True"}
+    task = {"description": "look", "prompt": "Look at **it**", "subagent_type": "Explore"}
+    rows = linked(
+        [
+            user("Find out why uploads fail", uuid=""),
+            assistant([{"type": "thinking", "thinking": "perhaps the pool", "signature": "x"}], uuid="", ts=1),
+            assistant([call("c1", "Bash", command="pytest -k upload", description="Run the tests")], uuid="", ts=2),
+            tool_result("c1", "1 failed\n\x1b[31mred\x1b[0m", uuid="", parent=None, ts=3, toolUseResult={}),
+            assistant(ANSWER, uuid="", ts=4, tokens=1_500),
+            boundary(uuid="", ts=5),
+            summary("So far: the pool is closed early.", uuid="", parent=None, ts=6),
+            user([{"type": "text", "text": "Fix it, <b>please</b>"}, IMAGE], uuid="", ts=7),
+            assistant([call("c2", "TodoWrite", todos=todos)], uuid="", ts=8),
+            tool_result("c2", "Todos have been modified", uuid="", parent=None, ts=9),
+            assistant([call("c3", "Edit", **edit)], uuid="", ts=10),
+            tool_result("c3", "The file was updated", uuid="", parent=None, ts=11),
+            assistant([call("c4", "Read", file_path="/home/user/proj/pool.py")], uuid="", ts=12),
+            tool_result("c4", "     1→def close():\n     2→    pass", uuid="", parent=None, ts=13),
+            assistant([call("c5", "Agent", **task)], uuid="", ts=14),
+            tool_result("c5", "Looked.", uuid="", parent=None, ts=15, toolUseResult={"agentId": "a1"}),
+            assistant("Fixed: it waits now.", uuid="", ts=16, tokens=2_500),
+            user("Thanks. The unanswered question?", uuid="", ts=17),
+            assistant([call("c6", "Bash", command="false")], uuid="", ts=18),
+            tool_result("c6", "Exit code 1", uuid="", parent=None, ts=19, is_error=True),
+        ]
+    )  # fmt: skip
+    rows[5] = {**rows[5], "parentUuid": None, "logicalParentUuid": rows[4]["uuid"]}
+    rows[19]["message"]["content"][0]["is_error"] = True
+    return [*rows, custom_title("Uploads: a pool that closes early")]
+
+
+def write_talk(home: ConfigHome, records: list[Record] | None = None) -> Path:
+    """The session in its project folder, with its sub-agent."""
+    path = Path(write_session(home.project(), SESSION, records or talk()))
+    agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True)
+    own = linked([user("Look at it", uuid=""), assistant("The sub-agent found a needle.", uuid="", ts=1)])
+    agent.write_bytes(b"")
+    write_session(agent.parent, "agent-a1", [{**row, "isSidechain": True, "agentId": "a1"} for row in own])
+    agent.with_suffix("").with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
+    return path
+
+
+@pytest.fixture
+def session(config_home: ConfigHome) -> Path:
+    """The file of a session of every kind of part."""
+    return write_talk(config_home)
+
+
+def document(path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object) -> Document:
+    """A document of one session."""
+    fields = {"form": form, "redact": True, "thoughts": True, "what": WHOLE, "limit": 100_000, **choice}
+    return Document([session_file(str(path))], Choice(**fields), home.environ)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def exported(config_home: ConfigHome) -> Exported:
+    """The text of documents."""
+
+    def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:
+        return b"".join(document(path, config_home, form, **choice).chunks()).decode()
+
+    return export

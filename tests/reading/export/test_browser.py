@@ -1,0 +1,272 @@
+"""The page in a real Chromium: folds, search, themes, links, paper, phones, and hostile transcripts that stay text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
+
+from tests.builders import SESSION, ConfigHome, write_session
+from tests.needs import corpus_sessions, need
+from tests.reading.export.conftest import Exported, talk
+from tests.reading.export.vectors import ELEMENTS, RUN, VECTORS, hostile
+
+CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
+GROUND = "() => getComputedStyle(document.body).backgroundColor"
+WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+INSPECT = """() => {
+  const all = [...document.querySelectorAll('*')];
+  return {
+    elements: [...new Set(all.map((one) => one.localName))],
+    handlers: all.flatMap((one) => one.getAttributeNames().filter((name) => /^on|^style$/.test(name))),
+    links: all.flatMap((one) => ['href', 'src', 'action', 'data'].map((key) => one.getAttribute(key))).filter(Boolean),
+    pwned: window.pwned,
+  };
+}"""
+
+
+class Opened(NamedTuple):
+    """A page, and what happened on it that should not have."""
+
+    page: Page
+    troubles: list[str]
+
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless browser, the system's own."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    need("Chromium", path, "apt-get install chromium")
+    home = str(tmp_path_factory.mktemp("browser"))
+    environ: dict[str, str | float | bool] = {**os.environ, "HOME": home}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], env=environ)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Browser, exported: Exported, tmp_path: Path) -> Iterator[Open]:
+    """Export a file as a page and open it, without any network, listening to all that goes wrong."""
+    contexts = []
+
+    def load(file: str | os.PathLike[str], address: str = "", **context: object) -> Opened:
+        path = tmp_path / "page.html"
+        path.write_text(exported(file), encoding="utf-8")
+        made = chromium.new_context(offline=True, **{"viewport": {"width": 1200, "height": 800}, **context})  # type: ignore[arg-type]
+        made.set_default_timeout(10_000)
+        contexts.append(made)
+        page, troubles = made.new_page(), list[str]()
+
+        def said(message: ConsoleMessage) -> None:
+            troubles.append(f"console: {message.text}")
+
+        def dismissed(dialog: Dialog) -> None:
+            troubles.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        def asked(address: str) -> None:
+            if address.partition("#")[0] != path.as_uri() and not address.startswith("data:image/"):
+                troubles.append(f"request: {address}")
+
+        page.on("console", said)
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("dialog", dismissed)
+        page.on("request", lambda request: asked(request.url))
+        page.on("framenavigated", lambda frame: asked(frame.url))
+        made.on("page", lambda other: troubles.append("a window") if other != page else None)
+        page.goto(f"{path.as_uri()}{address}")
+        return Opened(page, troubles)
+
+    yield load
+    for made in contexts:
+        made.close()
+
+
+@pytest.fixture
+def many_turns(config_home: ConfigHome, session: Path) -> Path:
+    """A session of so many turns that they open folded."""
+    rows = talk()
+    first = len(rows) - 1
+    later = [
+        {**rows[17 + place % 3], "uuid": f"later-{place}", "parentUuid": f"later-{place - 1}"} for place in range(30)
+    ]
+    later[0]["parentUuid"] = rows[-2]["uuid"]
+    return Path(write_session(config_home.project(), SESSION, [*rows[:first], *later, rows[first]]))
+
+
+def test_turns_fold_and_unfold(opened: Open, many_turns: Path) -> None:
+    """By a click, by the keyboard, all at once; what is folded is not seen."""
+    page, troubles = opened(many_turns)
+    inner = page.locator("#t1 .body")
+    assert not inner.is_visible()
+    page.click("#t1 > summary .words")
+    assert inner.is_visible()
+    page.focus("#t1 > summary")
+    page.keyboard.press("Enter")
+    assert not inner.is_visible()
+    page.click("#unfold")
+    assert page.evaluate(CLOSED) == 0
+    page.click("#fold")
+    assert page.locator("main details[open]").count() == 0
+    assert troubles == []
+
+
+def test_search(opened: Open, many_turns: Path) -> None:
+    """It counts, opens what is folded around a hit, marks it, and walks on and back; colours of code don't stop it."""
+    page, troubles = opened(many_turns)
+    page.keyboard.press("/")
+    page.keyboard.type("NEEDLE")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.getElementById('count').textContent === '1 of 1'")
+    assert page.locator("text=The sub-agent found a needle.").is_visible()
+    assert page.evaluate("() => [...CSS.highlights.get('hit')].map(String)") == ["needle"]
+    page.fill("#words", "def close(pool):")
+    page.press("#words", "Enter")
+    page.wait_for_function("() => document.getElementById('count').textContent === '1 of 1'")
+    page.fill("#words", "unanswered")
+    page.wait_for_function("() => /^1 of ..+/.test(document.getElementById('count').textContent)")
+    total = int(page.inner_text("#count").rpartition(" ")[2])
+    assert total > 10
+    page.click("#next")
+    assert page.inner_text("#count") == f"2 of {total}"
+    page.click("#previous")
+    page.click("#previous")
+    assert page.inner_text("#count") == f"{total} of {total}"
+    page.fill("#words", "nowhere to be found (.*")
+    page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
+    page.press("#words", "Escape")
+    assert page.inner_text("#count") == ""
+    assert troubles == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark(opened: Open, session: Path, scheme: str) -> None:
+    """As the system has it, and the other way round after a click."""
+    page, _ = opened(session, color_scheme=scheme)
+    before = page.evaluate(GROUND)
+    page.click("#theme")
+    after = page.evaluate(GROUND)
+    page.click("#theme")
+    assert page.evaluate(GROUND) == before != after
+    assert (sum(map(int, before[4:-1].split(","))) > 384) == (scheme == "light")
+
+
+def test_links_to_turns(opened: Open, many_turns: Path) -> None:
+    """An address opens its turn; so do the table and the number at the turn."""
+    page, troubles = opened(many_turns, "#t3")
+    assert page.locator("#t3").get_attribute("open") is not None
+    assert page.locator("#t2").get_attribute("open") is None
+    page.click("nav a[href='#t2']")
+    assert page.locator("#t2 .body").is_visible()
+    page.click("#t4 > summary a")
+    assert page.url.endswith("#t4")
+    assert page.locator("#t4 .body").is_visible()
+    assert troubles == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_a_phone(opened: Open, session: Path, width: int) -> None:
+    """Nothing makes the page wider than the screen, folded or not; long code scrolls in its box."""
+    page, troubles = opened(session, viewport={"width": width, "height": 800}, is_mobile=True, has_touch=True)
+    page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+    scrolled, seen = page.evaluate(WIDTHS)
+    assert scrolled <= seen == width
+    assert troubles == []
+
+
+def test_paper(opened: Open, many_turns: Path) -> None:
+    """What is printed is unfolded, and folded again afterwards; also where scripts are off."""
+    page, _ = opened(many_turns)
+    folded = page.evaluate(CLOSED)
+    page.evaluate(f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED})() }})")
+    assert len(page.pdf()) > 10_000
+    assert (page.evaluate("() => window.left"), page.evaluate(CLOSED)) == (0, folded)
+    assert folded > 20
+    bare, _ = opened(many_turns, java_script_enabled=False, color_scheme="dark")
+    pages = [bare.pdf().count(b"/Type /Page\n")]
+    bare.emulate_media(media="print")
+    assert bare.evaluate(GROUND) == "rgb(255, 255, 255)"
+    box = bare.locator("#t1 .body").bounding_box()
+    assert box is not None
+    assert box["height"] > 100
+    assert pages[0] > 2
+
+
+def test_without_scripts(opened: Open, many_turns: Path) -> None:
+    """Turns fold and links work; what needs a script is not shown."""
+    page, troubles = opened(many_turns, java_script_enabled=False)
+    assert not page.locator("#words").is_visible()
+    page.click("#t1 > summary .words")
+    assert page.locator("#t1 .body").is_visible()
+    assert troubles == []
+
+
+def test_calls(opened: Open, session: Path) -> None:
+    """Differences, tasks, the image and the sub-agent are there to be seen; code can be copied."""
+    page, troubles = opened(session)
+    assert page.locator(".d-del").inner_text().startswith("- wait=False")
+    assert page.locator(".d-ins").inner_text().startswith("+ wait=True")
+    assert page.locator(".tasks .completed").inner_text() == "find it"
+    assert page.evaluate("() => document.querySelector('main img').naturalWidth") == 8
+    page.click(".call:has(.agent) > summary b")
+    page.click(".agent > summary")
+    assert page.locator("text=The sub-agent found a needle.").is_visible()
+    page.locator(".prose .code").first.hover()
+    page.locator(".prose .code .copy").first.click()
+    page.wait_for_function("() => document.querySelector('.prose .code .copy').dataset.says !== 'Copy'")
+    assert troubles == []
+
+
+def test_only_what_is_named_by_its_digest_runs(opened: Open, session: Path) -> None:
+    """Were markup ever to slip in, the policy would stop it."""
+    page, _ = opened(session)
+    slipped = (
+        f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p style='color:red'>x"
+    )
+    page.evaluate("(slipped) => document.body.insertAdjacentHTML('beforeend', slipped)", slipped)
+    page.evaluate(f"() => {{ const s = document.createElement('script'); s.text = '{RUN}'; document.body.append(s) }}")
+    page.wait_for_timeout(200)
+    assert page.evaluate("() => window.pwned") is None
+    assert page.evaluate("() => getComputedStyle(document.body.lastElementChild).color") != "rgb(255, 0, 0)"
+
+
+@pytest.mark.parametrize("group", range(6))
+def test_a_hostile_transcript_is_text(opened: Open, config_home: ConfigHome, group: int) -> None:
+    """Whatever stands in whatever field, nothing runs, loads or leaves, and the page is made of our elements."""
+    path = write_session(config_home.project(), SESSION, hostile(*VECTORS[group::6]))
+    page, troubles = opened(path)
+    page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+    page.mouse.move(600, 400)
+    page.wait_for_timeout(300)
+    found = page.evaluate(INSPECT)
+    assert troubles == []
+    assert found["pwned"] is None
+    assert set(found["elements"]) <= ELEMENTS
+    assert found["handlers"] == []
+    assert not [one for one in found["links"] if not one.startswith(("#", "data:image/png;base64,", "https://"))]
+    assert page.locator("footer").is_visible()  # nothing swallowed the rest
+
+
+def test_real_sessions(opened: Open) -> None:
+    """Sessions of the corpus open without a complaint, fit a phone, and can be searched."""
+    files = corpus_sessions()
+    need("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
+    for file in files[:: max(1, len(files) // 5)]:
+        page, troubles = opened(file, viewport={"width": 390, "height": 800}, is_mobile=True)
+        page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+        scrolled, seen = page.evaluate(WIDTHS)
+        assert scrolled <= seen, file
+        page.fill("#words", "the")
+        page.wait_for_function("() => document.getElementById('count').textContent !== ''")
+        assert troubles == [], file
+        page.context.close()

@@ -1,0 +1,195 @@
+"""A document as text and as Markdown: what stands in it, and what foreign text can't do to it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from resume_hooks.reading.export.as_markdown import _quoted, escaped, fenced, tamed
+from resume_hooks.reading.export.document import MARKDOWN, TEXT
+from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
+from tests.reading.export.conftest import GITHUB, Exported
+
+
+def test_a_text(session: Path, exported: Exported) -> None:
+    """The facts, each turn, who speaks, calls with their answers, the sub-agent within its call, what was left out."""
+    text = exported(session, TEXT)
+    assert text.split("\n")[1:4] == ["Uploads: a pool that closes early", f"Session: {SESSION}", "Project: ~/proj"]
+    wanted = [
+        "--- Turn 1 · 2026-01-31 09:30 · Bash · before a compaction ---",
+        "USER · 2026-01-31 09:30\nFind out why uploads fail",
+        "THINKING\n  perhaps the pool",
+        "-> Bash pytest -k upload\n",
+        "  => 1 failed\n  red",
+        "ASSISTANT · 2026-01-31 09:30\nThe pool closes **before** the upload ends:",
+        "[compaction]\n  150,000 tokens before",
+        "SUMMARY",
+        "Fix it, <b>please</b>",
+        "[image, png,",
+        "  [x] find it\n  [~] fix it",
+        "-> Edit ~/proj/pool.py",
+        "-> Agent look",
+        "[sub-agent Explore: agent-a1]",
+        "The sub-agent found a needle.",
+        "  => Looked.",
+        "-> Bash false (failed)\n  => Exit code 1",
+        "No secrets were found. Home folders are shown as ~.",
+    ]
+    place = 0
+    for words in wanted:
+        place = text.index(words, place)
+    assert "\x1b" not in text
+    assert "/home/user" not in text
+
+
+def test_thoughts_can_stay_out(session: Path, exported: Exported) -> None:
+    """And only they."""
+    text = exported(session, TEXT, thoughts=False)
+    assert "perhaps the pool" not in text
+    assert "Find out" in text
+
+
+@pytest.mark.parametrize("form", [TEXT, MARKDOWN])
+def test_secrets_go_from_every_field(form: str, config_home: ConfigHome, exported: Exported) -> None:
+    """Titles, prompts, inputs, answers, thoughts, and what they are called by."""
+    records = [
+        user(f"Use {GITHUB}", uuid="u0"),
+        assistant([{"type": "thinking", "thinking": f"hm {GITHUB}", "signature": "s"}], uuid="a1", parent="u0", ts=1),
+        assistant([call("c1", "Bash", command=f"curl -H 'token: {GITHUB}' x")], uuid="a2", parent="a1", ts=2),
+        tool_result("c1", [{"type": "text", "text": GITHUB}], uuid="u3", parent="a2", ts=3),
+        assistant(f"It is {GITHUB}.", uuid="a4", parent="u3", ts=4),
+        custom_title(f"About {GITHUB}"),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    text = exported(path, form)
+    assert GITHUB not in text
+    assert re.search(r"5 secrets taken out", text.replace("\\", ""))
+    assert GITHUB in exported(path, form, redact=False)
+
+
+def test_markdown(session: Path, exported: Exported) -> None:
+    """Headings a turn with places to link to, folded calls, edits as differences, balanced folds."""
+    text = exported(session, MARKDOWN)
+    assert text.startswith("# Uploads: a pool that closes early\n")
+    assert '## <a id="t3"></a>Turn 3: Thanks. The unanswered question?' in text
+    assert "1. [Find out why uploads fail](#t1)" in text
+    assert "> Fix it, &lt;b>please&lt;/b>" in text
+    assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
+    assert "<summary><b>Bash</b> false (failed)</summary>" in text
+    assert text.count("<details>") == text.count("</details>") > 5
+    assert "- [x] find it" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"), [("plain", "```"), ("a ``` b", "````"), ("`" * 9, "`" * 10), ("~~~", "```")]
+)
+def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
+    """It is longer than any run of its signs in the text."""
+    lines = fenced(text).split("\n")
+    assert (lines[0], lines[-1]) == (fence, fence)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a `b[0]` c", "a `b[0]` c"),
+        ("a `<b>` c", "a <code>&lt;b&gt;</code> c"),
+        ("</details> <script>", "&lt;/details> &lt;script>"),
+        (r"\`<b>\`", r"\`&lt;b>\`"),
+        ("``a`<b>`` <i>", r"<code>a\`&lt;b&gt;</code> &lt;i>"),
+        ("![x](http://t/x.png)", "!\\[x](http://t/x.png)"),
+        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
+        ("[x](https://a.b/c)", "[x](https://a.b/c)"),
+        ("[x](docs/a.md)", "[x](docs/a.md)"),
+        ("[x]: javascript:alert(1)", "[x]\\: javascript:alert(1)"),
+        ("<javascript:alert(1)>", "&lt;javascript:alert(1)>"),
+        ("```js\n<b>\n", "```js\n<b>\n\n```"),
+        ("~~~~\n~~~\n<b>", "~~~~\n~~~\n<b>\n~~~~"),
+        ("```a`b\n<b>", "```a`b\n&lt;b>"),
+        ("    ```\n<b>", "    ```\n&lt;b>"),
+        ("```\ncode\n```\n<b>", "```\ncode\n```\n&lt;b>"),
+        ("- a\n\n  ```\n  <b>\n  ```\n\n```\n<b>\n```", "- a\n\n  ```\n  &lt;b>\n  ```\n\n```\n<b>\n```"),
+        ("  ```\n<b>\n```\n<b>", "  ```\n&lt;b>\n```\n&lt;b>"),
+        ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
+    ],
+)
+def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
+    """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
+    assert tamed(text) == shown
+
+
+NESTINGS = [
+    "%s", "- a\n  ```\n  x\n%s", "1. Run this:\n\n   ```sh\n   ls\n\n%s", "a ` b\nc ` %s `", "|a|b|\n|-|-|\n|`|%s|`|",
+    "> ```\n> x\n%s", "> ~~~\n%s\n~~~\n%s", "* ~~~\n%s", "- - ```\n%s", "> - ```\n>   x\n> %s", "- > ```\n  %s",
+    "-     ```\n%s", "-\t```\n  ```\n%s", "\t```\n%s\n```\n%s", " \t```\n%s\n```\n%s", "```\n\t```\n%s\n```",
+    "```\nx\n    ```\n%s", "```\n```\u00a0\n%s\n```", "```\n``` x\n%s\n```\n%s", "- ```\n%s\n```\n%s",
+    "  ```\n%s\n```\n%s", "   ~~~\n%s\n```\n%s", "a\n    ```\n%s\n    ```\n%s", "```a`b\n%s\n```\n%s",
+    "~~~a`b\nx\n~~~\n%s", "````\n```\n````\n%s", "<!--\n```\n-->\n%s\n```", "<!-- ` -->%s `",
+    "<pre>\n```\n</pre>\n%s\n```", "<script>\n```\n%s", "<div>\n```\n</div>\n\n%s", "a `\n===\n` %s `",
+    "a `\n---\n` %s `", "# a `\n%s `", "a `\n\n` %s `", "[^1]: ```\n%s", "[^1]: a\n\n    ```\n%s\n```\n%s",
+    "a ` b\n` ![r] `\n\n`\n[r]: https://e.example/1.png\n` %s", "[`](a) %s `", "\\` %s `", "\\\\` %s `",
+    "`` a\nb ` %s `` x `", "- a\r\n  ```\r\n%s", "```\r\n```\r\n%s", "- ```\f%s", "```\f```\f%s",
+    "```\u2028```\u2028%s", "a ` b\u0085c ` %s `", "- [ ] ```\n%s", "1) a\n   1. ```\n      x\n   %s", "\\%s", "!%s",
+    "> " * 30 + "```\n%s\n```\n%s", "- " * 30 + "```\n%s", "```\n%s", "- a\n\n  ```\n  %s", "$$\n```\n$$\n%s",
+    "**`** %s `", "&lt;` %s `", "|a|\n|-|\n```\n```\n%s", "***\n```\n```\n%s",
+    "%s\n```\nx\n    ```", "%s\n```\nx\n    ```\n", "%s\n```\n~~~", "```|a\n|-|-|\n%s\n```\n%s",
+    "````\n%s\n```", "```", "  ~~~\n%s\n\n",
+]  # fmt: skip
+HOSTILE = [
+    "![b](https://e.example/1.png)",
+    "<img src=https://e.example/1.png>",
+    "</details>",
+    "![r]\n\n[r]: https://e.example",
+]
+PRESETS = [
+    MarkdownIt(preset, {"html": True, "linkify": False, "maxNesting": 99}) for preset in ("commonmark", "gfm-like")
+]
+PIECES = [
+    "```", "~~~", "````", "`", "``", "\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "1. ", "> ", "|", "a",
+    "|a|\n|-|\n", "---\n", "\\", "\u00a0", "\r", "<!--", "-->", "<pre>", "!", "[a]", "]:", "](", *HOSTILE,
+]  # fmt: skip
+
+
+def assert_nothing_lives(text: str) -> None:
+    """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
+    for shown in (tamed(text), _quoted(text)):
+        for preset in PRESETS:
+            tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
+            live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
+            assert live <= {"<code>", "</code>"}, (text, shown)
+            after = preset.parse(f"{shown}\n\nend")[-2:][0]
+            assert (after.type, after.content) == ("inline", "end"), (text, shown)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("nesting", NESTINGS)
+def test_nothing_lives_in_any_nesting(nesting: str, hostile: str) -> None:
+    """Fences that lists, quotes and tabs end or begin, spans that lines and cells end."""
+    assert_nothing_lives(nesting.replace("%s", hostile))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_nothing_lives_in_any_text(text: str) -> None:
+    """However its parts come together."""
+    assert_nothing_lives(text)
+
+
+@pytest.mark.parametrize(
+    "fence", ["```html\n\t<b>![x](y)\n\n  ~~~\n```", "~~~\n<b> `a` ```\n~~~~", "````md\n```\n<b>\n```\n````"]
+)
+@pytest.mark.parametrize(
+    "around", ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"]
+)
+def test_plain_fences_stay(fence: str, around: str) -> None:
+    """Code outside of lists and quotes is what it was."""
+    assert tamed(around.replace("%s", fence)) == around.replace("%s", fence)
+
+
+def test_one_line_that_says_nothing_to_markdown() -> None:
+    """A title in a heading, a cell, a link."""
+    assert escaped("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"

@@ -1,0 +1,193 @@
+"""The page without a browser: markup, prose, code, differences, images, and what frames them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.reading.export.page.code import CLASSES, LANGUAGES, LONGEST_LINE, MOST, MOST_LINES, code
+from resume_hooks.reading.export.page.diffs import MOST as MOST_COMPARED
+from resume_hooks.reading.export.page.diffs import changed, difference
+from resume_hooks.reading.export.page.markup import Html, element, escape, joined, opening, seen
+from resume_hooks.reading.export.page.pictures import picture
+from resume_hooks.reading.export.page.prose import MOST as MOST_PROSE
+from resume_hooks.reading.export.page.prose import prose
+from resume_hooks.reading.export.parts import Picture
+from tests.builders import SESSION, ConfigHome, write_session
+from tests.reading.export.conftest import PNG, Exported
+from tests.reading.export.vectors import ELEMENTS, VECTORS, PageParts, hostile
+
+TAG = re.compile(r"<[^>]*>")
+
+
+def words(markup: str) -> str:
+    """What a page shows of markup."""
+    return html.unescape(TAG.sub("", markup))
+
+
+def test_what_is_not_markup_is_escaped() -> None:
+    """In content and in attributes; what was made here passes."""
+    made = element("p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False)
+    assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
+    assert joined(["<", Html("<br>")]) == "&lt;<br>"
+    assert escape(f"{Html('<b>')}") == "&lt;b&gt;"  # a string that was put together is none of ours
+    assert opening("a", data_x="1") == '<a data-x="1">'
+    assert element("br") == "<br>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[31mred\x1b[0m", "ared"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("user\u202etxt.exe", "user[U+202E]txt.exe"),
+        ("\x00\x07\u200b\ufeff", "[U+0000][U+0007][U+200B][U+FEFF]"),
+        ("\U000e0041", "[U+E0041]"),
+        ("\ud800", "[U+D800]"),
+        ("👩\u200d💻 ok\t", "👩\u200d💻 ok\t"),
+    ],
+)
+def test_nothing_hides(text: str, shown: str) -> None:
+    """Controls and what reorders text are spelled out; emoji stay whole."""
+    assert seen(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("**a** _b_ ~~c~~ `d`", "<p><strong>a</strong> <em>b</em> <s>c</s> <code>d</code></p>"),
+        ("# a", "<h4>a</h4>"),
+        ("- a\n- b", "<ul><li>\na\n</li>\n<li>\nb\n</li>\n</ul>"),
+        ("3. a", '<ol start="3"><li>\na\n</li>\n</ol>'),
+        ("<b>x</b>", "<p>&lt;b&gt;x&lt;/b&gt;</p>"),
+        ("<script>x</script>", "<p>&lt;script&gt;x&lt;/script&gt;</p>"),
+        ("[x](javascript:a)", "<p>[x](javascript:a)</p>"),
+        ("[x](data:text/html,y)", "<p>[x](data:text/html,y)</p>"),
+        ("[x](//evil)", "<p><a>x</a></p>"),
+        ("[x](file:///etc)", "<p>[x](file:///etc)</p>"),
+        ("![x](https://t/x.png)", ""),
+        ("a\n***", "<p>a</p>\n<hr>"),
+    ],
+)
+def test_prose(text: str, shown: str) -> None:
+    """Markdown as elements of a short list; HTML is text, images are words, links lead to the web."""
+    found = prose(text).removeprefix('<div class="prose" dir="auto">').removesuffix("</div>").strip()
+    if shown:
+        assert found == shown
+    assert "<img" not in found
+
+
+def test_a_link() -> None:
+    """It tells the other side nothing, and says where it leads."""
+    made = prose("[x](https://a.b/c?d=1&e)")
+    assert 'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
+
+
+def test_a_text_that_no_parser_shall_read() -> None:
+    """It is shown as it was typed."""
+    assert prose("*a* " * MOST_PROSE).startswith('<div class="typed" dir="auto">*a* *a*')
+
+
+@pytest.mark.parametrize("nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000])
+def test_prose_that_nests_without_end(nest: str) -> None:
+    """It ends, soon, and as text."""
+    assert prose(nest)
+
+
+@pytest.mark.parametrize("language", sorted(set(LANGUAGES.values())))
+def test_coloured_code_says_what_it_said(language: str) -> None:
+    """Whatever a lexer makes of it, every character is there, escaped."""
+    text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
+    assert words(code(text, language)) == text
+
+
+@pytest.mark.parametrize("word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999])
+def test_any_word_behind_a_fence(word: str) -> None:
+    """It picks a lexer from a table, and never reaches the page."""
+    made = code("a < b", word)
+    assert words(made) == "a < b"
+    assert "onload" not in made
+
+
+def test_long_code_is_not_coloured() -> None:
+    """It costs too much, and patterns of lexers are not to be trusted with it."""
+    for text in ("def f():  # long\n" * (MOST // 10), "\n" * (MOST_LINES + 1), "x = " + "1" * LONGEST_LINE):
+        assert "<span" not in code(text, "python")
+    assert all(kind.startswith("Token.") for kind, _ in CLASSES)
+
+
+def test_a_difference() -> None:
+    """What went, what came, and a few lines around; of what lies between a mark."""
+    old = "\n".join([f"line {n}" for n in range(40)])
+    new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
+    made = difference(old, new)
+    assert changed(old, new) == (2, 1)
+    assert '<span class="d-ins">+ &lt;new&gt;\n</span>' in made
+    assert '<span class="d-del">- line 3\n</span>' in made
+    assert '<span class="d-gap">' in made
+    assert "line 15\n" not in made
+
+
+def test_a_difference_of_long_texts() -> None:
+    """They are not compared: all goes and all comes."""
+    assert changed("a\n" * (MOST_COMPARED + 1), "a\n") == (MOST_COMPARED + 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "data"),
+    [
+        ("image", "image/svg+xml", PNG),
+        ("image", "text/html", PNG),
+        ("image", 'image/png" onerror="x', PNG),
+        ("image", "image/png", '"><script>'),
+        ("image", "image/png", ""),
+        ("document", "application/pdf", PNG),
+    ],
+)
+def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
+    """Few kinds are shown, and of those only what is base64."""
+    assert picture(Picture(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
+
+
+def test_an_image() -> None:
+    """It is held in the page."""
+    assert f'src="data:image/png;base64,{PNG}"' in picture(Picture("image", "image/png", PNG, "image, png"))
+
+
+def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> None:
+    """One style and one script, by their digests; nothing is fetched, nothing is sent."""
+    page = exported(session)
+    style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert (len(style), len(script), page.count("<script")) == (1, 1, 1)
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[0]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (*style, *script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert not re.findall(r'(?:src|href)="(?!#|data:image/|https?://|mailto:)', page)
+    assert not re.search(r"<[^>]+\s(?:style|on\w+)=", page)
+
+
+def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
+    """What readers for the blind, and tabs, begin with."""
+    page = exported(session)
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+    assert page.count("<title>Uploads: a pool that closes early</title>") == 1
+    assert page.count("<details") == page.count("</details>")
+    assert page.count("<div") == page.count("</div>")
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+def test_a_hostile_text_in_every_field(vector: str, config_home: ConfigHome, exported: Exported) -> None:
+    """Each alone, so that it stands in the title, too; what it does in a browser stands beside."""
+    parts = PageParts()
+    parts.feed(exported(write_session(config_home.project(), SESSION, hostile(vector))))
+    assert parts.elements <= ELEMENTS
+    assert parts.suspect == []

@@ -1,0 +1,76 @@
+"""Which records a document tells, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE, conversation
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
+from resume_hooks.sessions.locate import session_file
+from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
+from tests.reading.export.conftest import talk
+
+
+def numbers(path: Path | str, what: str = WHOLE) -> list[int]:
+    """The lines that are told, in their order."""
+    return [row.number for row in conversation(session_file(str(path)), what, set()).rows]
+
+
+def test_the_whole_conversation_holds_what_was_compacted(session: Path) -> None:
+    """By default all that led to the end; a resume would send what came since the compaction."""
+    assert numbers(session) == list(range(20))
+    assert numbers(session, LIVE_ONLY) == list(range(5, 20))
+    found = conversation(session_file(str(session)), WHOLE, set())
+    assert (found.places[0], found.places[7]) == (COMPACTED, LIVE)
+    assert [turn.number for turn in found.turns.values()] == [1, 2, 3]
+    assert (found.tokens, found.damaged, found.taken_over) == (2_500, 0, 0)
+
+
+def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
+    """It is told only where everything is, and says what it is."""
+    records = [
+        user("first", uuid="u0"),
+        assistant("one", uuid="a1", parent="u0", ts=1),
+        user("left", uuid="u2", parent="a1", ts=2),
+        assistant("gone", uuid="a3", parent="u2", ts=3),
+        user("taken", uuid="u4", parent="a1", ts=4),
+        assistant("end", uuid="a5", parent="u4", ts=5),
+        last_prompt("a5"),
+    ]
+    path = write_session(config_home.project(), SESSION, records)
+    assert numbers(path) == [0, 1, 4, 5]
+    assert numbers(path, EVERYTHING) == [0, 1, 2, 3, 4, 5]
+    assert conversation(session_file(path), EVERYTHING, set()).places[2] == BRANCH
+
+
+def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome) -> None:
+    """A child holds its parent's records, under their own ids or with a note of them."""
+    parent = write_session(config_home.project(), SESSION, talk())
+    known = set[str]()
+    conversation(session_file(parent), WHOLE, known)
+    rows = talk()[:3]
+    copied = [{**row, "uuid": f"new-{n}", "forkedFrom": {"messageUuid": row["uuid"]}} for n, row in enumerate(rows)]
+    links = [{**row, "parentUuid": f"new-{n - 1}" if n else None} for n, row in enumerate(copied)]
+    fresh = assistant("more", uuid="new-3", parent="new-2", ts=30)
+    child = write_session(config_home.project("/home/user/other"), SESSION, [*links, fresh])
+    found = conversation(session_file(child), WHOLE, known)
+    assert ([row.number for row in found.rows], found.taken_over) == ([3], 3)
+
+
+def test_compactions_that_lead_in_a_circle(config_home: ConfigHome) -> None:
+    """A forged way back ends."""
+    rows = talk()[:8]
+    rows[5] = {**rows[5], "logicalParentUuid": rows[7]["uuid"]}
+    path = write_session(config_home.project(), SESSION, rows)
+    assert numbers(path) == [0, 1, 2, 3, 4, 5, 6, 7] or numbers(path) == [5, 6, 7]
+
+
+def test_records_without_links(config_home: ConfigHome) -> None:
+    """A plain export is told in the order of its file."""
+    rows = [
+        {"type": kind, "sessionId": SESSION, "message": {"role": kind, "content": kind}}
+        for kind in ("user", "assistant")
+    ]
+    path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
+    assert numbers(path) == [0, 1]
+    assert conversation(session_file(path), WHOLE, set()).damaged == 1

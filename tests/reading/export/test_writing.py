@@ -1,0 +1,118 @@
+"""Where a document goes: whole or not at all, for its owner alone, over nothing that was not meant."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import CheckFailed, WriteFailed
+from resume_hooks.reading.export import writing
+from resume_hooks.reading.export.document import file_name
+from resume_hooks.reading.export.writing import require_place, write
+from resume_hooks.storage import atomic as rewrite
+
+
+def test_a_new_file(tmp_path: Path) -> None:
+    """For its owner alone; the digest is that of what was written."""
+    path = tmp_path / "a.html"
+    done = write(str(path), iter([b"one", b"two"]), None)
+    assert path.read_bytes() == b"onetwo"
+    assert (done.size, done.sha256) == (6, hashlib.sha256(b"onetwo").hexdigest())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["a.html"]
+
+
+def test_a_file_that_is_there(tmp_path: Path) -> None:
+    """It is left alone unless it may be replaced."""
+    path = tmp_path / "a.html"
+    path.write_bytes(b"mine")
+    with pytest.raises(WriteFailed, match="is there already"):
+        require_place(str(path), force=False)
+    over = require_place(str(path), force=True)
+    write(str(path), iter([b"new"]), over)
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.html"]
+
+
+def test_places_where_nothing_is_written(tmp_path: Path) -> None:
+    """Links, folders that are not there, folders in a file's place."""
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "folder").mkdir()
+    for place in ("link", "nowhere/a.html", "folder"):
+        with pytest.raises(WriteFailed):
+            require_place(str(tmp_path / place), force=True)
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
+    """A new name is taken exclusively; what changed since it was looked at is not replaced."""
+    path = tmp_path / "a.html"
+    path.write_bytes(b"theirs")
+    with pytest.raises(WriteFailed):
+        write(str(path), iter([b"new"]), None)
+    over = require_place(str(path), force=True)
+    path.write_bytes(b"theirs, longer")
+    with pytest.raises(WriteFailed, match="meanwhile"):
+        write(str(path), iter([b"new"]), over)
+    assert path.read_bytes() == b"theirs, longer"
+    assert os.listdir(tmp_path) == ["a.html"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("step", ["chunk", "fsync", "link", "replace", "read"])
+def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool) -> None:
+    """What was there stays, nothing is left behind, and the failure is told."""
+    path = tmp_path / "a.html"
+    if there:
+        path.write_bytes(b"mine")
+    over = require_place(str(path), force=True)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def chunks() -> Iterator[bytes]:
+        yield b"one"
+        if step == "chunk":
+            fail()
+        yield b"two"
+
+    if step == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    elif step == "link":
+        monkeypatch.setattr(rewrite, "name_exclusively", fail)
+    elif step == "replace":
+        monkeypatch.setattr(os, "replace", fail)
+    elif step == "read":
+        monkeypatch.setattr(writing, "_read_back", lambda _: None)
+    if step == "replace" and not there:
+        return
+    with pytest.raises((WriteFailed, CheckFailed)):
+        write(str(path), chunks(), over)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == (["a.html"] if there else [])
+    assert not there or path.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Fix the parser", "fix-the-parser-1a2b3c4d.html"),
+        ("../../etc/passwd", "etc-passwd-1a2b3c4d.html"),
+        ("CON", "con-1a2b3c4d.html"),
+        ("", "session-1a2b3c4d.html"),
+        ('\x00\n\t*?<>|:"', "session-1a2b3c4d.html"),
+        ("-rf .", "rf-1a2b3c4d.html"),
+        ("Übung ﬁx", "übung-fix-1a2b3c4d.html"),
+        ("x" * 300, f"{'x' * 60}-1a2b3c4d.html"),
+        ("日" * 300, f"{'日' * 40}-1a2b3c4d.html"),
+    ],
+)
+def test_names(title: str, name: str) -> None:
+    """Words of the title and the id: fit for every file system, whatever the title is."""
+    assert file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
+    assert len(name.encode()) < 200

@@ -1,0 +1,130 @@
+"""Fitting: texts within a budget that always holds, fairly shared, with a word on whatever is missing."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.reading.char_budget import CUT, CUT_HINT, Piece, cut, cut_lines, fit, fit_ends, indented, shares
+from resume_hooks.system.text import counted
+
+PIECES = st.lists(
+    st.builds(
+        Piece,
+        head=st.text("abc ·", min_size=1, max_size=60),
+        body=st.one_of(st.just(""), st.integers(1, 3_000).map(lambda size: indented("word " * size))),
+        command=st.just("read 1a2b3c4d:1"),
+        voice=st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+def gap(first: int, last: int) -> str:
+    """A gap's line in these tests."""
+    return f"… {first} to {last} left out"
+
+
+@settings(deadline=None)
+@given(PIECES, st.integers(1, 5_000))
+def test_the_budget_holds(pieces: list[Piece], limit: int) -> None:
+    """Whatever the pieces are, with the last line feed; and what fits whole is whole."""
+    text = fit("opening", pieces, limit, gap)
+    assert len(text) < limit
+    whole = fit("opening", pieces, 0, gap)
+    if len(whole) < limit:
+        assert text == whole
+
+
+@given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
+def test_both_ends(blocks: list[str], limit: int) -> None:
+    """Lines that do not fit go from the middle, each counted once."""
+    text = fit_ends("opening", blocks, limit, gap)
+    assert len(text) < limit
+    lines = text.split("\n")[1:]
+    told = [line for line in lines if line.startswith("…") and line.endswith("out")]
+    if told and limit > 400:
+        first, last = int(told[0].split()[1]), int(told[0].split()[3])
+        assert lines == [*blocks[:first], told[0], *blocks[last + 1 :]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000))
+def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
+    """Nobody gets more than it needs, all of them no more than there is, and nothing is wasted."""
+    sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
+    given_ = shares(sizes, weights, room)
+    assert all(got <= size for got, size in zip(given_, sizes, strict=True))
+    assert sum(given_) <= room
+    assert sum(given_) >= min(sum(sizes), room) - len(rows)
+
+
+def test_a_huge_result_crowds_out_nothing() -> None:
+    """Prompts and answers stay whole beside it; of it both ends are left."""
+    result = Piece("r:2", indented("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False)
+    voices = [Piece(f"r:{number}", indented("said " * 40), f"read r:{number}", voice=True) for number in (1, 3)]
+    text = fit("opening", [voices[0], result, voices[1]], 2_000, gap)
+    assert text.count("said") == 80
+    assert "more characters: read r:2\n" in text
+    assert "begin" in text
+    assert text.index("the end") < text.index("r:3")
+    assert 1_500 < len(text) < 2_000
+
+
+def test_voices_come_first() -> None:
+    """Where not everything has room, what tools say goes, and the gap says what is missing."""
+    pieces = [Piece(f"r:{place}", indented("x" * 300), "read", voice=place in {0, 99}) for place in range(100)]
+    lines = fit("opening", pieces, 1_500, gap).split("\n")
+    heads = [line for line in lines if line.startswith("r:")]
+    assert heads[0] == "r:0"
+    assert heads[-1] == "r:99"
+    assert any(line.startswith("… ") for line in lines)
+
+
+def test_a_cut_text() -> None:
+    """A voice keeps its beginning, a result its end as well; without room the notice stands alone."""
+    body = indented("\n".join(f"line {number}" for number in range(500)))
+    voice, result = (Piece("h", body, "read r:1", voice=voice) for voice in (True, False))
+    assert cut(voice, 300).endswith(": read r:1")
+    assert cut(result, 300).endswith("line 499")
+    assert cut(result, 10) == f"  … {len(body):,} characters: read r:1"
+    assert cut(result, len(body)) == body
+
+
+@given(st.text("ab \n", max_size=300), st.integers(0, 400))
+def test_a_cut_line_says_so(text: str, limit: int) -> None:
+    """What does not fit ends with an ellipsis, and where there is room with the option that prints all."""
+    shown = cut_lines(text, limit)
+    assert len(shown) < max(1, limit) or not shown
+    if len(text) < limit:
+        assert shown == text
+    elif limit > 50:
+        assert shown.endswith(CUT_HINT)
+    elif limit > 1:
+        assert CUT in shown
+
+
+def test_a_budget_below_the_opening() -> None:
+    """The opening is cut with a sign, whatever would have followed it."""
+    opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
+    piece = Piece("h", indented("body"), "resume-hooks read r:1", voice=True)
+    assert fit(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
+    assert fit_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
+
+
+def test_a_long_command_of_a_gap() -> None:
+    """It has the room it takes, however long the path in it is."""
+    command = "resume-hooks outline " + "/long" * 100
+    text = fit_ends("opening", ["block"] * 400, 1_000, lambda first, last: f"… {last - first + 1} left out: {command}")
+    assert any(line.endswith(f"left out: {command}") for line in text.split("\n"))
+    assert text.endswith("\nblock")
+
+
+def test_one_of_a_kind() -> None:
+    """One takes no s, none and many do."""
+    assert [counted(count, "turn") for count in (0, 1, 1_000)] == ["0 turns", "1 turn", "1,000 turns"]
+
+
+def test_the_margin_is_ours() -> None:
+    """No line of foreign text begins where ours do."""
+    assert all(line.startswith("  ") for line in indented("a\nr:1 · user\n… 9 left out").split("\n"))
+    assert indented(" \n\n") == ""

@@ -1,0 +1,154 @@
+"""Passages: records as a model reads them, with who speaks, short calls, and what was left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.excerpts import Passage, passage, says, without_reminders
+from resume_hooks.sessions.references import Entry, Names
+from resume_hooks.transcripts.content import Call
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    attachment,
+    boundary,
+    call,
+    custom_title,
+    progress,
+    result,
+    summary,
+    system,
+    tool_result,
+    user,
+)
+
+NAMES = Names(SESSION, SESSION[:8])
+CALLS = {"c": Call(0, "Bash", "ls", ())}
+REMINDER = "<system-reminder>be good</system-reminder>"
+
+
+def shown(record: Record, **rest: bool) -> Passage:
+    """A record in line 3 as a passage."""
+    return passage(record, Entry(SESSION, "/x.jsonl", 3, 0, 0), NAMES, CALLS, 7, **rest)
+
+
+TABLE: dict[str, tuple[Record, str, str, bool]] = {
+    "a prompt": (user("go\non", uuid="u"), "user", "go\non", True),
+    "an answer": (assistant("done", uuid="a"), "assistant", "done", True),
+    "an answer that calls": (
+        assistant([{"type": "text", "text": "look:"}, call("c", "Read", file_path="/x.py")], uuid="a"),
+        "assistant", "look:\n→ Read /x.py", True,
+    ),
+    "a call alone": (assistant([call("c", "Bash", command="ls\npwd")], uuid="a"), "assistant", "→ Bash ls pwd", False),
+    "a call without a target": (
+        assistant([call("c", "Odd", depth=3, on=True)], uuid="a"), "assistant", "→ Odd depth: 3 on: true", False,
+    ),
+    "a call with long inputs": (
+        assistant([call("c", "Write", file_path="/x.py", content="y" * 1_000)], uuid="a"),
+        "assistant", "→ Write /x.py (… 1,000 more characters of input: resume-hooks read 11111111:3)", False,
+    ),
+    "a result": (tool_result("c", "a.py", uuid="u", parent=None), "result of Bash ls", "a.py", False),
+    "a result of an unknown call": (tool_result("x", "a.py", uuid="u", parent=None), "result", "a.py", False),
+    "a failed result": (user([result("c", "no", is_error=True)], uuid="u"), "failed result of Bash ls", "no", False),
+    "a result of a plain export": (
+        {"type": "tool_result", "message": {"tool_name": "Bash", "content": "out"}}, "result of Bash", "out", False,
+    ),
+    "a result of other fields": (
+        {"type": "tool_result", "message": {"tool_name": "Bash", "output": "out"}},
+        "result of Bash", "output: out", False,
+    ),
+    "an error of the API": (assistant("529", uuid="a", isApiErrorMessage=True), "assistant, API error", "529", True),
+    "a summary": (summary("all", uuid="s", parent=None), "user, summary of a compaction", "all", False),
+    "inserted": (user("Caveat: x", uuid="u", isMeta=True), "user, not a prompt", "Caveat: x", False),
+    "a compaction": (boundary(uuid="b"), "system compact_boundary", "Conversation compacted", False),
+    "a listing": (
+        attachment("x" * 30_000, uuid="t", parent=None), "attachment hook_additional_context",
+        "[30,000 characters that the client added: resume-hooks read 11111111:3 --max-chars 0]", False,
+    ),
+    "a queued prompt": (
+        {"type": "attachment", "uuid": "t", "attachment": {"type": "queued_command", "prompt": "and this"}},
+        "attachment queued_command", "type: queued_command\nprompt: and this", False,
+    ),
+    "a reminder in a result": (
+        tool_result("c", f"a.py\n{REMINDER}", uuid="u", parent=None), "result of Bash ls",
+        "a.py\n[42 characters of a reminder by the client: resume-hooks read 11111111:3]", False,
+    ),
+    "a sub-agent's of old": (assistant("seen", uuid="a", isSidechain=True), "sub-agent's assistant", "seen", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_is_read(name: str) -> None:
+    """Each kind, with whose words they are."""
+    record, speaker, text, voice = TABLE[name]
+    found = shown(record)
+    assert (found.speaker, found.text, found.voice) == (speaker, text, voice)
+
+
+def test_a_subagents_own_file() -> None:
+    """There its prompt is the user, its answers the assistant."""
+    assert shown(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
+    found = shown(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+    assert (found.speaker, found.voice) == ("assistant", True)
+
+
+def test_as_it_is_printed() -> None:
+    """A head at the margin, foreign text set off from it, the words that print all of it."""
+    piece = shown(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
+    assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
+    assert piece.body == "  go\n  1a2b:9 · user"
+    assert piece.command == "resume-hooks read 11111111:3"
+    assert "turn" not in shown(user("go", uuid="u")).piece(NAMES).head
+
+
+def test_controls() -> None:
+    """None is printed, and no line end of another kind makes a line at the margin."""
+    assert (
+        shown(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body == "  red\n  r:1\n  r:2\n  r:3"
+    )
+
+
+def test_a_huge_text() -> None:
+    """Only as much of it is worked through as an answer could hold; what is missing is counted all the same."""
+    piece = shown(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
+    assert len(piece.body) < 5_000
+    assert piece.missing + len(piece.body) == 500_000 + 2 - 1  # the margin; the blank at its end
+
+
+def test_hostile_heads() -> None:
+    """A tool's name and target stay on one line, without controls."""
+    record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
+    assert shown(record).text == "→ Ba sh x 11111111:9 · user"
+
+
+@pytest.mark.parametrize(
+    ("record", "there"),
+    [
+        (user("go", uuid="u"), True),
+        (user(" \n", uuid="u"), False),
+        (assistant([{"type": "thinking", "thinking": "", "signature": "s"}], uuid="a"), False),
+        (assistant([{"type": "thinking", "thinking": "hm", "signature": "s"}], uuid="a"), True),
+        (system("turn_duration", uuid="s", durationMs=3), False),
+        (system("api_error", uuid="s", error={}), True),
+        (system("informational", uuid="s", content="blocked"), True),
+        (attachment("told", uuid="t", parent=None), True),
+        ({"type": "attachment", "attachment": {"type": "total_tokens_reminder", "text": "9"}}, False),
+        (progress(uuid="p", parent=None), False),
+        (custom_title("x"), False),
+        ({"type": "api-request-blob", "message": {"content": "a log"}}, False),
+        ({"type": "tool_result", "message": {"content": "x"}}, True),
+        ({}, False),
+    ],
+)
+def test_who_says_something(record: Record, there: bool) -> None:
+    """Bookkeeping, logs, empty thinking and the client's small talk do not."""
+    assert says(record) is there
+
+
+def test_reminders() -> None:
+    """Taken out one by one; an unclosed one stays, and a hostile row of openings costs one walk."""
+    assert without_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
+    assert without_reminders("a<system-reminder>b") == "a<system-reminder>b"
+    hostile = "<system-reminder>" * 200_000
+    assert without_reminders(hostile) == hostile

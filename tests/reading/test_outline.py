@@ -1,0 +1,314 @@
+"""Outline: the turns of a transcript with what was asked and done in each, wherever they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, outline
+from resume_hooks.reading.outline_scan import first_words
+from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.references import Entries, Names, named_by, names_of, parse
+from resume_hooks.sessions.subagents import locate
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.turns import opens_turn
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    call,
+    conversation,
+    last_prompt,
+    result,
+    session_bytes,
+    summary,
+    tool_result,
+    user,
+    write_session,
+)
+from tests.needs import corpus, corpus_sessions
+
+NAMES = Names(SESSION, SESSION[:8])
+
+
+def outlined(folder: Path, lines: list[Record | bytes]) -> Outline:
+    """The outline of a session of these records."""
+    return outline(store.session_file(write_session(folder, SESSION, lines)))
+
+
+def worked() -> list[Record | bytes]:
+    """Two turns with tools, files, a failure, counted tokens."""
+    calls = [
+        call("c1", "Read", file_path="/p/a.py"),
+        call("c2", "Edit", file_path="/p/b.py", old_string="x", new_string="y"),
+        call("c3", "Bash", command="false"),
+    ]
+    return [
+        user("fix\nthe parser", uuid="u0"),
+        assistant(calls, uuid="a1", parent="u0", ts=1, tokens=1_000),
+        user([result("c1"), result("c2"), result("c3", "Exit code 1", is_error=True)], uuid="u2", parent="a1", ts=2),
+        assistant("done", uuid="a3", parent="u2", ts=3, tokens=1_500),
+        user("thanks", uuid="u4", parent="a3", ts=60),
+        assistant([call("c4", "Read", file_path="/p/a.py")], uuid="a5", parent="u4", ts=61, tokens=1_700),
+    ]
+
+
+def test_a_turn(tmp_path: Path) -> None:
+    """What was asked, with which tools, on which files, and the context as it was counted."""
+    first, second = outlined(tmp_path, worked()).turns
+    assert (first.number, first.line, first.time, first.first_words) == (
+        1,
+        0,
+        "2026-01-31T09:30:00.000Z",
+        "fix the parser",
+    )
+    assert (first.tools, first.failed) == ({"Read": 1, "Edit": 1, "Bash": 1}, 1)
+    assert (first.files, first.edited) == (("/p/b.py", "/p/a.py"), ("/p/b.py",))
+    assert (first.tokens, first.growth, second.tokens, second.growth) == (1_500, None, 1_700, 200)
+    assert (first.place, second.place) == (LIVE, LIVE)
+
+
+def test_before_the_first_prompt(tmp_path: Path) -> None:
+    """What a child of ours opens with is turn 0; bookkeeping alone makes none."""
+    found = outlined(tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)])
+    assert [turn.number for turn in found.turns] == [0, 1]
+    assert found.turn_count == 1
+    assert [turn.number for turn in outlined(tmp_path, [last_prompt("x"), *conversation(1)]).turns] == [1]
+
+
+def test_compactions(tmp_path: Path) -> None:
+    """Turns before one are told apart, through several of them; what was counted before says nothing of after."""
+    lines: list[Record | bytes] = [
+        *conversation(1, prefix="a"),
+        boundary(uuid="b1", before="a1", ts=10),
+        summary("first", uuid="s1", parent="b1", ts=11),
+        user("second", uuid="u2", parent="s1", ts=12),
+        assistant("yes", uuid="v2", parent="u2", ts=13, tokens=500),
+        boundary(uuid="b2", before="v2", ts=20),
+        summary("second", uuid="s2", parent="b2", ts=21),
+        user("third", uuid="u3", parent="s2", ts=22),
+        assistant("yes", uuid="v3", parent="u3", ts=23, tokens=700),
+    ]
+    found = outlined(tmp_path, lines)
+    assert [turn.place for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
+    assert [turn.growth for turn in found.turns] == [None, None, None]
+    assert [(one.turn, one.line, one.summary, one.trigger, one.tokens_before) for one in found.compactions] == [
+        (1, 2, 3, "auto", 150_000),
+        (2, 6, 7, "auto", 150_000),
+    ]
+
+
+def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
+    """A turn of which some is still sent is live."""
+    lines: list[Record | bytes] = [
+        user("go", uuid="u"),
+        assistant("on it", uuid="a", parent="u", ts=1),
+        boundary(uuid="b", before="a", ts=2),
+        summary("so far", uuid="s", parent="b", ts=3),
+        assistant("and on", uuid="c", parent="s", ts=4),
+    ]
+    assert [turn.place for turn in outlined(tmp_path, lines).turns] == [LIVE]
+
+
+def test_a_branch_that_was_left(tmp_path: Path) -> None:
+    """A prompt that was taken back and asked anew."""
+    lines: list[Record | bytes] = [
+        *conversation(1),
+        user("wrong way", uuid="w", parent="r1", ts=10),
+        assistant("going", uuid="x", parent="w", ts=11),
+        user("right way", uuid="y", parent="r1", ts=12),
+        assistant("going", uuid="z", parent="y", ts=13),
+    ]
+    assert [turn.place for turn in outlined(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
+
+
+def test_a_plain_export(tmp_path: Path) -> None:
+    """Records without ids: tools are named by their results, all of it counts as live."""
+    lines: list[Record | bytes] = [
+        {"type": "user", "message": {"role": "user", "content": "go"}, "timestamp": "2025-01-01T00:00:00Z"},
+        {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}},
+        {"type": "tool_result", "message": {"tool_name": "Bash", "content": "out", "is_error": True}},
+        {"type": "user", "message": {"role": "user", "content": "more"}},
+        {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
+    ]
+    first, second = outlined(tmp_path, lines).turns
+    assert (first.tools, first.failed, first.place, first.line) == ({"Bash": 1}, 1, LIVE, 0)
+    assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
+
+
+def test_work_of_old_subagents(tmp_path: Path) -> None:
+    """What clients before 2.0 wrote into the session itself counts for no turn."""
+    inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
+    prompt = user("look", uuid="t", parent=None, isSidechain=True)
+    (only,) = outlined(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
+    assert only.tools == {}
+
+
+def test_subagents(config_home: ConfigHome) -> None:
+    """Those of a known turn, with what they were asked; then the others. Their own outlines count their prompts."""
+    project = config_home.project()
+    lines: list[Record | bytes] = [
+        user("go", uuid="u"),
+        assistant(
+            [call("c", "Task", description="look", prompt="around", subagent_type="Explore")], uuid="a", parent="u"
+        ),
+        user([result("c")], uuid="r", parent="a", toolUseResult={"agentId": "b2"}),
+    ]
+    path = write_session(project, SESSION, lines)
+    own = project / SESSION / "subagents"
+    own.mkdir(parents=True)
+    side: list[Record] = [
+        user("look around", uuid="x", isSidechain=True),
+        assistant([call("d", "Bash", command="ls")], uuid="y", parent="x", isSidechain=True, tokens=900),
+    ]
+    for name in ("agent-a1", "agent-b2"):
+        (own / f"{name}.jsonl").write_bytes(session_bytes(side))
+    known, other = outline(store.session_file(path)).subagents
+    assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
+    assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
+    found = outline(locate(f"{SESSION}/agent-b2", CWD, config_home.environ))
+    (turn,) = found.turns
+    assert (found.title, turn.tools, turn.tokens, turn.place) == ("look around", {"Bash": 1}, 900, LIVE)
+    assert found.subagents == ()
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    """Garbage, a torn end, odd contents: counted or passed over, never a failure."""
+    odd: list[Record | bytes] = [
+        b"garbage",
+        b"",
+        {"type": "user", "uuid": 3, "message": {"content": [3, None]}},
+        {
+            "type": "assistant",
+            "uuid": "a",
+            "message": {"content": [{"type": "tool_use", "name": 5, "input": []}], "usage": 1},
+        },
+        {
+            "type": "system",
+            "uuid": "b",
+            "subtype": "compact_boundary",
+            "compactMetadata": {"preTokens": "x", "trigger": 1},
+        },
+        {"type": "user", "uuid": "c", "message": {"content": "go"}, "toolUseResult": {"agentId": []}, "timestamp": 5},
+        {"type": "user", "uuid": "d", "isCompactSummary": True, "message": 7},
+    ]
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes(odd) + b'{"type":"user","uuid":"t","mess')
+    found = outline(store.session_file(str(path)))
+    assert (found.turn_count, found.bad_lines, found.turns[-1].first_words) == (1, (0, 7), "go")
+    assert outline_text(found, found.turns, NAMES, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("<system-reminder>rules\n</system-reminder>\n fix  it", "fix it"),
+        ("<system-reminder>never closed", "<system-reminder>never closed"),
+        (
+            "<command-message>x</command-message><command-name>/do</command-name><command-args>a b</command-args>",
+            "/do a b",
+        ),
+        ([{"type": "image", "source": {}}], "(image)"),
+        ("\x1b[31mred\x07", "red"),
+        ("<system-reminder> " * 100_000, ("<system-reminder> " * 12)[:197] + "…"),
+    ],
+)
+def test_first_words(content: str | list[Record], words: str) -> None:
+    """What a person wrote, without what the client put around it, in one harmless line."""
+    assert first_words(user(content, uuid="u")) == words
+
+
+def many(folder: Path, turns: int) -> Outline:
+    """A long session, compacted once."""
+    middle = [boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3), summary("s", uuid="s", parent="b", ts=9001)]
+    return outlined(folder, [*conversation(turns), *middle, *conversation(2, prefix="q", start=9002)])
+
+
+def test_too_long_an_outline(tmp_path: Path) -> None:
+    """Both ends stay, and the words that show the rest are right."""
+    found = many(tmp_path, 200)
+    text = outline_text(found, found.turns, NAMES, 2_000)
+    lines = text.split("\n")
+    (gap,) = [line for line in lines if line.startswith("…")]
+    told = re.fullmatch(r"… (\d+) turns left out: resume-hooks outline 11111111 --turns (\d+)-(\d+)", gap)
+    assert told is not None
+    count, first, last = map(int, told.groups())
+    assert count == last - first + 1
+    shown = [int(line.split(" ")[0]) for line in lines[2:] if line[0].isdigit()]
+    assert shown == [*range(1, first), *range(last + 1, 203)]
+    assert len(text) < 2_000
+
+
+def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
+    """The command that shows them chooses by the same file, ready for a shell; one turn is no span."""
+    found = many(tmp_path, 200)
+    text = outline_text(found, found.turns, NAMES, 2_000, "a dir/it's.py")
+    (gap,) = [line for line in text.split("\n") if line.startswith("…")]
+    *command, _, _, option, path = shlex.split(gap.partition(": ")[2])
+    assert command == ["resume-hooks", "outline", "11111111"]
+    assert (option, path) == ("--file", "a dir/it's.py")
+
+
+def test_one_of_each(tmp_path: Path) -> None:
+    """What there is one of takes no s."""
+    found = outlined(tmp_path, [user("go", uuid="u")])
+    numbers = outline_text(found, found.turns, NAMES, 0).split("\n")[1]
+    assert numbers.startswith("1 turn · ")
+    assert ", 1 record · " in numbers
+
+
+OUTLINES: list[Outline] = []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 12_000))
+def test_the_budget_holds(limit: int) -> None:
+    """Any budget, the notice included."""
+    found = OUTLINES[0]
+    assert len(outline_text(found, found.turns, NAMES, limit)) < limit
+
+
+@pytest.fixture(autouse=True)
+def _one_outline(tmp_path: Path) -> None:
+    """An outline that all budgets are tried on."""
+    if not OUTLINES:
+        OUTLINES.append(many(tmp_path / "one", 120))
+
+
+@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
+def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
+    """Outlined whole: as many turns as prompts, every reference leads to a record, sub-agents have outlines too."""
+    corpus()
+    session = store.SessionFile(file.stem, str(file), 0, file.stat().st_size)
+    found = outline(session)
+    with file.open("rb") as stream:
+        prompts = [
+            line.number for line in read_lines(stream) if (r := records.parse(line.body)) and opens_turn(r)
+        ]  # fmt: skip
+    assert [turn.line for turn in found.turns if turn.number] == prompts
+    assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
+    names = names_of(session, config_home.environ)
+    text = outline_text(found, found.turns, names, 0)
+    entries = Entries(str(file), session.session_id)
+    references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
+    assert len(references) >= len(found.turns)
+    for number in references:
+        assert named_by(parse(f"{file}:{number}"), entries).record() is not None
+    for agent in found.subagents:
+        assert outline(locate(f"{names.full}/{agent.name}", "/", config_home.environ)).lines == agent.records
+
+
+def test_a_tool_result_is_no_turn(tmp_path: Path) -> None:
+    """Answers between prompts belong to the turn before."""
+    lines: list[Record | bytes] = [*conversation(1), tool_result("c", uuid="t", parent="r1")]
+    assert outlined(tmp_path, lines).turn_count == 1

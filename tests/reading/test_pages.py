@@ -1,0 +1,195 @@
+"""Pages: a transcript from its end to its start, and what stands around a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.errors import UsageError
+from resume_hooks.reading.excerpts import says
+from resume_hooks.reading.pages import around, page
+from resume_hooks.sessions.references import Entries, Names, Reference, parse, place_of
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line, read_lines
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    attachment,
+    conversation,
+    custom_title,
+    last_prompt,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions
+
+NAMES = Names(SESSION, SESSION[:8])
+
+
+def walked(entries: Entries, limit: int) -> list[int]:
+    """The lines of every event, gathered page by page from the end, each page by the id of the one before."""
+    lines: list[int] = []
+    before = None
+    while True:
+        found = page(entries, NAMES, before, limit)
+        numbers = [entries.counted(one.entry).number for one in found.passages]
+        assert {one.entry.number for one in found.passages} <= {-1}
+        assert len(numbers) <= limit
+        assert numbers == sorted(numbers)
+        lines = [*numbers, *lines]
+        if not found.more:
+            return lines
+        before = place_of(parse(f"{SESSION}:{found.passages[0].word}"), entries)
+
+
+def mixed(folder: Path) -> Entries:
+    """A session with bookkeeping, garbage, a repeated uuid and attachments between what was said."""
+    talk: list[Record | bytes] = list(conversation(6))
+    talk[3:3] = [custom_title("x"), b"garbage", b"", conversation(1)[0], attachment("told", uuid="t", parent=None)]
+    return Entries(write_session(folder, SESSION, [*talk, last_prompt("r1")]), SESSION)
+
+
+MIXED: list[Entries] = []
+
+
+@pytest.fixture(autouse=True)
+def _one_session(tmp_path: Path) -> None:
+    """A session that all limits are tried on."""
+    if not MIXED:
+        MIXED.append(mixed(tmp_path / "one"))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 20))
+def test_every_event_once(limit: int) -> None:
+    """Whatever a page holds, walking them gives each record that says something once, in order."""
+    assert walked(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+
+
+@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
+def test_every_real_session(file: Path) -> None:
+    """The same of real sessions."""
+    entries = Entries(str(file), SESSION)
+    there = [number for number in range(len(entries)) if (e := entries.at(number)) and says(e.record() or {})]
+    assert walked(entries, 250) == there
+
+
+def test_an_empty_page(tmp_path: Path) -> None:
+    """Nothing stands before the first record, and in a file of bookkeeping nothing at all."""
+    entries = Entries(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
+    assert page(entries, NAMES, None, 5) == ([], False)
+    assert page(MIXED[0], NAMES, MIXED[0].at(0), 5) == ([], False)
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"")
+    assert page(Entries(str(empty), SESSION), NAMES, None, 5) == ([], False)
+
+
+def test_around(tmp_path: Path) -> None:
+    """So many before and after as say something; what the client added comes along, uncounted."""
+    eighth, first = (place_of(Reference(SESSION, number), MIXED[0]) for number in (8, 0))
+    earlier, later = around(MIXED[0], NAMES, eighth, 3, 2)
+    assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
+    assert [one.entry.number for one in later] == [9, 10]
+    assert [one.added for one in earlier] == [False, False, False, True]
+    assert around(MIXED[0], NAMES, first, 3, 0) == ([], [])
+
+
+def test_the_call_of_a_result(tmp_path: Path) -> None:
+    """Found though it stands on an earlier page."""
+    lines: list[Record | bytes] = [
+        tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"}),
+        tool_result("c", "x", uuid="u", parent="a"),
+    ]
+    entries = Entries(write_session(tmp_path, SESSION, lines), SESSION)
+    (only,) = page(entries, NAMES, None, 1).passages
+    assert only.speaker == "result of Bash ls"
+
+
+def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked for within reach, not through the whole file: what lies beyond is shown without its name."""
+    monkeypatch.setattr("resume_hooks.reading.render.LOOKED_BACK", 1_000)
+    between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
+    asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
+    for count, speaker in ((1, "result of Bash ls"), (3, "result")):
+        lines = [asking, *between[:count], tool_result("c", "x", uuid="u", parent="a")]
+        entries = Entries(write_session(tmp_path, session_id(count), lines), SESSION)
+        (only,) = page(entries, NAMES, None, 1).passages
+        assert only.speaker == speaker
+
+
+WRITTEN: list[Record | bytes] = [
+    user("asked", uuid=session_id(5)),
+    assistant("said \u2028 so", uuid=session_id(6)),
+    attachment("told", uuid="t", parent=None),
+    custom_title("x"),
+    b"garbage \xff\xfe",
+    b"",
+    b"\xef\xbb\xbf" + session_bytes([user("marked", uuid="m")]).strip(),
+    session_bytes([user("from elsewhere", uuid="w")]).strip() + b"\r",
+    b'{"type":"user","uuid":"bad","message":{"role":"user","content":"\xff"}}',
+    user("asked again", uuid=session_id(5)),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(WRITTEN), max_size=14), st.integers(0, 14), st.integers(1, 5), st.data())
+def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: int, data: st.DataObject) -> None:
+    """Pages that are walked while somebody writes, torn lines among it, give every event of the first look once."""
+    content = session_bytes(rows)
+    start = len(session_bytes(rows[:known]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{SESSION}.jsonl")
+        path.write_bytes(content[: data.draw(st.integers(start, len(content)))])
+        first = Entries(str(path), SESSION)
+        there = [
+            line.offset
+            for line in lines_of(path)
+            if (record := records.parse(line.body)) and says(record)
+        ]  # fmt: skip
+        found = page(first, NAMES, None, limit)
+        seen = [one.entry.offset for one in found.passages]
+        while found.more:
+            path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
+            now = Entries(str(path), SESSION)
+            found = page(now, NAMES, place_of(parse(found.passages[0].word, SESSION), now), limit)
+            seen = [one.entry.offset for one in found.passages] + seen
+        assert seen == there
+
+
+def test_a_rewrite_between_pages(tmp_path: Path) -> None:
+    """A uuid leads to its record wherever that went; a record that went for good is told of."""
+    path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
+    entries = Entries(str(path), SESSION)
+    second = page(entries, NAMES, None, 2).passages[0]
+    path.write_bytes(b"a longer line\n" + path.read_bytes())
+    now = Entries(str(path), SESSION)
+    (only,) = page(now, NAMES, place_of(parse(second.word, SESSION), now), 2).passages
+    assert only.uuid == session_id(5)
+    write_session(tmp_path, SESSION, WRITTEN[:1])
+    with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
+        place_of(parse(second.word, SESSION), Entries(str(path), SESSION))
+    with pytest.raises(UsageError, match="begins at byte"):
+        place_of(parse("@7", SESSION), Entries(str(path), SESSION))
+
+
+def test_a_long_line(tmp_path: Path) -> None:
+    """A line of many pieces is put together whole, from wherever it is read."""
+    rows: list[Record | bytes] = [user("first", uuid="a"), user("x" * 5_000_000, uuid="b"), b"\xff" * 3_000_000]
+    entries = Entries(write_session(tmp_path, SESSION, rows), SESSION)
+    found = page(entries, NAMES, None, 2)
+    assert [one.characters for one in found.passages] == [5, 5_000_000]
+
+
+def lines_of(path: Path) -> list[Line]:
+    """Every line as the whole file tells it."""
+    with path.open("rb") as stream:
+        return list(read_lines(stream))

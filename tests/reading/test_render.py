@@ -1,0 +1,118 @@
+"""Rendering: a record as text that people and models can read, without the JSON around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.reading.render import render, text_of
+from resume_hooks.sessions.references import Entries
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    attachment,
+    boundary,
+    call,
+    custom_title,
+    result,
+    system,
+    tool_result,
+    user,
+    write_session,
+)
+
+PNG: Record = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}}
+PDF: Record = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 400}}
+PLAIN: Record = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "as it is"}}
+LINKED: Record = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
+
+TABLE: dict[str, tuple[Record, str]] = {
+    "a prompt": (user("fix it\nnow", uuid="u"), "fix it\nnow"),
+    "an answer in blocks": (
+        assistant([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], uuid="a"),
+        "one\n\ntwo",
+    ),
+    "thinking": (assistant([{"type": "thinking", "thinking": "hm", "signature": "s"}], uuid="a"), "[thinking]\nhm"),
+    "thinking that was not kept": (
+        assistant([{"type": "thinking", "thinking": "", "signature": "s"}], uuid="a"),
+        "[thinking, its text was not kept by the client]",
+    ),
+    "encrypted thinking": (assistant([{"type": "redacted_thinking", "data": "x"}], uuid="a"), "[thinking, encrypted]"),
+    "a call": (
+        assistant([call("c", "Bash", command="ls\npwd", timeout=5, flags={"a": [True, None], "b": {}})], uuid="a"),
+        "[call of Bash]\ncommand:\nls\npwd\ntimeout: 5\nflags.a.0: true\nflags.a.1: null\nflags.b: {}",
+    ),
+    "a call without inputs": (assistant([call("c", "List")], uuid="a"), "[call of List]"),
+    "a result": (tool_result("c", '{"not": "touched"}', uuid="u", parent=None), '{"not": "touched"}'),
+    "a failed result": (user([result("c", "no", is_error=True)], uuid="u"), "[error]\nno"),
+    "a result in parts": (
+        tool_result("c", [{"type": "text", "text": "seen"}, PNG], uuid="u", parent=None),
+        "seen\n[image, png, 3.0 KB]",
+    ),
+    "a result of nothing": (user([{"type": "tool_result", "tool_use_id": "c"}], uuid="u"), ""),
+    "images and documents": (
+        user([PNG, PDF, PLAIN, LINKED], uuid="u"),
+        "[image, png, 3.0 KB]\n\n[document, pdf, 300 B]\n\n[document, text]\nas it is\n\n[image, https://x/y.png]",
+    ),
+    "a block of an unknown kind": (
+        assistant([{"type": "server_tool_use", "id": "x", "name": "web", "input": {"q": "?"}}], uuid="a"),
+        "[server_tool_use]\nname: web\ninput.q: ?",
+    ),
+    "an attachment as it was sent": (attachment("told", uuid="t", parent=None), "told"),
+    "an attachment of an old client": (
+        {"type": "attachment", "uuid": "t", "attachment": {"type": "file", "content": {"text": "a\nb"}}},
+        "type: file\ncontent.text:\na\nb",
+    ),
+    "a system note": (system("informational", uuid="s", content="blocked"), "blocked"),
+    "a system note without text": (system("turn_duration", uuid="s", durationMs=7), "durationMs: 7"),
+    "a boundary": (boundary(uuid="b"), "Conversation compacted"),
+    "bookkeeping": (custom_title("Mine"), "customTitle: Mine"),
+    "a summary": ({"type": "summary", "summary": "All of it", "leafUuid": "x"}, "All of it"),
+    "odd contents": (
+        {"type": "user", "uuid": "u", "message": {"content": [3, {"type": 4}, None]}},
+        "[a block of no kind]",
+    ),
+    "nothing": ({}, ""),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_is_shown(name: str) -> None:
+    """Each kind in words; of images and documents what they are and how large."""
+    record, shown = TABLE[name]
+    assert text_of(record) == shown
+
+
+def test_an_image_among_inputs() -> None:
+    """Its encoding is never printed, wherever it stands."""
+    shown = text_of(assistant([call("c", "Send", image=PNG)], uuid="a"))
+    assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
+
+
+def test_what_nests_without_end() -> None:
+    """A hostile input is walked, not recursed into."""
+    deep: Record = {"x": "end"}
+    for _ in range(5_000):
+        deep = {"x": deep}
+    assert text_of(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
+
+
+def test_the_tool_of_a_result(tmp_path: Path) -> None:
+    """The call is looked up in the same file: its name and what it was about."""
+    records = [
+        assistant([call("c1", "Read", file_path="/x.py"), call("c2", "Bash", command="ls")], uuid="a", parent=None),
+        tool_result("c1", "text", uuid="u1", parent="a"),
+        user([result("c1", "one"), result("c2", "two")], uuid="u2", parent="a"),
+        tool_result("c3", "stray", uuid="u3", parent="a"),
+    ]
+    entries = Entries(write_session(tmp_path, SESSION, records), SESSION)
+    asked, one, both, stray = (
+        render(record, entry) for n, record in enumerate(records) if (entry := entries.at(n)) is not None
+    )
+    assert (one.kind, one.role, one.tool, one.target, one.text) == ("user", "user", "Read", "/x.py", "text")
+    assert (both.tool, both.target) == ("Read, Bash", "")
+    assert both.text == "[result of Read /x.py]\none\n\n[result of Bash ls]\ntwo"
+    assert (stray.tool, stray.target, stray.text) == ("", "", "stray")
+    assert (asked.role, asked.tool) == ("assistant", "Read, Bash")

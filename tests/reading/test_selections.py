@@ -1,0 +1,198 @@
+"""Reading: which records of a transcript are turns, failures and commands, found in one scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.cli.passages import commands_text, errors_gap, passages_text, records_gap
+from resume_hooks.reading.selections import Reading
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.references import Names
+from resume_hooks.transcripts.turns import parse
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    call,
+    conversation,
+    result,
+    summary,
+    system,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions
+
+NAMES = Names(SESSION, SESSION[:8])
+
+
+def reading(folder: Path, lines: list[Record | bytes]) -> Reading:
+    """A session of these records."""
+    return Reading(store.session_file(write_session(folder, SESSION, lines)))
+
+
+def command(number: int, answer: str | None, *, failed: bool = False, **said: object) -> list[Record]:
+    """A call of the shell and how it was answered; None: not at all."""
+    asked = tool_use(f"c{number}", uuid=f"a{number}", parent=None, name="Bash", tool_input={"command": f"cmd {number}"})
+    if answer is None:
+        return [asked]
+    extra: Record = {"toolUseResult": said} if said else {}
+    return [
+        asked,
+        user([result(f"c{number}", answer, is_error=failed)], uuid=f"u{number}", parent=f"a{number}", **extra),
+    ]
+
+
+def test_turns(tmp_path: Path) -> None:
+    """The records of the turns that are asked for; what stands before the first prompt is turn 0."""
+    found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
+    assert found.turns == 3
+    assert [row.number for row in found.chosen()] == [0, 1, 2, 3, 4, 5, 6]
+    assert [row.number for row in found.chosen(parse("2-3"))] == [3, 4, 5, 6]
+    assert [row.number for row in found.chosen(parse("0"))] == [0]
+    assert [one.text for one in found.passages(found.chosen(parse("last")), NAMES)] == ["prompt 4", "answer 5"]
+
+
+def test_commands(tmp_path: Path) -> None:
+    """Each with how it ended, as far as the client wrote it down."""
+    lines: list[Record | bytes] = [
+        user("go", uuid="p"),
+        *command(1, "fine", stdout="fine", interrupted=False),
+        *command(2, "Exit code 127\nnot found", failed=True),
+        *command(3, "no code here", failed=True),
+        *command(4, "The user doesn't want to proceed with this tool use.", failed=True),
+        *command(5, "started", backgroundTaskId="b1"),
+        *command(6, "cut", interrupted=True),
+        user("more", uuid="q"),
+        *command(7, None),
+        tool_use("r1", uuid="z", parent=None),
+    ]
+    found = reading(tmp_path, lines).commands()
+    assert [(one.command, one.state, one.code, one.turn) for one in found] == [
+        ("cmd 1", "ok", None, 1),
+        ("cmd 2", "failed", 127, 1),
+        ("cmd 3", "failed", None, 1),
+        ("cmd 4", "rejected", None, 1),
+        ("cmd 5", "background", None, 1),
+        ("cmd 6", "interrupted", None, 1),
+        ("cmd 7", "unanswered", None, 2),
+    ]
+    assert [one.answer for one in found][-2:] == [12, -1]
+    assert [one.command for one in reading(tmp_path, lines).commands(parse("2"))] == ["cmd 7"]
+
+
+def test_failures(tmp_path: Path) -> None:
+    """Failed results, each with its call, and errors of the API."""
+    lines: list[Record | bytes] = [
+        user("go", uuid="p"),
+        *command(1, "fine"),
+        *command(2, "Exit code 1", failed=True),
+        assistant("API Error: 529", uuid="e", isApiErrorMessage=True),
+        system("api_error", uuid="f", error={"status": 529}),
+    ]
+    found = reading(tmp_path, lines)
+    rows = found.chosen(failed=True)
+    assert [row.number for row in rows] == [4, 5, 6]
+    shown = found.passages(rows, NAMES)
+    assert [one.speaker for one in shown] == ["failed result of Bash cmd 2", "assistant, API error", "system api_error"]
+    assert found.calling(shown[0].entry.record() or {}) == [3]
+
+
+def test_a_plain_export(tmp_path: Path) -> None:
+    """Records without ids have turns, failures and commands too."""
+    lines: list[Record | bytes] = [
+        {"type": "user", "message": {"content": "go"}},
+        {"type": "assistant", "message": {"content": [call("c", "Bash", command="ls")]}},
+        {"type": "user", "message": {"content": [result("c", "Exit code 2", is_error=True)]}},
+        {"type": "tool_result", "message": {"tool_name": "Read", "content": "gone", "is_error": True}},
+    ]
+    found = reading(tmp_path, lines)
+    assert [row.number for row in found.chosen(failed=True)] == [2, 3]
+    assert [(one.command, one.code) for one in found.commands()] == [("ls", 2)]
+    assert found.passages(found.chosen(failed=True), NAMES)[0].speaker == "failed result of Bash ls"
+
+
+LONG: list[Reading] = []
+
+
+@pytest.fixture(autouse=True)
+def _one_session(tmp_path: Path) -> None:
+    """A session with many turns, commands and one huge output that all budgets are tried on."""
+    if LONG:
+        return
+    lines: list[Record | bytes] = []
+    for turn in range(40):
+        lines.append(user(f"prompt {turn} " * 20, uuid=f"p{turn}"))
+        lines += command(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
+        lines += command(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
+        lines.append(assistant(f"answer {turn} " * 30, uuid=f"z{turn}"))
+    LONG.append(reading(tmp_path / "long", lines))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 60_000))
+def test_the_budget_holds(limit: int) -> None:
+    """Any budget holds for turns, for errors and for commands, notices included."""
+    found = LONG[0]
+    every = found.passages(found.chosen(), NAMES)
+    failed = [one for one in every if one.failed]
+    assert len(passages_text("all", every, NAMES, limit, records_gap(every, NAMES))) < limit
+    assert len(passages_text("errors", failed, NAMES, limit, errors_gap(failed, NAMES))) < limit
+    assert len(commands_text("commands", found.commands(), NAMES, limit)) < limit
+
+
+def test_what_is_left_out_can_be_got() -> None:
+    """A gap of whole turns names them; reading on from there shows the next one whole."""
+    found = LONG[0]
+    every = found.passages(found.chosen(), NAMES)
+    text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
+    last = text.split("\n")[-1]
+    assert last.startswith("… ")
+    assert ": resume-hooks read 11111111" in last
+    turn = found.passages(found.chosen(parse("21")), NAMES)
+    text = passages_text("one", turn, NAMES, 4_000, records_gap(turn, NAMES))
+    assert text.count("prompt 20") == 20
+    assert text.count("answer 20") == 30
+    assert "more characters: resume-hooks read 11111111:122 --max-chars 0" in text
+
+
+def test_one_error_or_command_left_out() -> None:
+    """It is told of as one, by its turn alone."""
+    found = LONG[0]
+    failed = [one for one in found.passages(found.chosen(), NAMES) if one.failed]
+    assert errors_gap(failed, NAMES)(4, 4) == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
+    wide = [one._replace(command="x " * 45) for one in found.commands(parse("3"))[:1]]
+    last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
+    assert last == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
+
+
+def test_commands_without_a_limit(tmp_path: Path) -> None:
+    """They are as long as they ever are."""
+    lines: list[Record | bytes] = [user("go", uuid="p"), *command(1, "ok")]
+    long = [one._replace(command="x" * 300) for one in reading(tmp_path, lines).commands()]
+    assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
+
+
+@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
+def test_every_real_session(file: Path) -> None:
+    """Read whole without a failure, within a budget, no control in it."""
+    found = Reading(store.SessionFile(file.stem, str(file), 0, 0))
+    shown = found.passages(found.chosen(), NAMES)
+    text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
+    assert len(text) < 20_000
+    assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
+    commands_text("commands", found.commands(), NAMES, 5_000)
+
+
+def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
+    """A damaged call is passed over like any other that runs nothing."""
+    damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
+    damaged["message"]["content"][0]["name"] = {"odd": []}
+    found = reading(tmp_path, [*conversation(1), damaged])
+    assert "ls" not in "".join(one.text for one in found.passages(found.chosen(), NAMES) if one.speaker == "shell")
+    assert found.commands() is not None

@@ -1,0 +1,45 @@
+"""A home to search in, and a search of it as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from resume_hooks.search.engine import Found, find
+from resume_hooks.search.scope import Scope
+from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
+from tests.search.index.probe import LONG_AGO, uid
+
+
+def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any) -> Path:
+    """A session in which a user and the model speak in turn, a minute apart; records stand as they are."""
+    records: list[Record | bytes] = []
+    for place, words in enumerate(said):
+        if isinstance(words, dict):
+            records.append(words)
+            continue
+        make = assistant if place % 2 else user
+        where: dict[str, Any] = {"ts": 60 * place, "session_id": session_id(number), "cwd": cwd, **fields}
+        records.append(make(words, uuid=uid(f"{number}-{place}"), **where))
+    return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
+
+
+def search(home: ConfigHome, *words: str, most: int = 10, **scope: Any) -> Found:
+    """What a search comes to; everywhere, unless the scope says otherwise."""
+    return find(words, Scope(**scope), home.environ, most=most)
+
+
+def places(found: Found) -> list[tuple[int, int]]:
+    """The hits as the numbers of their sessions and lines, in order of place."""
+    return sorted((int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits)
+
+
+def marked(found: Found) -> set[str]:
+    """The words that are marked in the hits."""
+    return {hit.snippet[start:end] for hit in found.hits for start, end in hit.marks}
+
+
+def ids(numbers: Iterable[int]) -> frozenset[str]:
+    """The session ids of some numbers."""
+    return frozenset(map(session_id, numbers))

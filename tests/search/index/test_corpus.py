@@ -1,0 +1,95 @@
+"""The real corpus: every client's records are taken in, and each row leads back to its record."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from resume_hooks.search.index.connect import Opened, opened_index
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import read_lines
+from tests.builders import ConfigHome
+from tests.needs import corpus, corpus_sessions
+from tests.search.index.probe import finds
+
+LEAST = 0.5
+"""Of all lines at least this part says something."""
+
+
+def copied(home: ConfigHome) -> None:
+    """The corpus in a home of its own, a project a folder."""
+    corpus()
+    for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
+        project = home.project(f"/corpus/{number}")
+        shutil.copytree(folder, project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tool-results"))
+
+
+def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
+    """File, line, offset and length name one whole record; most lines have a row, and every file has some."""
+    copied(config_home)
+    with opened_index(config_home.environ) as index:
+        assert index.notes == []
+        rows = index.db.execute("SELECT f.path, r.line, r.offset, r.length FROM records r JOIN files f ON f.id=r.file")
+        by_file: dict[str, dict[int, tuple[int, int]]] = {}
+        for path, number, offset, length in rows:
+            by_file.setdefault(path, {})[number] = (offset, length)
+        empty = {
+            path
+            for path, held_by in index.db.execute(
+                "SELECT f.path, (SELECT count(*) FROM records WHERE file=f.id) + (SELECT count(*) FROM copies"
+                " WHERE file=f.id) FROM files f WHERE f.session<>''"
+            )
+            if not held_by
+        }
+        (copies,) = index.db.execute("SELECT count(*) FROM copies").fetchone()
+    assert not empty, "files of which nothing can be found"
+    lines = 0
+    for path, places in by_file.items():
+        with open(path, "rb") as stream:
+            for line in read_lines(stream):
+                lines += 1
+                if line.number in places:
+                    assert places.pop(line.number) == (line.offset, len(line.raw))
+                    assert records.parse(line.body) is not None
+        assert not places, path
+    assert sum(map(len, by_file.values())) == 0
+    with opened_index(config_home.environ) as index:
+        (count,) = index.db.execute("SELECT count(*) FROM records").fetchone()
+    assert count + copies > LEAST * lines
+
+
+def test_a_corpus_read_in_pieces_is_the_same(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The largest files, cut at any byte and appended to: the same rows as in one go."""
+    largest = sorted((session for session in corpus_sessions() if session.stat().st_size < 3_000_000), key=_size)[-4:]
+    corpus()
+    project = config_home.project("/corpus")
+    targets = []
+    for place, source in enumerate(largest):
+        raw = source.read_bytes()
+        target = project / source.name
+        targets.append((target, raw))
+        target.write_bytes(raw[: len(raw) * (place + 1) // 7])
+    with opened_index(config_home.environ):
+        pass
+    for part in (3, 5, 6, 7):
+        for target, raw in targets:
+            with target.open("r+b") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.write(raw[stream.tell() : max(stream.tell(), len(raw) * part // 7)])
+        with opened_index(config_home.environ) as index:
+            warm = _rows(index)
+    fresh = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "fresh")}
+    with opened_index(fresh) as index:
+        assert warm == _rows(index)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _rows(index: Opened) -> set[tuple[object, ...]]:
+    db = index.db
+    columns = "f.path, r.line, r.offset, r.length, r.turn, r.time, r.role, n.name"
+    rows = db.execute(f"SELECT {columns} FROM records r JOIN files f ON f.id=r.file JOIN names n ON n.id=r.tool")
+    return {*rows.fetchall(), *finds(db)}

@@ -1,0 +1,133 @@
+"""Full and read-only disks, links: where the index can't be kept, one in memory serves; all files are private."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index.connect import opened_index
+from tests.builders import SESSION, ConfigHome, session_id
+from tests.search.index.probe import append, filled, held, index_of, said, written
+
+NAME = f"{SESSION}.jsonl"
+
+
+def test_files_are_private(config_home: ConfigHome) -> None:
+    """Whatever the umask: 0700 for the folder, 0600 for the index and all beside it."""
+    written(config_home, said("alpha"))
+    before = os.umask(0)
+    try:
+        with opened_index(config_home.environ) as index:
+            index.db.execute("SELECT 1 FROM files")
+            folder = index_of(config_home).parent
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(["index.db", "index.db-wal", "index.db-shm", "index.db.lock"], 0o600)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@contextlib.contextmanager
+def small_files(limit: int) -> Iterator[None]:
+    """No file may grow beyond ``limit`` bytes: a full disk, as far as SQLite can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limit", [0, 5_000, 40_000, 300_000])
+def test_a_full_disk_means_a_temporary_index(config_home: ConfigHome, limit: int) -> None:
+    """All is found and it says so; with room again the index is kept again."""
+    filled(config_home, files=4)
+    with small_files(limit):
+        holding = held(config_home)
+    assert "temporary index was used" in holding.notes[0]
+    assert len(holding.words()) > 3_000
+    assert sum(file.stat().st_size for file in index_of(config_home).parent.iterdir()) < 120_000, "room is given back"
+    again = held(config_home)
+    assert (again.notes, again.finds) == ([], holding.finds)
+
+
+def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
+    """What was indexed stays whole; what is new is found in a temporary index."""
+    filled(config_home, files=4)
+    held(config_home)
+    append(config_home.project() / f"{session_id(1)}.jsonl", said("zymurgy"))
+    with small_files(1_000):
+        holding = held(config_home)
+    assert holding.lines("zymurgi")
+    assert "temporary index" in holding.notes[0]
+    assert held(config_home).finds == holding.finds
+
+
+def test_only_what_is_needed_goes_into_a_temporary_index(config_home: ConfigHome) -> None:
+    """A file stands where the state folder should: the folders that were asked for are searched all the same."""
+    written(config_home, said("alpha"))
+    other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
+    append(other, said("beta"))
+    (config_home.config / "resume-hooks").write_text("in the way")
+    assert held(config_home).words() == {"alpha", "beta"}
+    assert held(config_home, needed=[other.parent.name]).words() == {"beta"}
+
+
+def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another user: a temporary index, whether there is one to be read or not."""
+    with tempfile.TemporaryDirectory() as root:
+        config = Path(root, ".claude")
+        (config / "projects").mkdir(parents=True)
+        (config / "resume-hooks").mkdir()
+        home = ConfigHome(Path(root), config, {"HOME": root, "CLAUDE_CONFIG_DIR": str(config)})
+        written(home, said("alpha"))
+        for folder in (root, config, config / "resume-hooks"):
+            os.chmod(folder, 0o555)
+        assert _as_nobody(home) == "['alpha'] True"
+        os.chmod(config / "resume-hooks", 0o755)
+        held(home)
+        os.chmod(config / "resume-hooks", 0o555)
+        assert _as_nobody(home) == "['alpha'] True"
+        for folder in (config / "resume-hooks", config, root):
+            os.chmod(folder, 0o755)
+
+
+def _as_nobody(home: ConfigHome) -> str:
+    """What a process without root's rights finds, and whether it used a temporary index."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            holding = held(home)
+            said_so = f"{sorted(holding.words())} {'temporary' in str(holding.notes)}"
+        except BaseException as error:  # noqa: BLE001, told to the parent
+            said_so = repr(error)
+        os.write(writer, said_so.encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        told = stream.read().decode()
+    os.waitpid(child, 0)
+    return told
+
+
+def test_a_link_in_the_index_s_place_is_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
+    """What it leads to stays as it is; a temporary index serves."""
+    written(config_home, said("alpha"))
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    index_of(config_home).parent.mkdir()
+    index_of(config_home).symlink_to(target)
+    holding = held(config_home)
+    assert holding.words() == {"alpha"}
+    assert "temporary" in holding.notes[0]
+    assert target.read_text() == "precious"

@@ -1,0 +1,251 @@
+"""Only what changed is read, and whatever happens to a file, the index holds what the file holds."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index import reading
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.reading import Job, Place, read
+from resume_hooks.search.index.update import changes
+from resume_hooks.sessions.transcript_files import all_files
+from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
+from tests.search.index.probe import add_bytes, aged, append, cold, held, replied, said, uid, written
+
+OTHER = session_id(2)
+NAME = f"{SESSION}.jsonl"
+
+
+def test_appended_lines_are_all_that_is_read(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Three appends: each update reads the bytes of that append and nothing else."""
+    path = written(config_home, said("alpha"), replied("beta"))
+    assert held(config_home).outcome.size == path.stat().st_size
+    for word in ("gamma", "delta", "epsilon"):
+        size = append(path, said(word), replied(f"{word} answered"))
+        holding = held(config_home)
+        assert (holding.outcome.files, holding.outcome.size) == (1, size)
+        assert holding.lines(word)
+    assert holding.finds == cold(config_home, tmp_path).finds
+
+
+def test_nothing_changed_means_nothing_read(config_home: ConfigHome) -> None:
+    """A second look at the same files reads none of them."""
+    written(config_home, said("alpha"))
+    held(config_home)
+    assert held(config_home).outcome == (0, 0, 0)
+
+
+def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
+    """A line that is being written is left out, and taken in under its own number once it is whole."""
+    path = written(config_home, said("alpha"))
+    raw = line(said("gamma")) + b"\n"
+    add_bytes(path, raw[:40])
+    holding = held(config_home)
+    assert holding.words() == {"alpha"}
+    assert holding.outcome.behind == 0
+    add_bytes(path, raw[40:])
+    append(path, said("delta"))
+    holding = held(config_home)
+    assert holding.lines("gamma") == [(NAME, 1)]
+    assert holding.lines("delta") == [(NAME, 2)]
+
+
+def test_a_whole_line_without_an_end_is_taken_once_nobody_writes(config_home: ConfigHome) -> None:
+    """Seen while fresh it waits; a minute later the same bytes are taken in, though nothing in the file changed."""
+    path = written(config_home, said("alpha"), old=False)
+    add_bytes(path, line(said("gamma")))
+    now = time.time()
+    os.utime(path, (now, now - reading.SETTLED + 5))
+    assert held(config_home).words() == {"alpha"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SETTLED", 1.0)
+        assert held(config_home).lines("gamma") == [(NAME, 1)]
+        assert held(config_home).outcome.size == 0
+
+
+def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A client that appends right behind such a line shifts no line numbers, whether it ends the line first or not."""
+    for number, joint in ((1, b"\n"), (2, b"")):
+        path = written(config_home, said("alpha", number=number), name=session_id(number))
+        add_bytes(path, line(said("gamma", number=10 + number)))
+        aged(path)
+        assert held(config_home).lines("gamma")
+        add_bytes(path, joint + session_bytes([said("delta", number=20 + number), said("zeta", number=30 + number)]))
+        assert held(config_home).finds == cold(config_home, tmp_path).finds
+
+
+def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> None:
+    """What will never be a record isn't read again and again."""
+    path = written(config_home, said("alpha"))
+    add_bytes(path, b'{"type":"user","mess')
+    aged(path)
+    assert held(config_home).words() == {"alpha"}
+    with opened_index(config_home.environ) as index:
+        assert changes(index.db, all_files(config_home.environ)) == ([], [])
+
+
+def test_a_shrunk_file_is_read_anew(config_home: ConfigHome) -> None:
+    """What was cut off is no longer found."""
+    path = written(config_home, said("alpha"), said("beta"), said("gamma"))
+    held(config_home)
+    path.write_bytes(session_bytes([said("alpha")]))
+    assert held(config_home).words() == {"alpha"}
+
+
+def test_a_rewritten_file_is_read_anew(config_home: ConfigHome) -> None:
+    """Another inode, even with the same time, a greater size and the same last bytes."""
+    ending = said("omega " * 300)
+    path = written(config_home, said("alpha"), ending)
+    held(config_home)
+    fresh = aged(written(config_home, said("secret"), said("beta"), ending, name=OTHER))
+    fresh.rename(path)
+    holding = held(config_home)
+    assert holding.lines("omega") == [(NAME, 2)]
+    assert holding.lines("secret") == [(NAME, 0)]
+    assert not holding.lines("alpha")
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_the_same_size_with_other_contents_is_read_anew(config_home: ConfigHome, *, renamed: bool) -> None:
+    """A word that was blotted out in place is no longer found: the last bytes don't tell, time or inode do."""
+    path = written(config_home, said("secret"), said("omega " * 300))
+    held(config_home)
+    blotted = path.read_bytes().replace(b"secret", b"xxxxxx")
+    if renamed:
+        other = path.with_suffix(".tmp")
+        other.write_bytes(blotted)
+        aged(other).rename(path)
+    else:
+        path.write_bytes(blotted)
+    assert "secret" not in held(config_home).words()
+
+
+def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
+    """The same content in another project: nothing is left of the old place."""
+    path = written(config_home, said("alpha"))
+    held(config_home)
+    path.rename(config_home.project("/home/user/elsewhere") / NAME)
+    with opened_index(config_home.environ) as index:
+        rows = index.db.execute("SELECT f.folder FROM records r JOIN files f ON f.id=r.file").fetchall()
+    assert rows == [("-home-user-elsewhere",)]
+
+
+def test_deleted_and_restored(config_home: ConfigHome) -> None:
+    """A file that is gone is found no more; restored it is found again."""
+    path = written(config_home, said("alpha"))
+    written(config_home, said("beta"), name=OTHER)
+    first = held(config_home).finds
+    raw = path.read_bytes()
+    path.unlink()
+    assert held(config_home).words() == {"beta"}
+    path.write_bytes(raw)
+    assert held(config_home).finds == first
+
+
+def test_a_file_that_turns_to_garbage_is_empty(config_home: ConfigHome) -> None:
+    """Bytes that are no records leave nothing to find, and break nothing."""
+    path = written(config_home, said("alpha"))
+    written(config_home, said("beta"), name=OTHER)
+    held(config_home)
+    path.write_bytes(os.urandom(50_000))
+    assert held(config_home).words() == {"beta"}
+
+
+def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listed and then gone: the others are indexed, and nothing of it stays behind."""
+    path = written(config_home, said("alpha"))
+    written(config_home, said("beta"), name=OTHER)
+    held(config_home)
+    append(path, said("gamma"))
+    listed = all_files(config_home.environ)
+    path.unlink()
+    monkeypatch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
+    assert held(config_home).words() == {"beta"}
+
+
+def test_a_file_that_grows_while_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came after the listing is read at once, and not twice."""
+    path = written(config_home, said("alpha"))
+    listed = all_files(config_home.environ)
+    append(path, said("gamma"))
+    with monkeypatch.context() as patch:
+        patch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
+        first = held(config_home)
+    assert first.lines("gamma") == [(NAME, 1)]
+    append(path, said("delta"))
+    holding = held(config_home)
+    assert holding.lines("delta") == [(NAME, 2)]
+    assert len(holding.lines("gamma")) == 1
+
+
+def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None:
+    """Neither is followed or waited for, even if it appears after the listing."""
+    target = tmp_path / "real.jsonl"
+    target.write_bytes(session_bytes([said("alpha")]))
+    link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    assert read(Job(str(link), Place(), subagent=False)) is None
+    assert read(Job(str(pipe), Place(), subagent=False)) is None
+
+
+def test_a_large_file_comes_in_batches(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut into many, it gives the same rows; left off after the first batch, it is gone on with."""
+    written(config_home, *(said(f"word{number}", number=number) for number in range(200)))
+    whole = held(config_home, state=tmp_path / "whole").finds
+    monkeypatch.setattr(reading, "MOST_BYTES", 3_000)
+    assert held(config_home, state=tmp_path / "cut").finds == whole
+    behind = held(config_home, limit=0)
+    assert behind.outcome.behind == 1
+    assert "not indexed yet" in behind.notes[0]
+    assert 0 < len(behind.finds) < len(whole)
+    rest = held(config_home)
+    assert rest.finds == whole
+    assert rest.outcome.size < (config_home.project() / NAME).stat().st_size
+
+
+def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
+    """A call is remembered over an update, and so is the time."""
+    path = written(config_home, tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}))
+    held(config_home)
+    append(path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"})
+    with opened_index(config_home.environ) as index:
+        rows = index.db.execute("SELECT n.name, r.time>0 FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
+        assert rows.fetchall() == [("Grep", 1), ("Grep", 1), ("", 1)]
+
+
+def test_turns_go_on_counting(config_home: ConfigHome) -> None:
+    """Turn numbers over an append are those of the whole file."""
+    path = written(config_home, said("alpha"), replied("beta"))
+    held(config_home)
+    append(path, said("gamma"), replied("delta"))
+    with opened_index(config_home.environ) as index:
+        assert index.db.execute("SELECT turn FROM records ORDER BY line").fetchall() == [(1,), (1,), (2,), (2,)]
+
+
+def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHome) -> None:
+    """Clients write it again at each start; also over updates, and another session may have the same one."""
+    title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
+    path = written(config_home, title, said("alpha"), title)
+    written(config_home, title, name=OTHER)
+    held(config_home)
+    append(path, title)
+    assert held(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
+
+
+def test_a_thousand_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
+    """Each of 300 one-line appends is found, and the file stays small."""
+    path = written(config_home, said("alpha"))
+    for number in range(300):
+        append(path, said(f"word{number} common", number=number))
+        with opened_index(config_home.environ) as index:
+            assert index.outcome.files == 1
+    index_size = sum(file.stat().st_size for file in (config_home.config / "resume-hooks").glob("index.db"))
+    assert index_size < 300_000
+    assert len(held(config_home).lines("common")) == 300

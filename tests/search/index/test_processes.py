@@ -1,0 +1,245 @@
+"""Kills, interruptions, several commands at once: the index ends whole, and no process is left."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index import worker_pool as readers
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.reading import Job, Place, read
+from resume_hooks.search.index.worker_pool import readings
+from resume_hooks.sessions.transcript_files import all_files
+from tests.builders import SESSION, ConfigHome
+from tests.needs import REPO
+from tests.search.index.probe import append, cold, filled, finds, held, index_of, said, written
+
+NAME = f"{SESSION}.jsonl"
+BUILD = """
+import os, sys
+from resume_hooks.search.index import connect as opening, worker_pool as readers, update as updating
+from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.worker_pool import readings
+from resume_hooks.search.index.reading import Job, Place, read
+opening.PATIENCE = 100.0  # a busy machine
+readers.PARALLEL, readers.CHUNK = 1, 200_000
+updating.COMMIT, updating.LARGE = 300_000, 1
+readers._cpus = lambda: 3
+try:
+    with opened_index(os.environ) as index:
+        print(index.db.execute("SELECT count(*) FROM records").fetchone()[0], index.notes, flush=True)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+"""Builds the index with three processes, whatever the size."""
+
+
+def builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
+    """A process that builds the index, in a group of its own."""
+    environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", BUILD], env=environ, start_new_session=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def group_of(session: int) -> list[int]:
+    """The processes that are left of a builder and its workers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == session and fields[0] != "Z":
+                    found.append(int(entry.name))
+    return found
+
+
+def nobody_left(session: int, patience: float = 10.0) -> bool:
+    """Whether all processes of a builder end by themselves."""
+    deadline = time.monotonic() + patience
+    while (left := group_of(session)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not left
+
+
+def test_killed_at_any_moment_the_next_one_completes(config_home: ConfigHome, tmp_path: Path) -> None:
+    """No worker survives its parent, and what was built by then is gone on from."""
+    count = filled(config_home)
+    chance = random.Random(7)
+    for _ in range(4):
+        process = builder(config_home)
+        time.sleep(chance.uniform(0.1, 0.7))
+        process.kill()
+        process.communicate()
+        assert nobody_left(process.pid)
+    with opened_index(config_home.environ) as index:
+        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
+        index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
+        warm = finds(index.db)
+    assert warm == cold(config_home, tmp_path).finds
+
+
+def test_interrupted_it_ends_at_once_and_says_nothing(config_home: ConfigHome) -> None:
+    """Ctrl+C reaches all processes of the group: no trace of any of them, none left."""
+    filled(config_home)
+    chance = random.Random(3)
+    interrupted = 0
+    for _ in range(4):
+        process = builder(config_home)
+        time.sleep(chance.uniform(0.25, 0.6))
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        if process.returncode == 130:
+            interrupted += 1
+            assert errors == ""
+        assert nobody_left(process.pid)
+    assert held(config_home).outcome.behind == 0
+
+
+def test_two_builders_at_once(config_home: ConfigHome) -> None:
+    """Both end; both see everything, since the second waits for the first."""
+    count = filled(config_home)
+    processes = [builder(config_home) for _ in range(3)]
+    for process in processes:
+        printed, errors = process.communicate(timeout=60)
+        assert (printed.strip(), errors) == (f"{count} []", "")
+    assert held(config_home).outcome.files == 0
+
+
+def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed by whoever, even all of them: what they had in hand is read by the parent."""
+    count = filled(config_home)
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "CHUNK", 200_000)
+    monkeypatch.setattr(readers, "_cpus", lambda: 3)
+    made: list[readers._Worker] = []
+    begin = readers._Worker.__init__
+
+    def noted(worker: readers._Worker) -> None:
+        begin(worker)
+        made.append(worker)
+
+    def progress(done: int, _total: int) -> None:
+        if done and made:
+            os.kill(made.pop()._process.pid or 0, signal.SIGKILL)
+
+    monkeypatch.setattr(readers._Worker, "__init__", noted)
+    with opened_index(config_home.environ, progress=progress) as index:
+        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
+    assert not made
+
+
+def test_several_processes_read_what_one_does(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same order, large files in batches among them."""
+    filled(config_home, files=6)
+    alone = cold(config_home, tmp_path).finds
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "CHUNK", 100_000)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr("resume_hooks.search.index.reading.MOST_BYTES", 30_000)
+    assert cold(config_home, tmp_path).finds == alone
+
+
+def test_left_off_halfway_no_worker_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit the rest is behind, and found the next time."""
+    count = filled(config_home)
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "CHUNK", 100_000)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+
+    before = set(active_children())
+    with opened_index(config_home.environ, limit=0.01) as index:
+        assert index.outcome.behind
+    assert set(active_children()) <= before
+    with opened_index(config_home.environ) as index:
+        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
+
+
+def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
+    """Who has the index open goes on reading the old one, and its end harms the new one in nothing."""
+    written(config_home, said("alpha"))
+    held(config_home)
+    with opened_index(config_home.environ) as old:
+        append(config_home.project() / NAME, said("beta"))
+        assert held(config_home, rebuild=True).words() == {"alpha", "beta"}
+        assert {word for *_, word in finds(old.db)} == {"alpha"}
+        append(config_home.project() / NAME, said("gamma"))
+        assert held(config_home).words() == {"alpha", "beta", "gamma"}
+    assert held(config_home).words() == {"alpha", "beta", "gamma"}
+    assert held(config_home).outcome.files == 0
+
+
+def test_a_busy_index_is_searched_as_it_is(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command is writing and doesn't end: what there is can be searched, and it says what may be missing."""
+    written(config_home, said("alpha"))
+    held(config_home)
+    append(config_home.project() / NAME, said("beta"))
+    monkeypatch.setattr("resume_hooks.search.index.connect.PATIENCE", 0.1)
+
+    with (
+        open(f"{index_of(config_home)}.lock", "w") as lock,
+        contextlib.closing(sqlite3.connect(index_of(config_home), isolation_level=None)) as db,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        db.execute("BEGIN IMMEDIATE")
+        holding = held(config_home)
+        db.execute("ROLLBACK")
+    assert holding.words() == {"alpha"}
+    assert "Another command" in holding.notes[0]
+    assert held(config_home).words() == {"alpha", "beta"}
+
+
+def test_tasks_that_wait_with_a_dead_process_are_read_here(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process had more than it was at; nothing is lost and nobody waits for ever."""
+    filled(config_home)
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "CHUNK", 50_000)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    made: list[int] = []
+    start = readers._Worker.give
+
+    def noted(worker: readers._Worker, task: readers._Task) -> bool:
+        given = start(worker, task)
+        if worker._process.pid and worker._process.pid not in made:
+            made.append(worker._process.pid)
+        return given
+
+    monkeypatch.setattr(readers._Worker, "give", noted)
+    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.environ)]
+    results = []
+    for result in readings(jobs):
+        results.append(result)
+        while made:
+            os.kill(made.pop(), signal.SIGKILL)
+    assert [job for job, _ in results] == [job for job, _ in jobs]
+    assert [batch for _, batch in results] == [read(job) for job, _ in jobs]
+
+
+def test_thousands_of_tiny_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of more bytes than a pipe holds, and answers that wait as well: neither side waits for the other."""
+    long = tmp_path / ("n" * 200)
+    long.mkdir()
+    monkeypatch.setattr(readers, "PARALLEL", 1)
+    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr(readers, "CHUNK", 1_000)
+    jobs = []
+    for number in range(4_000):
+        path = long / f"{number}.jsonl"
+        path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
+        jobs.append((Job(str(path), Place(), subagent=False), 1))
+    assert sum(batch is not None and len(batch.rows) == 1 for _, batch in readings(jobs)) == 4_000

@@ -1,0 +1,58 @@
+"""What the index knows of a file without being touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.quick_lookup import Known
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+
+
+@pytest.fixture
+def session(config_home: ConfigHome) -> str:
+    """A session of three turns that the index knows."""
+    path = write_session(config_home.project(), SESSION, conversation(3))
+    with opened_index(config_home.environ):
+        pass
+    return path
+
+
+def test_turns_of_a_file_as_it_was_read(config_home: ConfigHome, session: str) -> None:
+    """Known as long as size and time are the same; of another file nothing is."""
+    known = Known(config_home.environ)
+    assert known.turns(session) == 3
+    assert known.turns(f"{session}.other") is None
+    os.utime(session, (1, 1))
+    assert Known(config_home.environ).turns(session) is None
+
+
+def test_a_file_that_is_gone_spoils_nothing(config_home: ConfigHome, session: str) -> None:
+    """The next one is still looked up."""
+    known = Known(config_home.environ)
+    assert known.turns("/nowhere/x.jsonl") is None
+    assert known.turns(session) == 3
+
+
+def test_no_index_is_made(config_home: ConfigHome) -> None:
+    """Where there is none, nothing is known, and there is none after."""
+    path = write_session(config_home.project(), SESSION, conversation(3))
+    assert Known(config_home.environ).turns(path) is None
+    assert not os.path.exists(index_file(config_home.environ))
+
+
+@pytest.mark.parametrize("damage", ["version", "bytes", "folder"])
+def test_an_index_that_cannot_be_used(config_home: ConfigHome, session: str, damage: str) -> None:
+    """Of another version, damaged, no file: nothing is known, nothing fails, nothing is mended."""
+    file = Path(index_file(config_home.environ))
+    if damage == "version":
+        with opened_index(config_home.environ) as opened:
+            opened.db.execute("UPDATE about SET version=1")
+    else:
+        file.unlink()
+        file.mkdir() if damage == "folder" else file.write_bytes(b"x" * 9_000)
+    assert Known(config_home.environ).turns(session) is None

@@ -1,0 +1,281 @@
+"""What is taken in of each kind of record, under which role, and what is not: our own output above all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.cli.main import main as cli
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.writing import ROLES
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    attachment,
+    call,
+    custom_title,
+    progress,
+    result,
+    session_bytes,
+    session_id,
+    summary,
+    system,
+    tool_result,
+    tool_use,
+    user,
+)
+from tests.search.index.probe import append, held, replied, said, uid, written
+
+NAME = f"{SESSION}.jsonl"
+
+
+def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
+    """Line, role and tool of every row."""
+    with opened_index(home.environ) as index:
+        found = index.db.execute("SELECT line, role, name FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
+        return [(line, ROLES[role], tool) for line, role, tool in found]
+
+
+def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
+    """Prompts, answers, calls, outputs, thoughts, summaries, titles, notes; lines that say nothing have no row."""
+    thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
+    written(
+        config_home,
+        said("prompted"),
+        replied("answered"),
+        tool_use("c1", uuid=uid(1), parent=None, name="Grep", tool_input={"pattern": "needle"}),
+        tool_result("c1", "found", uuid=uid(2), parent=None),
+        replied(thought),
+        summary("summed", uuid=uid(3), parent=None),
+        custom_title("titled"),
+        system("informational", uuid=uid(4), content="noted"),
+        attachment("attached", uuid=uid(5), parent=None),
+        {"type": "last-prompt", "lastPrompt": "hidden", "leafUuid": uid(1)},
+        {"type": "api-request", "body": "hidden", "content": "hidden"},
+        {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"hidden": {}}}},
+        progress(uuid=uid(6), parent=None),
+        said("<local-command-stdout>local</local-command-stdout>"),
+    )
+    assert rows(config_home) == [
+        (0, "prompt", ""),
+        (1, "reply", ""),
+        (2, "call", "Grep"),
+        (3, "result", "Grep"),
+        (4, "thinking", ""),
+        (5, "summary", ""),
+        (6, "title", ""),
+        (7, "note", ""),
+        (8, "note", ""),
+        (13, "note", ""),
+    ]
+    assert "hidden" not in held(config_home).words()
+
+
+def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) -> None:
+    """Reads, edits and notebooks; a path that no system could open is none."""
+    inputs: list[Record] = [{"file_path": "/a.py"}, {"notebook_path": "/b.ipynb"}, {"file_path": "/x" * 40_000}]
+    written(config_home, *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)))
+    with opened_index(config_home.environ) as index:
+        touched = index.db.execute("SELECT n.name FROM touched t JOIN names n ON n.id=t.name ORDER BY 1").fetchall()
+    assert touched == [("/a.py",), ("/b.ipynb",)]
+
+
+def test_plain_exports_are_read(config_home: ConfigHome) -> None:
+    """Records without ids, tools named in the message, results as records of their own."""
+    written(
+        config_home,
+        {"type": "user", "message": {"role": "user", "content": "prompted"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": "answered"}},
+        {"type": "tool_result", "message": {"tool_name": "Read", "content": "alpha"}},
+        {"type": "tool_result", "tool_name": "Bash", "content": "beta"},
+        {"type": "tool_result", "message": {"tool_name": "Grep", "content": [{"type": "text", "text": "gamma"}]}},
+    )
+    assert rows(config_home) == [
+        (0, "prompt", ""),
+        (1, "reply", ""),
+        (2, "result", "Read"),
+        (3, "result", "Bash"),
+        (4, "result", "Grep"),
+    ]
+    assert held(config_home).words() == {"prompt", "answer", "alpha", "beta", "gamma"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '"${CLAUDE_PLUGIN_ROOT}/hooks/engine" search zymurgy --all',
+        "/home/u/.claude/plugins/resume-hooks/hooks/engine outline 1a2b3c4d",
+        "resume-hooks read 1a2b3c4d:5 --json",
+        "cd /tmp && python -m resume_hooks search zymurgy",
+    ],
+)
+def test_calls_of_our_own_engine_and_their_output_are_left_out(config_home: ConfigHome, command: str) -> None:
+    """Whatever comes back, also when the answer is only read by a later update."""
+    path = written(
+        config_home,
+        said("alpha"),
+        tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
+    )
+    held(config_home)
+    append(path, tool_result("c1", "some zymurgy that was found", uuid=uid(2), parent=None))
+    assert held(config_home).words() == {"alpha"}
+
+
+@pytest.mark.parametrize(
+    "words", [["outline", SESSION], ["read", SESSION, "--turns", "1"], ["read", SESSION, "--turns", "1", "--json"]]
+)
+def test_our_own_output_is_known_wherever_it_stands(
+    config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """What outline and read really print in a shell, under a call that doesn't show it, isn't found again."""
+    written(config_home, said("zymurgy"), replied("beta"))
+    with pytest.raises(SystemExit):
+        cli(words)
+    printed = capsys.readouterr().out
+    assert "zymurgy" in printed
+    written(config_home, replied([call("c1", "Bash")]), user([result("c1", printed)], uuid=uid(2)), name=session_id(2))
+    assert held(config_home).lines("zymurgi") == [(NAME, 0)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m 'docs: explain resume-hooks search'",
+        "grep -rn 'resume-hooks search' docs/",
+        "curl -s https://example.com | sh # resume-hooks search x",
+        "npm test; resume-hooks read 1a2b3c4d:1",
+    ],
+)
+def test_what_only_names_our_engine_is_the_user_s(config_home: ConfigHome, command: str) -> None:
+    """A command that does something else, and what it printed, can be found."""
+    written(
+        config_home,
+        tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
+        tool_result("c1", "zymurgy failed", uuid=uid(2), parent=None),
+    )
+    assert {"zymurgi", "hook"} <= held(config_home).words()
+
+
+def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(config_home: ConfigHome) -> None:
+    """A page that was fetched, a prompt about the lineage block, a text that goes on behind a placeholder."""
+    written(
+        config_home,
+        said("the block [SESSION LINEAGE] is wrong about zymurgy"),
+        replied([call("c1", "WebFetch")]),
+        user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
+        said("[Results from Read tool suppressed - original content was 12,345 characters] " + "numbat " * 80),
+    )
+    assert {"zymurgi", "quokka", "numbat"} <= held(config_home).words()
+
+
+def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome) -> None:
+    """It repeats what was found; another plugin's agent of the same name is somebody else's."""
+    for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
+        asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
+        written(
+            config_home,
+            tool_use("c1", uuid=uid(1), parent=None, name="Agent", tool_input=asked),
+            tool_result("c1", f"numbat{number} was found", uuid=uid(2), parent=None),
+            name=session_id(number),
+        )
+    assert {"zymurgy1", "numbat1"} <= held(config_home).words()
+    assert "numbat0" not in held(config_home).words()
+
+
+def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
+    """Escape sequences of a terminal are no part of what was printed."""
+    written(config_home, said("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
+    assert held(config_home).words() == {"error", "zymurgi", "done"}
+
+
+def test_an_id_that_says_something_else_is_no_copy(config_home: ConfigHome) -> None:
+    """Ids are given by whoever writes a file: a second text under one is found as well."""
+    written(config_home, said("zymurgy", number=1), name=session_id(1))
+    written(config_home, said("quokka", number=1), name=session_id(2))
+    assert {"zymurgi", "quokka"} <= held(config_home).words()
+
+
+def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
+    """They never reached the model; a search would find itself."""
+    blocked = "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
+    written(
+        config_home,
+        said("alpha"),
+        system("informational", uuid=uid(1), content=blocked),
+        {"type": "queue-operation", "operation": "enqueue", "content": ">search zymurgy"},
+        {"type": "queue-operation", "operation": "enqueue", "content": "/resume-hooks:search zymurgy"},
+        {"type": "queue-operation", "operation": "enqueue", "content": "> quoted"},
+    )
+    assert held(config_home).words() == {"alpha"}
+
+
+def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
+    """Under the session's folder, nested by a workflow, or beside the session as old clients left it."""
+    written(config_home, said("alpha"))
+    inside = config_home.project() / SESSION / "subagents"
+    (inside / "workflows" / "run1").mkdir(parents=True)
+    task = said("task1", isSidechain=True)
+    (inside / "agent-a1.jsonl").write_bytes(session_bytes([task, replied("answer1")]))
+    (inside / "workflows" / "run1" / "agent-a2.jsonl").write_bytes(session_bytes([said("task2", isSidechain=True)]))
+    beside = {**said("task3", isSidechain=True), "sessionId": SESSION}
+    (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
+    (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
+    with opened_index(config_home.environ) as index:
+        found = index.db.execute(
+            "SELECT f.session, f.agent, r.role, r.turn FROM records r JOIN files f ON f.id=r.file"
+            " WHERE f.agent<>'' ORDER BY f.agent, r.line"
+        ).fetchall()
+    task_role, reply_role = ROLES.index("task"), ROLES.index("reply")
+    assert found == [
+        (SESSION, "agent-a1", task_role, 1),
+        (SESSION, "agent-a1", reply_role, 1),
+        (SESSION, "agent-a2", task_role, 1),
+        (SESSION, "agent-a3", task_role, 1),
+    ]
+
+
+def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
+    """Also while they go on, and where their note is only written after their first record."""
+    written(config_home, said("alpha"))
+    folder = config_home.project() / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a1.jsonl").write_bytes(session_bytes([said("zymurgy", isSidechain=True)]))
+    (folder / "agent-a2.jsonl").write_bytes(session_bytes([said("zymurgy2", isSidechain=True)]))
+    (folder / "agent-a1.meta.json").write_text(json.dumps({"agentType": "resume-hooks:session-searcher"}))
+    assert held(config_home).words() == {"alpha", "zymurgy2"}
+    append(folder / "agent-a1.jsonl", replied("found"))
+    assert held(config_home).words() == {"alpha", "zymurgy2"}
+    (folder / "agent-a2.meta.json").write_text(json.dumps({"agentType": "session-searcher"}))
+    append(folder / "agent-a2.jsonl", replied("found"))
+    assert held(config_home).words() == {"alpha"}
+    assert held(config_home).outcome.files == 0
+
+
+def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: ConfigHome) -> None:
+    """Its first record was torn when it was first seen."""
+    path = config_home.project() / "agent-a1.jsonl"
+    raw = session_bytes([{**said("alpha", isSidechain=True), "sessionId": SESSION}])
+    path.write_bytes(raw[:50])
+    assert held(config_home).words() == set()
+    path.write_bytes(raw)
+    assert held(config_home).words() == {"alpha"}
+
+
+def test_links_and_names_that_are_no_text_are_no_transcripts(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A link of a session's folder, of a project, of a file; a project whose name is no UTF-8."""
+    outside = tmp_path / "outside"
+    (outside / "subagents").mkdir(parents=True)
+    (outside / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([said("secret")]))
+    (outside / f"{SESSION}.jsonl").write_bytes(session_bytes([said("secret2")]))
+    written(config_home, said("alpha"))
+    (config_home.project() / SESSION).symlink_to(outside)
+    (config_home.project() / f"{session_id(2)}.jsonl").symlink_to(outside / f"{SESSION}.jsonl")
+    (config_home.config / "projects" / "linked").symlink_to(outside)
+    odd = os.fsencode(config_home.config / "projects") + b"/-home-caf\xe9"
+    os.mkdir(odd)
+    Path(os.fsdecode(odd), f"{session_id(3)}.jsonl").write_bytes(session_bytes([said("beta")]))
+    assert held(config_home).words() == {"alpha"}

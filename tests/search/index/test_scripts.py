@@ -1,0 +1,156 @@
+# ruff: noqa: RUF001
+"""Words of any script, and text that is no text: what is indexed can be found by the same word, and nothing bloats."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.tokenize import LONGEST, MOST_TOKENS, forms_of, words_of
+from tests.builders import SESSION, ConfigHome, line, session_id
+from tests.search.index.probe import add_bytes, held, said, written
+
+NAME = f"{SESSION}.jsonl"
+
+
+def finds(home: ConfigHome, word: str) -> bool:
+    """Whether any row holds all forms of a typed word."""
+    wanted = [form for forms in forms_of(word) for form in forms[:1]]
+    query = " AND ".join(f'"{form}"' for form in wanted)
+    with opened_index(home.environ) as index:
+        return (
+            bool(wanted)
+            and index.db.execute("SELECT 1 FROM words WHERE words MATCH ?", (query,)).fetchone() is not None
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("İSTANBUL'da kapalı ışık", "istanbul"),
+        ("ISPARTA kapalı ışık", "ışık"),
+        ("kapalı", "KAPALI"),
+        ("naïve café Straße", "STRASSE"),
+        ("naïve café", "CAFE"),
+        ("日本語の検索エンジン", "検索"),
+        ("データベース接続", "ベース"),
+        ("한국어 검색을 한다", "검색"),
+        ("ค้นหาข้อความ", "ข้อความ"),
+        ("Привет мир", "ПРИВЕТ"),
+        ("Ελλάς", "ΕΛΛΑΣ"),
+        ("عربي نص", "عربي"),
+        ("parseHTTPResponse failed", "HTTP"),
+        ("parseHTTPResponse failed", "parsehttpresponse"),
+        ("src/my_app/core_loop.py", "core_loop"),
+        ("src/my_app/core_loop.py", "loop"),
+        ("running the tests", ["ran", "run"][1]),
+        ("e\u0301clair", "éclair"),
+        ("zero\u200bwidth", "width"),
+        ("one\u2028two\u0085three", "two"),
+        ("“quoted”—dash…", "quoted"),
+        ("🚀launch🚀", "launch"),
+    ],
+)
+def test_what_is_written_is_found_by_what_is_typed(config_home: ConfigHome, text: str, typed: str) -> None:
+    """Case, accents, Turkish dots, scripts without spaces, identifiers by part, odd separators."""
+    written(config_home, said(text))
+    assert finds(config_home, typed)
+
+
+@pytest.mark.parametrize("raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"])
+def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> None:
+    """A byte order mark, empty lines, garbage: the record behind has its own line, offset and length."""
+    path = config_home.project() / NAME
+    path.write_bytes(raw + line(said("alpha")) + b"\r\n" + line(said("beta")) + b"\r\n")
+    holding = held(config_home)
+    number = raw.count(b"\n")
+    assert holding.lines("alpha") == [(NAME, number)]
+    assert holding.lines("beta") == [(NAME, number + 1)]
+    content = path.read_bytes()
+    with opened_index(config_home.environ) as index:
+        for offset, length in index.db.execute("SELECT offset, length FROM records").fetchall():
+            json.loads(content[offset : offset + length].decode("utf-8-sig"))
+
+
+def test_raw_separators_of_unicode_end_no_line(config_home: ConfigHome) -> None:
+    """U+2028, U+2029 and U+0085 stand raw inside strings."""
+    raw = json.dumps(said("one\u2028two\u2029three\u0085four"), ensure_ascii=False).encode()
+    path = config_home.project() / NAME
+    path.write_bytes(raw + b"\n" + line(said("beta")) + b"\n")
+    assert held(config_home).lines("beta") == [(NAME, 1)]
+
+
+@pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
+def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: str) -> None:
+    """Wherever they stand: SQLite takes no half characters."""
+    odd = "alpha\\ud800\\u0000beta"
+    record = {
+        "branch": '{"type":"user","uuid":"u","gitBranch":"%s","message":{"content":"gamma"}}',
+        "tool": '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"%s","name":"%s","input":{}}]}}',
+        "path": '{"type":"assistant","message":{"content":[{"type":"tool_use","input":{"file_path":"%s"}}]}}',
+        "text": '{"type":"user","message":{"content":"%s"}}',
+        "title": '{"type":"custom-title","customTitle":"%s"}',
+        "id": '{"type":"user","uuid":"%s","forkedFrom":{"messageUuid":"%s"},"message":{"content":"gamma"}}',
+        "time": '{"type":"user","timestamp":"%s","message":{"content":"gamma"}}',
+    }[name]
+    path = written(config_home)
+    add_bytes(path, record.replace("%s", odd).encode() + b"\n" + line(said("delta")) + b"\n")
+    assert held(config_home).lines("delta") == [(NAME, 1)]
+    add_bytes(path, line(said("zeta")) + b"\n")
+    assert held(config_home).lines("zeta") == [(NAME, 2)]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"])
+def test_times_of_no_calendar_break_nothing(config_home: ConfigHome, time: object) -> None:
+    """Any JSON may stand where a time should."""
+    written(config_home, {**said("alpha"), "timestamp": time})
+    assert held(config_home).words() == {"alpha"}
+
+
+def test_data_is_no_word(config_home: ConfigHome) -> None:
+    """A token of 91 KB, hashes in a row, bytes as text: the words beside them are found, the index stays small."""
+    data = "A" * 91_000
+    binary = bytes(range(256)).decode("latin-1") * 200
+    hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
+    written(config_home, said(f"alpha {data} {binary} {hashes} omega"))
+    words = held(config_home).words()
+    assert {"alpha", "omega"} <= words
+    assert max(map(len, words)) <= LONGEST
+    assert len(words) < 500
+
+
+def test_long_tokens_are_not_kept_in_memory() -> None:
+    """Twenty megabytes of distinct long tokens leave nothing behind."""
+    tokens = [f"{number:06d}" + "x" * 10_000 for number in range(2_000)]
+    tracemalloc.start()
+    for start in range(0, 2_000, 100):
+        words_of(" ".join(tokens[start : start + 100]))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000
+
+
+def test_a_text_of_too_many_words_keeps_its_first(config_home: ConfigHome) -> None:
+    """Data without end is cut off; what stands before it is found."""
+    written(config_home, said("alpha " + " ".join(f"w{number}x" for number in range(MOST_TOKENS + 50))))
+    words = held(config_home).words()
+    assert "alpha" in words
+    assert len(words) < 3 * MOST_TOKENS + 5
+
+
+@pytest.mark.slow
+def test_a_line_of_60_mb(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It is indexed like any other, and so is what follows."""
+    text = " ".join(f"word{number % 5_000}" for number in range(6_500_000))[: 60 * 1024 * 1024]
+    path = written(config_home, said(f"alpha {text} omega"), said("beta"))
+    written(config_home, said("gamma"), name=session_id(2))
+    holding = held(config_home)
+    assert holding.lines("omega") == [(NAME, 0)]
+    assert holding.lines("beta") == [(NAME, 1)]
+    assert holding.lines("gamma")
+    add_bytes(path, line(said("delta")) + b"\n")
+    assert held(config_home).lines("delta") == [(NAME, 2)]

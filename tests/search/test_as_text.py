@@ -1,0 +1,183 @@
+"""Hits as text: the budget is kept, nothing of a transcript drives a terminal, what was left out is said."""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.search.as_text import EVIDENCE, text_of
+from resume_hooks.search.engine import Found
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.query import parse
+from resume_hooks.search.record_text import text_of as bare_text
+from resume_hooks.search.snippets import pattern_of, snippet_of
+from resume_hooks.search.terms import Lookup
+from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
+from tests.search.asking import search, talk
+from tests.search.index.probe import uid
+
+HIT = Hit(
+    reference=f"{SESSION}:4",
+    short="11111111:4",
+    session_id=SESSION,
+    session_file=f"/p/{SESSION}.jsonl",
+    file=f"/p/{SESSION}.jsonl",
+    folder="/home/user/proj",
+    title="Tune it",
+    turn=2,
+    role="reply",
+    tool="",
+    time="2026-01-31T09:30:00.000Z",
+    snippet="the linter is tuned",
+    marks=((4, 10),),
+    words=("linter",),
+    missing=(),
+    sessions=(SESSION,),
+    same=0,
+    score=1.0,
+)
+
+
+def found(
+    *hits: Hit, total: int = 0, query: str = "linter", helpers: int = 0, how: str = "", more: bool = False
+) -> Found:
+    """An answer with these hits."""
+    return Found(parse([query]), list(hits), total or len(hits), more, how, [], helpers)
+
+
+def test_a_hit() -> None:
+    """The session with what resumes it, the hit with what reads it; the first line marks the text as ours."""
+    hit = dataclasses.replace(
+        HIT, missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
+    )
+    assert text_of(found(hit, HIT, total=12, how="all words", helpers=2)) == (
+        f"resume-hooks search: linter · 12 turns · all words · {EVIDENCE}\n"
+        "\n"
+        f"Tune it · {SESSION}\n"
+        f"  resume: cd /home/user/proj && claude --resume {SESSION}\n"
+        f"  hand off: resume-hooks handoff {SESSION}\n"
+        "  11111111:4 · result (Bash) · turn 2 · 2026-01-31 09:30 · without typo"
+        " · also in 00000001, 00000002, 00000003 and 2 more · said 3 times\n"
+        "    the linter is tuned\n"
+        "    read: resume-hooks read 11111111:4\n"
+        "  11111111:4 · reply · turn 2 · 2026-01-31 09:30\n"
+        "    the linter is tuned\n"
+        "    read: resume-hooks read 11111111:4\n"
+        "\n"
+        "10 more turns: --limit 12 --max-chars 0, or more words.\n"
+        "2 headless runs of one question left out: --helpers"
+    )
+
+
+def test_nothing_found() -> None:
+    """Said plainly, with what was nowhere and what may help."""
+    text = text_of(found(how="nowhere: linter", helpers=1))
+    assert text.split("\n") == [
+        f"resume-hooks search: linter · nothing found · nowhere: linter · {EVIDENCE}",
+        "",
+        "Nothing found (nowhere: linter).",
+        "1 headless run of one question left out: --helpers",
+        "Other words may help; --all looks in every project.",
+    ]
+
+
+def test_nothing_found_without_words() -> None:
+    """Who gave no words is not told to change them."""
+    text = text_of(found(query=""))
+    assert text.endswith("\nOther options may help; --all looks in every project.")
+
+
+def test_the_limit_that_is_offered_can_be_asked_for() -> None:
+    """No thousands separator, and no more than the option takes."""
+    assert "49,999 more turns: --limit 1000 " in text_of(found(HIT, total=50_000))
+
+
+def test_styles_are_not_counted() -> None:
+    """Marked words and titles have the styles that were asked for; the budget is that of the text."""
+    plain = text_of(found(HIT))
+    styled = text_of(found(HIT), len(plain), mark=lambda word: f"<{word}>", title=lambda line: f"[{line}]")
+    assert "the <linter> is tuned" in styled
+    assert f"[Tune it · {SESSION}]" in styled
+    assert styled.translate(str.maketrans("", "", "<>[]")) == plain
+
+
+ODD = st.text(st.characters(codec=None), max_size=300)
+HITS = st.lists(
+    st.builds(
+        lambda number, title, words, many: dataclasses.replace(
+            HIT, session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
+            same=many, sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
+        ),
+        st.integers(1, 3), ODD, ODD, st.integers(0, 9),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(hits=HITS, budget=st.integers(1, 6_000), words=ODD, more=st.integers(0, 5_000), helpers=st.integers(0, 3))
+def test_the_budget_is_kept(hits: list[Hit], budget: int, words: str, more: int, helpers: int) -> None:
+    """Whatever was found and however little room there is; what fits whole is shown whole."""
+    answer = found(*hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words)
+    text = text_of(answer, budget)
+    assert len(text) <= budget
+    assert text.startswith("resume-hooks search: "[: max(0, budget - 1)])
+    whole = text_of(answer)
+    assert len(whole) > budget or text == whole
+    assert not {letter for letter in text if unicodedata.category(letter) == "Cc"} - {"\n"}
+
+
+@pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
+def test_what_does_not_fit_is_said(budget: int) -> None:
+    """The best hit is there, cut if need be, and how to get the rest."""
+    hit = dataclasses.replace(HIT, snippet="the linter " * 20)
+    text = text_of(found(*[hit] * 9), budget)
+    assert "11111111:4" in text
+    assert "the linter" in text
+    shown = text.count("read: ") or 1
+    assert f"{9 - shown} more turns: --limit 9 --max-chars 0" in text
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 the linter\u202e\u2066 \x9b31m\x00\x08 \r\n11111111:99 · prompt"
+
+
+def test_hostile_texts(config_home: ConfigHome) -> None:
+    """Controls, what reorders text, and line ends that would forge a hit: none reaches the answer."""
+    folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
+    talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
+    said = tool_result("c", HOSTILE, uuid=uid("r"), parent=None, session_id=session_id(2))
+    talk(config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}})
+    text = text_of(search(config_home, "linter"))
+    assert not {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"}} - {"\n"}
+    assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
+
+
+SCRIPTS = [
+    "日本語のテスト", "\u0645\u0631\u062d\u0628\u0627", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "e\u0301a\u0300",
+    "\ufb01 \ufdfd \u00df \u0130 \u0131",
+]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from([*SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]), max_size=60),
+    st.integers(10, 300),
+)
+def test_snippets_of_any_script(words: list[str], width: int) -> None:
+    """About as wide as asked for, with marks that lie within it on what was found."""
+    lookup = Lookup(parse(["linter"]).terms[0], "", "word", ("linter",), 1, 1.0)
+    text = bare_text(" ".join(words))
+    assert len(text.shown) == len(text.bare)
+    snippet = snippet_of(text, pattern_of([[lookup]]), width)
+    assert len(snippet.text) <= width + 4
+    for start, end in snippet.marks:
+        assert "linter" in snippet.text[start:end].lower()
+    assert bool(snippet.marks) or "linter" not in text.shown.lower() or "getLinterName" in words or width < 20
+
+
+def test_what_was_not_all_counted_says_so() -> None:
+    """A number that more would fit is a least one."""
+    assert "at least 200 turns" in text_of(found(HIT, total=200, more=True))

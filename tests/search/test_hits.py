@@ -1,0 +1,190 @@
+"""Hits: their places, the sessions that hold them, and what becomes of them when files change."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks.cli.main import cli
+from resume_hooks.search import engine as searching
+from resume_hooks.search.hits import Hits
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.query import parse
+from resume_hooks.search.ranking import Ranking
+from resume_hooks.search.scope import Entered, Scope, enter
+from resume_hooks.search.terms import Terms
+from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
+from tests.search.asking import ids, places, search, talk
+from tests.search.index.probe import LONG_AGO, uid
+
+
+def test_copies_are_shown_once(config_home: ConfigHome) -> None:
+    """A record that a child has too is one hit, at its origin, naming all that hold it; also within the child."""
+    first = talk(config_home, 1, "tune the linter", "done")
+    copied = first.read_bytes().replace(session_id(1).encode(), session_id(2).encode())
+    metadata: Record = {"continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": str(first)}}
+    more = user("and the formatter", uuid=uid("more"), session_id=session_id(2), ts=900)
+    child = first.with_name(f"{session_id(2)}.jsonl")
+    child.write_bytes(session_bytes([metadata]) + copied + session_bytes([more]))
+    os.utime(child, (LONG_AGO + 60, LONG_AGO + 60))
+    for sessions in (None, ids([1]), ids([2])):
+        found = search(config_home, "linter", sessions=sessions)
+        assert [(hit.reference, hit.sessions) for hit in found.hits] == [
+            (f"{session_id(1)}:0", (session_id(1), session_id(2)))
+        ]
+    assert places(search(config_home, "formatter", sessions=ids([1]))) == []
+    first.unlink()
+    assert [hit.reference for hit in search(config_home, "linter").hits] == [f"{session_id(2)}:1"]
+
+
+@pytest.mark.parametrize("here", ["one", "two"])
+def test_the_copy_of_the_project_that_is_searched(config_home: ConfigHome, tmp_path: Path, here: str) -> None:
+    """An id that stands in two projects is named, read and resumed in the one that is searched, else in the newer."""
+    paths: dict[str, str] = {}
+    for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
+        folder = tmp_path / name
+        folder.mkdir()
+        said = user("tune the linter", uuid=uid("said"), session_id=session_id(1), cwd=str(folder))
+        opened: list[Record] = [{"type": "mode", "mode": "normal"}] * before
+        paths[name] = write_session(config_home.project(str(folder)), session_id(1), [*opened, said])
+        os.utime(paths[name], (LONG_AGO + age, LONG_AGO + age))
+    (hit,) = search(config_home, "linter", folders=(str(tmp_path / here),)).hits
+    assert (hit.file, hit.session_file, hit.folder) == (paths[here], paths[here], str(tmp_path / here))
+    assert hit.reference == f"{session_id(1)}:{1 if here == 'one' else 3}"
+    assert [hit.file for hit in search(config_home, "linter").hits] == [paths["two"]]
+
+
+def test_short_references_are_unique(config_home: ConfigHome) -> None:
+    """As much of an id as is needed: eight characters, or all of it."""
+    alike = "00000001-0000-4000-8000-000000000099"
+    talk(config_home, 1, "tune the linter one")
+    talk(config_home, 2, "tune the linter two")
+    write_session(config_home.project(), alike, [user("tune the linter three", uuid=uid(3), session_id=alike)])
+    found = {hit.session_id: hit.short for hit in search(config_home, "linter").hits}
+    assert found == {session_id(1): f"{session_id(1)}:0", session_id(2): "00000002:0", alike: f"{alike}:0"}
+
+
+@pytest.fixture
+def many(config_home: ConfigHome) -> ConfigHome:
+    """Sessions, sub-agents in both places, one whose session is gone, and names that a shell would obey."""
+    for number in (1, 2):
+        talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
+    project = config_home.project()
+    own, gone = project / session_id(1) / "subagents", project / session_id(9) / "subagents"
+    for folder, name, number in [
+        (own, "agent-a1", 1),
+        (own, "agent-$(x) y", 1),
+        (project, "agent-old", 2),
+        (gone, "agent-b", 9),
+    ]:
+        said = user(f"linter of {name}", uuid=uid(name), session_id=session_id(number), isSidechain=True)
+        write_session(folder, name, [said])
+    return config_home
+
+
+def test_every_reference_is_read(many: ConfigHome) -> None:
+    """``read`` takes what a hit is called, in full and in short, and shows what the hit shows."""
+    hits = search(many, "linter").hits
+    assert len(hits) == 6
+    for hit in hits:
+        for reference in (hit.reference, hit.short):
+            done = CliRunner().invoke(cli, ["read", reference], catch_exceptions=False)
+            assert hit.snippet in done.output, reference
+
+
+class Stale:
+    """An index that is not brought up to date any more, as while another command holds it."""
+
+    def __init__(self, home: ConfigHome, path: Path) -> None:
+        self.home = home
+        self.path = path
+
+    def hits(self, query: str) -> list[str]:
+        """The snippets of a query, of the index as it is."""
+        db = sqlite3.connect(index_file(self.home.environ))
+        try:
+            enter(db, Scope())
+            asked, terms = parse([query]), Terms(db)
+            lookups = [terms.look_up(term) for term in asked.terms]
+            turns = Ranking(db, Scope(), [], 0.0).turns(lookups)
+            assert turns
+            best = Hits(db, asked, lookups).best(turns, 10)
+            assert best.total == len(best.hits)
+            return [hit.snippet for hit in best.hits]
+        finally:
+            db.close()
+
+
+@pytest.fixture
+def stale(config_home: ConfigHome) -> Stale:
+    """An index of one session of two turns."""
+    path = talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
+    with opened_index(config_home.environ):
+        pass
+    return Stale(config_home, path)
+
+
+def _vanish(path: Path) -> None:
+    path.unlink()
+
+
+def _shrink(path: Path) -> None:
+    os.truncate(path, 100)
+
+
+def _rewrite(path: Path) -> None:
+    beside = path.with_name("other")
+    beside.write_bytes(path.read_bytes().replace(b"linter", b"secret"))
+    beside.replace(path)
+
+
+def _shift(path: Path) -> None:
+    path.write_bytes(b'{"x":1}\n' + path.read_bytes())
+
+
+def _link(path: Path) -> None:
+    copy = path.with_name("copy")
+    path.rename(copy)
+    path.symlink_to(copy)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(len(path.read_bytes())))
+
+
+@pytest.mark.parametrize("change", [_vanish, _shrink, _rewrite, _shift, _link, _pipe, _garbage])
+def test_files_that_changed_since(stale: Stale, change: Any) -> None:
+    """A record that is no longer where it was is no hit, and nothing hangs."""
+    change(stale.path)
+    assert stale.hits("linter") == []
+
+
+def test_files_that_grew_since(stale: Stale) -> None:
+    """Appending changes nothing of what was there."""
+    with stale.path.open("ab") as stream:
+        stream.write(b'{"torn')
+    assert stale.hits("linter") == ["tune the linter"]
+
+
+def test_a_session_that_cannot_be_read_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other hits are shown, and what is counted can be shown."""
+    paths = [talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
+
+    def enter_late(db: sqlite3.Connection, scope: Scope) -> Entered:
+        paths[0].unlink(missing_ok=True)
+        return enter(db, scope)
+
+    monkeypatch.setattr(searching, "enter", enter_late)
+    found = search(config_home, "linter")
+    assert (places(found), found.total) == ([(2, 0)], 1)

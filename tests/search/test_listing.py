@@ -1,0 +1,297 @@
+"""The listing: which sessions it shows, in which order, and what it tells of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.listing import Look, Row, listed, page, short_ids
+from resume_hooks.sessions.expiry import DAY
+from resume_hooks.sessions.files import SessionFile, sessions_of
+from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.store_protocol import LocalStore
+from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.transcripts.head_tail import REACH
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    instant,
+    session_bytes,
+    session_id,
+    summary,
+    user,
+    write_session,
+)
+
+PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+MARK: Record = {
+    "continue_metadata": {
+        "parent_session_id": session_id(99),
+        "continued_at": instant(100),
+        "continuation_type": "handoff",
+        "context_tokens": 1_234,
+        "characters_per_token": 4.0,
+    }
+}
+
+
+def put(
+    home: ConfigHome, number: int, records: Sequence[Record | bytes] | None = None, *, cwd: str = CWD, age: float = 0
+) -> str:
+    """A session of two turns, or of these records, last written ``age`` days and an hour ago."""
+    name = session_id(number)
+    content = conversation(2, session_id=name) if records is None else records
+    located = [{**record, "cwd": cwd} if isinstance(record, dict) and "cwd" in record else record for record in content]
+    return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
+
+
+def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[Row]:
+    """All rows of a listing."""
+    return list(listed(cwd, home.environ, **options))
+
+
+def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
+    """Which sessions are listed, by their numbers."""
+    return [int(row.session_id[:8], 16) for row in rows(home, cwd, **options)]
+
+
+def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
+    """By the last write; what nobody asks for is not read."""
+    for number, age in ((1, 2), (2, 0), (3, 1)):
+        path = put(config_home, number, age=age)
+    assert numbers(config_home) == [2, 3, 1]
+    os.unlink(path)
+    found = listed(CWD, config_home.environ)
+    assert next(found).session_id == session_id(2)
+    os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
+    assert list(found) == []
+
+
+def test_what_a_row_tells(config_home: ConfigHome) -> None:
+    """Names, place, dates, sizes and tokens, from the records at both ends."""
+    more: list[Record] = [
+        custom_title("Mine"),
+        {"type": "tag", "tag": "draft"},
+        {"type": "agent-name", "agentName": "reviewer"},
+    ]
+    path = put(config_home, 1, [*conversation(2), *more], age=4)
+    (row,) = rows(config_home)
+    assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == ("Mine", "draft", "reviewer", "main", CWD)
+    assert (row.created, row.ended, row.path, row.size) == (instant(0), instant(3), path, os.path.getsize(path))
+    assert (row.turns, row.turns_at_least, row.tokens, row.window, row.percent) == (2, 2, 1_300, 200_000, 1)
+    assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
+    assert (row.measured, row.live, row.expires_days) == (True, False, 25)
+
+
+def test_what_is_left_out(config_home: ConfigHome) -> None:
+    """Stubs, side files, sub-agents, files without a word, and helpers unless asked for; a child that waits is not."""
+    once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
+    put(config_home, 1)
+    put(config_home, 2, [])
+    put(config_home, 3, [custom_title("nothing said"), {"type": "mode", "mode": "plan"}])
+    put(config_home, 4, [{**record, "isSidechain": True} for record in conversation(2)])
+    put(config_home, 5, once)
+    put(config_home, 6, [{**record, "entrypoint": "sdk-py"} for record in conversation(2)])
+    put(config_home, 7, [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")])
+    put(config_home, 8, [user("<local-command-stdout>x</local-command-stdout>", uuid="u")])
+    write_session(config_home.project(), "agent-abc", conversation(2))
+    write_session(config_home.project(), f"{session_id(9)}.orphaned-1", conversation(2))
+    (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(config_home.project() / f"{session_id(1)}.jsonl")
+    assert sorted(numbers(config_home)) == [1, 6, 7]
+    assert sorted(numbers(config_home, helpers=True)) == [1, 5, 6, 7]
+
+
+def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
+    """As long as nobody went on in it, and what it gave way to is there."""
+    put(config_home, 1)
+    child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
+    put(config_home, 2, child)
+    record_superseded(session_id(2), session_id(1), instant(0), config_home.environ)
+    assert numbers(config_home) == [1]
+    put(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
+    assert sorted(numbers(config_home)) == [1, 2]
+
+
+def test_how_it_was_derived(config_home: ConfigHome) -> None:
+    """From the first line, from a fork's mark, from the links; a child that waits tells what it came to."""
+    put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
+    forked = {"sessionId": session_id(98), "messageUuid": "x"}
+    put(config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)])
+    put(config_home, 3)
+    record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.environ)
+    found = {row.session_id: row for row in rows(config_home)}
+    told = {number: found[session_id(number)] for number in (1, 2, 3)}
+    assert [(row.kind, row.parent_id) for row in told.values()] == [
+        ("handoff", session_id(99)),
+        ("fork", session_id(98)),
+        ("clear", session_id(97)),
+    ]
+    assert (told[1].tokens, told[1].measured) == (1_234, False)
+
+
+def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
+    """Turns are counted as far as they show; the index tells the rest, if it knows the file as it is."""
+    middle = conversation(5, prefix="m", start=10)
+    put(config_home, 1, [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)])
+    (row,) = rows(config_home)
+    assert (row.turns, row.turns_at_least, row.tokens, row.title) == (None, 3, 1_300, "prompt 0")
+    with opened_index(config_home.environ):
+        pass
+    (row,) = rows(config_home)
+    assert (row.turns, row.turns_at_least) == (8, 3)
+
+
+@pytest.mark.timeout(20)
+def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
+    """A session of 200 GB, of which the disk holds the ends alone, is listed as any other."""
+    path = put(config_home, 1, conversation(1))
+    with open(path, "r+b") as stream:
+        stream.seek(200 * 1000**3)
+        stream.write(b"\n" + session_bytes([*conversation(2, prefix="z", start=90), custom_title("Huge")]))
+    (row,) = rows(config_home)
+    assert (row.title, row.turns_at_least, row.tokens, row.created) == ("Huge", 3, 1_300, instant(0))
+
+
+@pytest.mark.parametrize(
+    ("more", "tokens"),
+    [
+        ([], 1_300),
+        ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], None),
+        ([assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)], 1_300),
+        ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_300),
+        ([assistant("big", uuid="x", parent="r3", ts=9, tokens=300_000)], 300_000),
+    ],
+)
+def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
+    """What was counted last; not known after a compaction, and not by what a sub-agent used."""
+    put(config_home, 1, [*conversation(2), *more])
+    (row,) = rows(config_home)
+    assert row.tokens == tokens
+    assert row.percent == (None if tokens is None else round(100 * tokens / row.window))
+    assert row.window == (1_000_000 if tokens == 300_000 else 200_000)
+
+
+@pytest.mark.parametrize(
+    ("days", "age", "left"), [(None, 0, 29), (7, 0, 6), (7, 8, 0), (0, 0, None), (1, 0, 0), (400, 30, 369)]
+)
+def test_when_it_expires(config_home: ConfigHome, days: int | None, age: float, left: int | None) -> None:
+    """By the last write and the client's own setting."""
+    put(config_home, 1, age=age)
+    if days is not None:
+        settings = json.dumps({"cleanupPeriodDays": days})
+        (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
+    assert [row.expires_days for row in rows(config_home)] == [left]
+
+
+def test_live_ones(config_home: ConfigHome) -> None:
+    """Those that a running client names, and what was written just now."""
+    put(config_home, 1)
+    put(config_home, 2, age=1)
+    put(config_home, 3, age=-1)
+    folder = config_home.config / "sessions"
+    folder.mkdir()
+    entry = {"pid": os.getpid(), "sessionId": session_id(2), "cwd": CWD, "updatedAt": 1}
+    (folder / f"{os.getpid()}.json").write_text(json.dumps(entry), encoding="utf-8")
+    assert [(row.session_id, row.live) for row in rows(config_home)] == [
+        (session_id(3), True),
+        (session_id(1), False),
+        (session_id(2), True),
+    ]
+
+
+def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path: Path) -> None:
+    """All of a repository, from any of its worktrees; a folder of like name is another project."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    for number, folder in enumerate(("main", "linked", "main/deep", "main-two", "other"), 1):
+        put(config_home, number, cwd=str(tmp_path / folder), age=number)
+    for cwd in (main, linked, main / "deep"):
+        assert numbers(config_home, str(cwd)) == [1, 2, 3]
+    assert numbers(config_home, str(tmp_path / "main-two")) == [4]
+    assert numbers(config_home, str(tmp_path / "other"), everywhere=True) == [1, 2, 3, 4, 5]
+
+
+def test_colliding_keys(config_home: ConfigHome) -> None:
+    """The folder named inside decides whose a session is."""
+    put(config_home, 1, cwd="/w/a_b")
+    put(config_home, 2, cwd="/w/a-b")
+    assert (numbers(config_home, "/w/a_b"), numbers(config_home, "/w/a-b")) == ([1], [2])
+
+
+def test_copies_count_once(config_home: ConfigHome) -> None:
+    """The newest of one id."""
+    put(config_home, 1, cwd="/copy", age=1)
+    newest = put(config_home, 1)
+    assert [row.path for row in rows(config_home, everywhere=True)] == [newest]
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "found", "more"),
+    [(0, 0, [1, 2, 3, 4], False), (2, 0, [1, 2], True), (2, 2, [3, 4], False), (9, 3, [4], False), (1, 9, [], False)],
+)
+def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool) -> None:
+    """Offsets count what is shown, not the files that were left out."""
+    for number in range(1, 5):
+        put(config_home, number, age=number)
+    put(config_home, 9, [custom_title("nothing said")], age=2.5)
+    look = Look(CWD, config_home.environ)
+    part = page(look, project_at(CWD, config_home.environ), limit=limit, offset=offset)
+    assert [int(row.session_id[:8], 16) for row in part.rows] == found
+    assert (part.more, part.files) == (more, 5)
+
+
+def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left out, at whatever point it goes."""
+    path = put(config_home, 1)
+    put(config_home, 2, age=1)
+
+    def gone(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
+        found = sessions_of(CWD, config_home.environ)
+        os.unlink(path)
+        return found
+
+    monkeypatch.setattr(LocalStore, "sessions", gone)
+    assert numbers(config_home) == [2]
+
+
+def test_short_ids(config_home: ConfigHome) -> None:
+    """Eight characters where no other session anywhere begins so, of any project or none to be listed."""
+    put(config_home, 1)
+    put(config_home, 2)
+    write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])
+    found = rows(config_home)
+    short = dict(zip((row.session_id for row in found), short_ids(found, config_home.environ), strict=True))
+    assert short == {session_id(1): "00000001", session_id(2): session_id(2)}
+
+
+HOSTILE: list[list[Record | bytes]] = [
+    [b"garbage", b"\xff\xfe", b"{", b"[]", *conversation(1)],
+    [{**record, "cwd": "\0", "gitBranch": 7, "entrypoint": []} for record in conversation(1)],
+    [{**record, "cwd": "\ud800"} for record in conversation(1)],
+    [{"type": "custom-title", "customTitle": "\x1b[2J\u202e" * 50}, *conversation(1)],
+    [{"type": "pr-link", "prNumber": "x", "prUrl": 7}, {"type": "tag", "tag": {}}, *conversation(1)],
+    [{"continue_metadata": {"continued_at": 7, "parent_session_id": "../x"}}, *conversation(1)],
+    [{"trim_metadata": {"stats": []}, "continue_metadata": []}, *conversation(1)],
+    [user("x" * 3 * REACH, uuid="u"), *conversation(1)],
+]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_hostile_files(config_home: ConfigHome, number: int) -> None:
+    """Whatever stands in a file, there is a row or none."""
+    put(config_home, 1, HOSTILE[number], cwd="/odd") if number in {1, 2} else put(config_home, 1, HOSTILE[number])
+    assert len(rows(config_home, everywhere=True)) == 1

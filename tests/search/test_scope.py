@@ -1,0 +1,185 @@
+"""Where is searched: projects with their worktrees, sessions, lineages, and what kind of record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.paths import project_key
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import needed_folders, project_at
+from resume_hooks.system.git_worktrees import worktrees
+from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
+from tests.search.asking import ids, places, search, talk
+from tests.search.index.probe import uid
+
+
+def test_what_was_started_below_a_repository(
+    config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of that project, also where the folder is gone; a neighbour of like name, and a home folder's, are not."""
+    root = tmp_path / "repo"
+    git(root, "init", "-q")
+    for number, folder in enumerate(("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1):
+        talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
+    scope = project_at(str(root))
+    found = {hit.session_id for hit in find(["linter"], scope, config_home.environ).hits}
+    assert found == {session_id(1), session_id(2), session_id(3)}
+    assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
+        needed_folders(scope, config_home.environ) or ()
+    )
+    monkeypatch.setenv("HOME", str(root))
+    assert project_at(str(root)).within == ()
+
+
+def test_a_worktree_is_searched_from_the_other(git: Any, tmp_path: Path, config_home: ConfigHome) -> None:
+    """What was said in one is found from the other, and what was said elsewhere is not."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
+        talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
+    assert places(search(config_home, "linter", folders=worktrees(str(linked)))) == [(1, 0), (2, 0)]
+
+
+def test_keys_that_collide(config_home: ConfigHome) -> None:
+    """Folders that the client keeps in one place are told apart by what their sessions say."""
+    talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
+    talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
+    assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
+    assert places(search(config_home, "linter", folders=("/home/user/my.proj",))) == [(2, 0)]
+
+
+def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
+    """A session is searched with its sub-agents, or one of these alone; all names resolve."""
+    path = talk(config_home, 1, "tune the linter")
+    talk(config_home, 2, "tune the linter as well")
+    own = path.with_suffix("") / "subagents"
+    for name in ("agent-a1", "agent-b2"):
+        said = user(f"the linter of {name}", uuid=uid(name), session_id=session_id(1), isSidechain=True)
+        write_session(own, name, [said])
+    found = search(config_home, "linter", sessions=ids([1]))
+    assert {hit.reference for hit in found.hits} == {
+        f"{session_id(1)}:0",
+        f"{session_id(1)}/agent-a1:0",
+        f"{session_id(1)}/agent-b2:0",
+    }
+    found = search(config_home, "linter", sessions=ids([1]), agent="agent-b2")
+    assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
+
+
+def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
+    """Headless runs of one question and their sub-agents, counted once; not longer ones, nor sub-agents of these."""
+    helper = talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
+    longer = talk(config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py")
+    for path in (helper, longer):
+        number = int(path.stem[:8], 16)
+        fields: dict[str, Any] = {"session_id": path.stem, "isSidechain": True, "entrypoint": "sdk-cli"}
+        said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
+        write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
+    found = search(config_home, "linter")
+    assert {hit.session_id for hit in found.hits} == {session_id(2)}
+    assert (len(found.hits), found.helpers) == (2, 1)
+    assert search(config_home, "linter", helpers=True).total == 4
+    assert search(config_home, "linter", sessions=ids([1])).total == 2
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """A session with two branches, two tools, files and days."""
+    day = "2026-03-0{}T12:00:00Z".format
+    file, other = f"{CWD}/src/parser.py", f"{CWD}/docs/my parser.py"
+    edit = {"file_path": file, "old_string": "linter", "new_string": "x"}
+    read = {"file_path": other, "note": "linter"}
+    talk(
+        config_home,
+        1,
+        user("the linter, please", uuid=uid(0), ts=day(1), gitBranch="main"),
+        tool_use("c1", uuid=uid(1), parent=uid(0), name="Edit", tool_input=edit, ts=day(2), gitBranch="main"),
+        tool_result("c1", "linter done", uuid=uid(2), parent=uid(1), ts=day(3), gitBranch="main"),
+        user("the linter again", uuid=uid(3), parent=uid(2), ts=day(4), gitBranch="fix/linter"),
+        tool_use("c2", uuid=uid(4), parent=uid(3), name="mcp__x__Read", tool_input=read, ts=day(5), gitBranch="main"),
+        tool_result("c2", "linter here", uuid=uid(5), parent=uid(4), ts=day(6), gitBranch="main"),
+    )
+    return config_home
+
+
+FILTERS: list[tuple[dict[str, Any], set[int]]] = [
+    ({}, {0, 3}),
+    ({"branch": "fix/linter"}, {3}),
+    ({"branch": "fix"}, set()),
+    ({"branch": "\udcff"}, set()),
+    ({"tool": "edit"}, {1, 2}),
+    ({"tool": "Read"}, set()),
+    ({"tool": "mcp__x__read"}, {4, 5}),
+    ({"role": "user"}, {0, 3}),
+    ({"role": "tool"}, {1, 2, 4, 5}),
+    ({"role": "result"}, {2, 5}),
+    ({"file": "parser.py"}, {1}),
+    ({"file": "./src/parser.py"}, {1}),
+    ({"file": "rser.py"}, set()),
+    ({"file": f"{CWD}/src/parser.py"}, {1}),
+    ({"file": f"{CWD}/docs/"}, {4}),
+    ({"file": CWD}, {1, 4}),
+    ({"file": "docs"}, {4}),
+    ({"file": "my parser.py"}, {4}),
+    ({"file": "/parser.py"}, {1}),
+    ({"file": "/"}, set()),
+    ({"file": "\udcff"}, set()),
+    ({"since": 1_772_539_200}, {2, 3, 4, 5}),
+    ({"until": 1_772_539_200}, {0, 1}),
+    ({"since": 1_772_366_400, "until": 1_772_366_401}, {0}),
+    ({"branch": "main", "role": "result", "tool": "Edit"}, {2}),
+]
+
+
+@pytest.mark.parametrize(("scope", "lines"), FILTERS)
+def test_filters(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
+    """Each narrows what is found to such records, one hit a turn."""
+    found = [int(hit.reference.rpartition(":")[2]) for hit in search(home, "linter", **scope).hits]
+    assert set(found) <= lines
+    assert sorted(line // 3 for line in found) == sorted({line // 3 for line in lines})
+
+
+@pytest.mark.parametrize(("scope", "lines"), [(scope, lines) for scope, lines in FILTERS if scope])
+def test_filters_alone(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
+    """Without words: the newest turns, each by the first that was said in it; all of them are counted."""
+    found = search(home, most=1, **scope)
+    assert found.total == len({line // 3 for line in lines})
+    every = search(home, **scope).hits
+    assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
+    assert found.hits == every[:1]
+
+
+def test_neither_words_nor_filters(home: ConfigHome) -> None:
+    """Nothing to go by: said."""
+    for words in ([], ["  "]):
+        with pytest.raises(UsageError, match="No words"):
+            search(home, *words)
+
+
+def test_many_files(config_home: ConfigHome) -> None:
+    """A folder with more files than a query of SQLite takes values."""
+    calls = [
+        tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}) for n in range(33_000)
+    ]
+    talk(config_home, 1, "go", *calls)
+    assert search(config_home, file="/big").total == 1
+
+
+def test_nothing_to_search(home: ConfigHome) -> None:
+    """A place without a session is said to be one, so that nobody takes it for an answer."""
+    found = search(home, "linter", folders=("/nowhere",))
+    assert (found.hits, found.notes) == ([], ["No session is there to be searched"])
+
+
+def test_what_nothing_has_is_named(config_home: ConfigHome) -> None:
+    """A branch, a tool or a file that was mistyped is told from words that were never said."""
+    talk(config_home, 1, "tune the linter")
+    notes = search(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
+    assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]
+    assert search(config_home, "linter", branch="main").notes == []

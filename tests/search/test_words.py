@@ -1,0 +1,211 @@
+"""What words and phrases find, what they leave out, and what the answer says of how they were taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
+from tests.search.asking import marked, places, search, talk
+from tests.search.index.probe import uid
+
+SAID = [
+    "the connection\n  pool is exhausted",
+    "we drop Redis; the art of the start",
+    "We dropped the indexes of the database",
+    "dropping an index of several databases after the decision to deploy",
+    "getUserName in src/foo/bar_baz.py fails with E501",
+    "Café crème, naïve: --no-verify, see .env, #123 and C++",
+    "to be or not to be",
+    "hash deadbeefcafe1234f00d of kebab-case-name and dotted.name.here",
+    "concatenate the strings",
+    "日本語のテスト and \u0130stanbul \U0001f389",
+]
+
+ONE = {
+    '"connection pool"': {0},
+    '"CONNECTION POOL"': {0},
+    '"pool connection"': set(),
+    '"connection poo"': set(),
+    '"start of"': set(),
+    '"art of the start"': {1},
+    '"to be or not to be"': {6},
+    '"drop"': {1},
+    '"cafe creme"': {5},
+    '"CAFÉ CRÈME"': {5},
+    '"--no-verify"': {5},
+    '"\u65e5\u672c"': {9},
+    '"user name"': set(),
+    '"getUserName in"': {4},
+    "drop": {1, 2, 3},
+    "dropped": {1, 2, 3},
+    "indexing": {2, 3},
+    "database": {2, 3},
+    "databases": {2, 3},
+    "decisions": {3},
+    "deployed": {3},
+    "getUserName": {4},
+    "getusername": {4},
+    "get_user_name": {4},
+    "UserName": {4},
+    "user": {4},
+    "bar_baz.py": {4},
+    "src/foo/bar_baz.py": {4},
+    "foo/bar_baz": {4},
+    "baz": {4},
+    "E501": {4},
+    "e501": {4},
+    "--no-verify": {5},
+    ".env": {5},
+    "#123": {5},
+    "C++": {5},
+    "cafe": {5},
+    "naive": {5},
+    "deadbee": {7},
+    "kebab-case-name": {7},
+    "dotted.name": {7},
+    "istanbul": {9},
+    "ISTANBUL": {9},
+    "\u65e5\u672c\u8a9e": {9},
+    "\u30c6\u30b9\u30c8": {9},
+    "drop -redis": {2, 3},
+    "drop -indexes -redis": set(),
+    'drop -"drop redis"': {2, 3},
+    "index -data": {2, 3},
+    "index -cat": {2, 3},
+    "strings -catenate": {8},
+    "quux": set(),
+}  # fmt: skip
+"""Queries, and the lines of one session that are found; each line is told from its turn's other one by the scope."""
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """A session in which all of it was said, a turn each."""
+    for line, words in enumerate(SAID):
+        talk(config_home, line + 1, words)
+    return config_home
+
+
+@pytest.mark.parametrize("query", ONE)
+def test_found(home: ConfigHome, query: str) -> None:
+    """Exactly the records that have it; a guess never excludes."""
+    found = search(home, query)
+    assert places(found) == [(line + 1, 0) for line in sorted(ONE[query])]
+    assert found.total == len(found.hits)
+
+
+@pytest.mark.parametrize(
+    ("query", "marks"),
+    [
+        ('"connection pool"', {"connection pool"}),
+        ("dropped", {"drop", "dropped", "dropping"}),
+        ("cafe", {"Café"}),
+        ("name -dotted", {"Name"}),
+        ("UserName", {"getUserName"}),
+        ("istanbul", {"\u0130stanbul"}),
+        ("\u65e5\u672c\u8a9e", {"日本語"}),
+    ],
+)
+def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
+    """What was found is marked as it stands in the text: phrases whole, accents kept, parts of identifiers too."""
+    assert marked(search(home, query)) == marks
+
+
+@pytest.mark.parametrize(
+    ("query", "how"),
+    [
+        ("drop", ""),
+        ("deadbee", "'deadbee' as a beginning of deadbeefcafe1234f00d"),
+        ("ncaten", "'ncaten' as a part of concaten"),
+        ("get_user_name", "'get_user_name' as its parts get, user, name"),
+        ("drop index", "all words"),
+        ("drop -redis", "without redis"),
+        ("quux", "nowhere: quux"),
+        ('"quux"', 'nowhere: "quux"'),
+        ("eliminate", "nowhere: eliminate; 'eliminate' also as drop"),
+    ],
+)
+def test_the_answer_says_how(home: ConfigHome, query: str, how: str) -> None:
+    """Each step down from the words as they were typed is named, and what was left out."""
+    assert search(home, query).how == how
+
+
+def test_every_word_of_a_small_home(config_home: ConfigHome) -> None:
+    """What stands in most records, or in one that is very long, is found all the same."""
+    long = " ".join(f"filler{number}" for number in range(20_000))
+    talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
+    for word in ("parser", "the", "slow", "needle", "filler777"):
+        assert search(config_home, word).hits, word
+
+
+def test_a_phrase_in_the_last_of_many_results(config_home: ConfigHome) -> None:
+    """A turn's every record is looked at: the words alone stand in the first hundred."""
+    records = [tool_result(f"c{n}", "pool, connection; " * 9, uuid=uid(n), parent=None) for n in range(100)]
+    talk(
+        config_home, 1, "go", *records, tool_result("z", "a connection\npool " + "x " * 500, uuid=uid("z"), parent=None)
+    )
+    found = search(config_home, '"connection pool"')
+    assert places(found) == [(1, 101)]
+    assert marked(found) == {"connection pool"}
+
+
+def test_a_phrase_over_the_lines_of_a_shown_file(config_home: ConfigHome) -> None:
+    """The numbers that the client puts before lines are no part of the text."""
+    shown = "     1\u2192def alpha(\n     2\u2192    beta):\n"
+    talk(config_home, 1, "go", tool_result("c", shown, uuid=uid("c"), parent=None))
+    found = search(config_home, '"alpha( beta)"')
+    assert [hit.snippet for hit in found.hits] == ["def alpha( beta):"]
+
+
+def test_a_phrase_far_into_a_text(config_home: ConfigHome) -> None:
+    """It is shown where it stands, however far."""
+    talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
+    (hit,) = search(config_home, '"needle phrase"').hits
+    assert [hit.snippet[start:end] for start, end in hit.marks] == ["needle phrase"]
+    assert len(hit.snippet) < 300
+
+
+def test_two_phrases_of_one_turn(config_home: ConfigHome) -> None:
+    """The question has one, the answer the other; a turn with one of them alone is none."""
+    talk(config_home, 1, "is the connection pool full?", "the retry policy is off", "the connection pool", "no")
+    (hit,) = search(config_home, '"connection pool" "retry policy"').hits
+    assert (hit.turn, hit.missing) == (1, ())
+
+
+def test_related_words_are_marked_and_named(config_home: ConfigHome) -> None:
+    """Where what was typed leads nowhere good, the answer says which words stood for it."""
+    talk(config_home, 1, "what now", "we drop redis")
+    for number in range(2, 12):
+        talk(config_home, number, f"something else {number}", f"other words {number}")
+    found = search(config_home, "eliminate redis")
+    assert marked(found) == {"drop", "redis"}
+    assert "'eliminate' also as drop" in found.how
+
+
+def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
+    """One hit a turn, whatever number of its records fit; the record that fits best is shown."""
+    talk(
+        config_home,
+        1,
+        "retry the upload",
+        tool_use("c", uuid=uid("c"), parent=None, name="Bash", tool_input={"command": "retry upload"}),
+        tool_result("c", "retry upload ok", uuid=uid("r"), parent=None),
+    )
+    found = search(config_home, "retry upload")
+    assert (found.total, places(found)) == (1, [(1, 0)])
+
+
+def test_what_is_said_again_and_again(config_home: ConfigHome) -> None:
+    """The very same words are one hit of a session, which counts the others; another session's are a hit of its own."""
+    again = [user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000") for n in range(4)]
+    write_session(config_home.project(), session_id(1), again)
+    talk(config_home, 2, "please run the linter now")
+    hits = search(config_home, "linter").hits
+    assert sorted((hit.session_id, hit.same) for hit in hits) == [(session_id(1), 3), (session_id(2), 0)]
+
+
+def test_recent_comes_first(config_home: ConfigHome) -> None:
+    """Of two that fit alike, the newer one."""
+    talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
+    talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")
+    assert [hit.session_id for hit in search(config_home, "linter").hits] == [session_id(2), session_id(1)]

@@ -1,1 +1,0 @@
-"""Search: what is found, where, and how it is shown."""

@@ -1,0 +1,127 @@
+"""What is told of a session, and made of it, before the client deleted it and after: the same but for path and status.
+
+Real transcripts, copied; each verb in this process, in every form that the vault has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks.cli.main import cli
+from resume_hooks.derive import fork, untrim
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.lineage import Family
+from tests.builders import ConfigHome
+from tests.needs import corpus
+from tests.sessions.archived.away import FORMS, away
+
+SAMPLE = (
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
+    "entireio__git-sync/5ed1d306-9e1c-4b64-9e67-10914f1bd82a.jsonl",
+)
+LAST = 1_700_000_000
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+CHANGED = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
+"""The fields that speak of where a session lies."""
+
+
+def copied(home: ConfigHome, name: str) -> str:
+    """A transcript of the corpus in a project folder, with what belongs to it."""
+    source = corpus() / name
+    path = home.project() / source.name
+    shutil.copyfile(source, path)
+    if source.with_suffix("").is_dir():
+        shutil.copytree(source.with_suffix(""), path.with_suffix(""))
+    os.utime(path, (LAST, LAST))
+    return str(path)
+
+
+def asked(home: ConfigHome, *words: str) -> Any:
+    """What a verb answers, without where it was found."""
+    done = CliRunner().invoke(cli, [*words, "--json"], env=home.environ, catch_exceptions=False)
+    document = json.loads(done.stdout)
+    assert document["ok"], document
+    assert words[0] != "search" or document["data"]["hits"], words
+    return bare(document)
+
+
+def bare(value: Any) -> Any:
+    """A document without what may differ."""
+    if isinstance(value, dict):
+        return {key: bare(each) for key, each in value.items() if key not in CHANGED}
+    return [bare(each) for each in value] if isinstance(value, list) else value
+
+
+def answers(home: ConfigHome, parent: str, child: str) -> list[Any]:
+    """All that reading verbs say of a session and of its trimmed child."""
+    short = parent[:8]
+    verbs = [
+        ("lineage", child), ("find-original", child), ("find-derived", parent), ("resolve", short), ("info", parent),
+        ("outline", parent), ("read", parent, "--turns", "1-2"), ("read", parent, "--page", "--limit", "5"),
+        ("read", parent, "--errors"), ("read", parent, "--commands"), ("read", f"{short}:3", "--after", "2"),
+        ("search", "the", "file", "--session", parent), ("search", "file", "--lineage", child),
+        ("search", "--all", "file"), ("lineage", parent),
+    ]  # fmt: skip
+    return [asked(home, *words) for words in verbs]
+
+
+def neutral(home: ConfigHome, path: str) -> list[str]:
+    """The lines of a child without its own id, instants and places."""
+    own = Path(path).stem
+    text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<instant>", text).replace(" (kept copy)", "")
+    return re.sub(r'"uuid":"[^"]*"|"(?:parentU|logicalParentU|leafU)uid":"[^"]*"', "", text).splitlines()
+
+
+def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
+    """What a fork and an untrim come to, and each is gone again."""
+    made = []
+    session = store.resolve(parent, "/", home.environ)
+    made.append(fork.write(fork.plan(session, home.environ), home.environ))
+    reading = untrim.read(store.resolve(child, "/", home.environ))
+    made.append(untrim.write(untrim.plan(reading, home.environ), home.environ))
+    lines = []
+    for receipt in made:
+        assert os.path.dirname(receipt.file) == str(home.project())
+        lines.append(neutral(home, receipt.file))
+        outputs = Path(receipt.file).with_suffix("") / "tool-results"
+        lines.append(sorted(each.name for each in outputs.iterdir()) if outputs.is_dir() else [])
+        if receipt.parent_session_id == parent and not os.path.lexists(receipt.parent_file):
+            assert {each.stat().st_nlink for each in outputs.glob("*")} <= {1}, "copies of what the vault has"
+        os.unlink(receipt.file)
+        shutil.rmtree(Path(receipt.file).with_suffix(""), ignore_errors=True)
+    (Path(home.config) / "resume-hooks" / "links.jsonl").unlink()
+    return lines
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SAMPLE)
+def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: str, form: str) -> None:
+    """Of a parent that only the vault has, and of its trimmed child; children go where the parent lay."""
+    path = copied(config_home, name)
+    options = Options(keep_recent=0, min_savings=0, threshold=40)
+    session = store.session_file(path)
+    decided = trimming.plan(trimming.read(session), config_home.environ, options)
+    child = trimming.write(decided, config_home.environ)
+    os.utime(child.file, (LAST + 60, LAST + 60))
+    (config_home.config / "resume-hooks" / "links.jsonl").unlink()
+    before = answers(config_home, session.session_id, child.session_id)
+    made = children(config_home, session.session_id, child.session_id)
+    away(path, config_home.environ, form)
+    assert store.resolve(session.session_id, "/", config_home.environ).path != path
+    after = answers(config_home, session.session_id, child.session_id)
+    for one, other in zip(before, after, strict=True):
+        assert one == other
+    assert children(config_home, session.session_id, child.session_id) == made
+    rows = Family(config_home.environ).lineage(child.file)
+    assert [(row.status, row.session_file) for row in rows] == [("kept", path), ("present", child.file)]

@@ -1,0 +1,175 @@
+"""The index over the vault: nothing that was known is read again, a cold one reads what is kept, one pack at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault.pack import pack
+from resume_hooks.archive.vault.rewrite import rewrite
+from resume_hooks.search.engine import find
+from resume_hooks.search.index import reading
+from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.update import changes
+from resume_hooks.search.scope import Scope, project_at
+from resume_hooks.sessions.archived import unpack as opening
+from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.sessions.archived.manifest import PACKED
+from resume_hooks.sessions.archived.manifest import find as note_of
+from resume_hooks.sessions.transcript_files import all_files
+from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
+from tests.search.index.probe import held
+from tests.sessions.archived.away import FORMS, away
+from tests.sessions.test_lineage import watched
+
+OLD = 1_700_000_000
+
+
+def a_session(home: ConfigHome, number: str = SESSION, words: str = "zebra crossing") -> Path:
+    """A session and its sub-agent, both with words of their own."""
+    rows = [*conversation(2, session_id=number), user(words, uuid=f"u-{number}", parent="r4", session_id=number)]
+    path = Path(write_session(home.project(), number, rows, mtime=OLD))
+    agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True)
+    said = {"type": "user", "sessionId": number, "uuid": "a", "message": {"content": "giraffe"}}
+    agent.write_text(f"{json.dumps(said)}\n")
+    os.utime(agent, (OLD, OLD))
+    return path
+
+
+def read_now(home: ConfigHome) -> int:
+    """Bytes that the index reads to be up to date."""
+    with opened_index(home.environ) as index:
+        assert index.notes == []
+        return index.outcome.size
+
+
+def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
+    """What a search finds: references and snippets."""
+    found = find(words.split(), scope or Scope(), home.environ)
+    return [(hit.reference, hit.snippet) for hit in found.hits]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) -> None:
+    """Where it went, was packed, and came back: not a byte, and every word is found as before."""
+    path = a_session(config_home)
+    before = held(config_home).finds
+    told = hits(config_home, "zebra"), hits(config_home, "giraffe"), hits(config_home, "zebra", project_at(CWD))
+    assert all(told)
+    away(path, config_home.environ, form)
+    assert read_now(config_home) == 0
+    assert held(config_home).finds == before
+    assert (
+        hits(config_home, "zebra"),
+        hits(config_home, "giraffe"),
+        hits(config_home, "zebra", project_at(CWD)),
+    ) == told
+    kept = note_of(SESSION, config_home.environ)
+    assert kept is not None
+    if form != PACKED:
+        kept = pack(kept, config_home.environ)
+        assert read_now(config_home) == 0
+        assert hits(config_home, "zebra") == told[0]
+    assert status_of(config_home.environ).vaulted == 1
+    assert status_of(config_home.environ).behind == 0
+    retrieval.write(retrieval.plan(kept, config_home.environ), config_home.environ)
+    os.utime(path, (OLD, OLD))
+    held(config_home)
+    assert status_of(config_home.environ)[3:] == (2, *status_of(config_home.environ)[4:8], 0, 0)
+    assert hits(config_home, "zebra") == told[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path, form: str) -> None:
+    """And then holds what one does that was made while the sessions were there; nothing stays unpacked for it."""
+    paths = [a_session(config_home, session_id(number), f"word{number}") for number in range(1, 4)]
+    whole = held(config_home, state=tmp_path / "warm").finds
+    for path in paths:
+        away(path, config_home.environ, form)
+    assert held(config_home).finds == whole
+    assert not os.path.isdir(unpacked(config_home.environ)) or not os.listdir(unpacked(config_home.environ))
+    assert read_now(config_home) == 0
+    assert [reference for reference, _ in hits(config_home, "word2")] == [f"{session_id(2)}:4"]
+
+
+def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is read no other lies unpacked; one that somebody had open stays."""
+    for number in range(1, 5):
+        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ, PACKED)
+    kept = note_of(session_id(4), config_home.environ)
+    assert kept is not None
+    opening.opened(kept, config_home.environ)
+    seen = set()
+    real = reading.read
+
+    def noted(job: reading.Job) -> reading.Batch | None:
+        seen.add(tuple(sorted(os.listdir(unpacked(config_home.environ)))))
+        return real(job)
+
+    monkeypatch.setattr("resume_hooks.search.index.worker_pool.read", noted)
+    held(config_home)
+    assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
+    assert os.listdir(unpacked(config_home.environ)) == [session_id(4)]
+
+
+def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
+    """Its state alone is looked at."""
+    for number in range(1, 4):
+        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
+    held(config_home)
+    with opened_index(config_home.environ) as index:
+        found = all_files(config_home.environ)
+        with watched() as opened:
+            assert changes(index.db, found, Shelf(config_home.environ, found)) == ([], [])
+    assert [path for path in opened if path.endswith(".json")] == []
+
+
+def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) -> None:
+    """What was taken out of it is no longer found, and what takes its place is."""
+    kept = away(a_session(config_home), config_home.environ)
+    assert hits(config_home, "zebra")
+    rewrite(kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.environ)
+    assert hits(config_home, "zebra") == []
+    assert hits(config_home, "striped")
+
+
+def test_what_is_gone_from_the_vault_too_is_dropped(config_home: ConfigHome) -> None:
+    """As any file that went."""
+    kept = away(a_session(config_home), config_home.environ)
+    assert hits(config_home, "zebra")
+    shutil.rmtree(kept.folder)
+    assert hits(config_home, "zebra") == []
+    assert held(config_home).finds == set()
+
+
+def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
+    """A record that a fork holds, too, is told at the session that it was first said in."""
+    path = a_session(config_home)
+    raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
+    fork = path.with_name(f"{session_id(7)}.jsonl")
+    fork.write_bytes(raw)
+    os.utime(fork, (OLD + 60, OLD + 60))
+    told = find(["zebra"], Scope(), config_home.environ).hits
+    away(path, config_home.environ, PACKED)
+    again = find(["zebra"], Scope(), config_home.environ).hits
+    assert [(hit.reference, hit.sessions) for hit in again] == [(hit.reference, hit.sessions) for hit in told]
+    os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))
+    cold = find(["zebra"], Scope(), config_home.environ).hits
+    assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
+
+
+def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None:
+    """Of the vault, too, where the state folder can't take one."""
+    away(a_session(config_home), config_home.environ)
+    os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
+    found = find(["zebra"], project_at(CWD), config_home.environ)
+    assert [hit.session_id for hit in found.hits] == [SESSION]
+    assert find(["zebra"], project_at("/elsewhere"), config_home.environ).hits == []

@@ -1,0 +1,221 @@
+"""Lineage over the vault: parents and children of which it has the only copy, told as kept and never opened in vain."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import api
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.pack import pack
+from resume_hooks.derive import checkpoint, fork, rewind
+from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive.rollover import Contents
+from resume_hooks.errors import WriteFailed
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.sessions.archived.manifest import LINKED, PACKED
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import links_file
+from resume_hooks.transcripts.provenance import read_parent
+from tests.archive.vault.laid_out import laid_out
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, line, session_id, user, write_session
+from tests.sessions.archived.away import FORMS, away
+from tests.sessions.test_lineage import child
+
+AGES = [1, 2, 3, 4]
+
+
+def statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
+    """The rows of a lineage: number and status."""
+    return [(int(row.session_id[:8], 16), row.status) for row in Family(home.environ).lineage(path)]
+
+
+def generations(home: ConfigHome) -> list[str]:
+    """Four sessions, each continued from the one before it."""
+    return [child(home, number, number - 1 or None) for number in AGES]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_line_of_which_most_is_gone(config_home: ConfigHome, form: str) -> None:
+    """Every row says what it said, where the client had its file, and that it is kept; descendants, too."""
+    paths = generations(config_home)
+    family = Family(config_home.environ)
+    before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
+    for path in (paths[0], paths[1], paths[2]):
+        away(path, config_home.environ, form)
+    family = Family(config_home.environ)
+    rows = family.lineage(paths[-1])
+    assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
+    assert [_bare(row) for row in rows] == [_bare(row) for row in before]
+    again = family.descendants(session_id(1))
+    assert [(_bare(each.row), each.parent_session_id) for each in again] == [
+        (_bare(each.row), each.parent_session_id) for each in after_first
+    ]
+    assert [each.row.status for each in again] == ["kept", "kept", "present"]
+    assert not os.path.exists(unpacked(config_home.environ)), "no pack is opened to tell of it"
+
+
+def _bare(row: object) -> dict[str, object]:
+    return {name: getattr(row, name) for name in row.__slots__ if name != "status"}  # type: ignore[attr-defined]
+
+
+def test_one_that_is_in_neither(config_home: ConfigHome) -> None:
+    """It is missing, and what came before it can't be told."""
+    paths = generations(config_home)
+    away(paths[0], config_home.environ)
+    away(paths[2], config_home.environ, PACKED)
+    os.unlink(paths[1])
+    assert statuses(config_home, paths[3]) == [(2, "missing"), (3, "kept"), (4, "present")]
+
+
+def test_what_is_in_both_is_present(config_home: ConfigHome) -> None:
+    """The client's file counts for as long as it is there."""
+    paths = generations(config_home)
+    raw = Path(paths[0]).read_bytes()
+    away(paths[0], config_home.environ)
+    Path(paths[0]).write_bytes(raw)
+    assert statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
+
+
+def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
+    """Of a session that names no parent itself; and where the two disagree, the one that can be read is right."""
+    first = child(config_home, 1)
+    second = child(config_home, 2, 9, file="")
+    Path(links_file(config_home.environ)).parent.mkdir(parents=True, exist_ok=True)
+    Path(links_file(config_home.environ)).write_text(
+        f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
+    )
+    away(first, config_home.environ, PACKED)
+    assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
+    away(second, config_home.environ, PACKED)
+    assert [row.row.session_id for row in Family(config_home.environ).descendants(session_id(1))] == [session_id(2)]
+
+
+def test_the_block_says_so(config_home: ConfigHome) -> None:
+    """A kept ancestor is told with its title, where it was, and that it is a copy."""
+    paths = generations(config_home)
+    away(paths[0], config_home.environ, PACKED)
+    decided = quick_rollover.plan(store.session_file(paths[1]), config_home.environ)
+    assert f"1. title 1 · {session_id(1)} · " in decided.opening
+    assert f" · original (kept copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
+
+
+def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parent leads to what can be read; the chain names where the client had it."""
+    for name, value in config_home.environ.items():
+        monkeypatch.setenv(name, value)
+    paths = generations(config_home)
+    raw = Path(paths[2]).read_bytes()
+    away(paths[2], config_home.environ, PACKED)
+    parent, how, _ = api.get_parent_info(paths[3])
+    assert parent is not None
+    assert (parent.read_bytes(), how) == (raw, "continued")
+    assert [str(path) for path, _ in api.get_full_lineage_chain(paths[3])] == paths[::-1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_digest_goes_back_through_it(config_home: ConfigHome, form: str) -> None:
+    """What a kept ancestor was about is inherited as if it were there."""
+    first = write_session(
+        config_home.project(),
+        session_id(1),
+        [user("Mend the wheel of the cart", uuid="w", session_id=session_id(1))],
+        mtime=1e9,
+    )
+    second = child(config_home, 2, 1)
+    before = digest_of(store.session_file(second), config_home.environ)
+    away(first, config_home.environ, form)
+    after = digest_of(store.session_file(second), config_home.environ)
+    assert after == before
+    assert "Mend the wheel" in repr(after)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
+    """Handoff, fork: with its outputs and backups as copies of their own; named are its id and its old path."""
+    session = laid_out(config_home)
+    tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
+    named = {"messageId": "r3", "trackedFileBackups": {"a": {"backupFileName": "abc@v1", "version": 1}}}
+    with open(session.path, "ab") as stream:
+        stream.write(line({**tracked, "snapshot": named}))
+    os.utime(session.path, (1e9, 1e9))
+    cwd = fork.plan(store.session_file(session.path), config_home.environ).birth.setting.cwd
+    away(session.path, config_home.environ, form)
+    shutil.rmtree(config_home.project())
+    kept = store.resolve(SESSION, "/", config_home.environ)
+    made = fork.write(fork.plan(kept, config_home.environ), config_home.environ)
+    assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
+        os.path.dirname(session.path), session.path, cwd,
+    )  # fmt: skip
+    parent = read_parent(made.file)
+    assert parent is not None
+    assert (parent.session_id, parent.file) == (SESSION, session.path)
+    assert made.warnings == ()
+    outputs = Path(made.file).with_suffix("") / "tool-results" / "toolu_1.txt"
+    assert outputs.read_bytes() == b"large\n" * 10
+    assert outputs.stat().st_nlink == 1
+    backup = config_home.config / "file-history" / made.session_id / "abc@v1"
+    assert not backup.exists() or backup.stat().st_nlink == 1
+    contents = Contents(digest_of(kept, config_home.environ))
+    handed = quick_rollover.plan(kept, config_home.environ, kind="handoff", next_step="on", contents=contents)
+    assert quick_rollover.write(handed, config_home.environ).file.startswith(str(config_home.project()))
+
+
+@pytest.mark.parametrize("form", [LINKED, PACKED])
+def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome, form: str) -> None:
+    """Its child has the outputs that the client deleted there, out of the vault, beside those that are left."""
+    session = laid_out(config_home)
+    outputs = config_home.project() / SESSION / "tool-results"
+    (outputs / "toolu_2.txt").write_bytes(b"younger")
+    kept = keep(session, config_home.environ)
+    if form == PACKED:
+        pack(kept, config_home.environ)
+    (outputs / "toolu_1.txt").unlink()
+    made = fork.write(fork.plan(session, config_home.environ), config_home.environ)
+    assert made.warnings == ()
+    found = {path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()}
+    assert {name: path.read_bytes() for name, path in found.items()} == {
+        "toolu_1.txt": b"large\n" * 10,
+        "toolu_2.txt": b"younger",
+    }
+    assert found["toolu_1.txt"].stat().st_nlink == 1
+
+
+def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project folder that was made for it goes again; one that is a link by now is refused."""
+    session = laid_out(config_home)
+    away(session.path, config_home.environ)
+    folder = config_home.project()
+    shutil.rmtree(folder)
+    kept = store.resolve(SESSION, "/", config_home.environ)
+    decided = fork.plan(kept, config_home.environ)
+    with monkeypatch.context() as patch:
+        patch.setattr("resume_hooks.derive.child.create.create_session", _refused)
+        with pytest.raises(WriteFailed):
+            fork.write(decided, config_home.environ)
+    assert not folder.exists()
+    elsewhere = config_home.root / "elsewhere"
+    elsewhere.mkdir()
+    folder.symlink_to(elsewhere)
+    with pytest.raises(WriteFailed, match="is a link"):
+        fork.write(decided, config_home.environ)
+    assert list(elsewhere.iterdir()) == []
+
+
+def _refused(*_: object) -> None:
+    raise WriteFailed("no")
+
+
+def test_a_rewind_of_it(config_home: ConfigHome) -> None:
+    """Back to a mark that was set while it was there; the child is at home in its project."""
+    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
+    mark = checkpoint.place(store.session_file(path), "try").mark
+    away(path, config_home.environ, PACKED)
+    kept = store.resolve(SESSION, "/", config_home.environ)
+    made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.environ), config_home.environ)
+    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind 1")

@@ -1,0 +1,147 @@
+"""The command line on vaulted sessions: what changes one says how it comes back, what reads one that it is a copy."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks.cards import lineage_card
+from resume_hooks.sessions.archived.manifest import COPIED, PACKED
+from resume_hooks.sessions.lineage import Family
+from tests.archive.vault.laid_out import laid_out
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.cli.conftest import Cli, Document, cli, document
+from tests.cli.test_resume_terminal import Desk, started
+from tests.sessions.archived.away import FORMS, away
+
+__all__ = ["cli", "document"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("tag", SESSION, "later"),
+        ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
+        ("continue", SESSION), ("checkpoint", SESSION), ("rewind-files", SESSION, "--to", "last", "--yes"),
+        ("continue", SESSION, "--print"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_would_change_it_is_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """With the one command that brings it back; nothing of the copy changes."""
+    kept = away(laid_out(config_home, turns=3).path, config_home.environ)
+    before = {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()}
+    done = cli(*words)
+    said = done.stderr.decode()
+    assert done.returncode == 1, said + done.stdout.decode()
+    assert "only the kept copy is left" in said
+    assert f"resume-hooks restore {SESSION}" in said
+    assert {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document, form: str) -> None:
+    """``resolve`` and ``info`` say that it is one, in which form, since when; ``sessions --archived`` lists it."""
+    path = laid_out(config_home).path
+    present = document("resolve", SESSION)["data"]
+    assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
+    kept = away(path, config_home.environ, form)
+    for verb in ("resolve", "info"):
+        data = document(verb, SESSION)["data"]
+        assert (data["kept"], data["form"], data["kept_at"]) == (True, form, kept.kept_at)
+        assert os.path.isfile(data["session_file"])
+    (row,) = document("sessions", "--archived", "--all")["data"]["archived"]
+    assert (row["session_id"], row["title"], row["form"], row["kept_at"]) == (
+        SESSION, "Fix the parser", form, kept.kept_at,
+    )  # fmt: skip
+    assert (row["size"], row["stored"], row["present"]) == (kept.size, kept.stored, False)
+    (row,) = document("lineage", SESSION)["data"]["rows"]
+    assert (row["status"], row["session_file"]) == ("kept", path)
+
+
+def test_the_listing_of_what_only_the_vault_has(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """By project, page by page; what is in both is not among it."""
+    for number in range(1, 5):
+        folder = "/other" if number == 4 else CWD
+        rows = [*conversation(1, session_id=session_id(number)), custom_title(f"Title {number}", session_id(number))]
+        path = write_session(config_home.project(folder), session_id(number), rows, mtime=1e9 + number)
+        raw = Path(path).read_bytes()
+        away(path, config_home.environ, PACKED if number % 2 else COPIED)
+        if number == 1:
+            Path(path).write_bytes(raw)
+    found = document("sessions", "--archived", "--project", CWD)["data"]
+    assert [row["title"] for row in found["archived"]] == ["Title 3", "Title 2"]
+    found = document("sessions", "--archived", "--all", "--limit", "1", "--offset", "1")["data"]
+    assert ([row["title"] for row in found["archived"]], found["more"]) == (["Title 3"], True)
+    text = cli("sessions", "--archived", "--all").stdout.decode()
+    assert "Title 4" in text
+    assert "packed" in text
+    assert "resume-hooks restore ID" in text
+    assert "no session here" in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
+
+
+@pytest.mark.parametrize("way", ["fork", "trim", "handoff"])
+def test_ways_that_make_a_child_need_no_restore(config_home: ConfigHome, cli: Cli, way: str) -> None:
+    """The child lies where the parent lay; the parent stays gone."""
+    home = config_home.root / "home"
+    home.mkdir()
+    rows = [{**record, "cwd": str(home)} for record in conversation(8)]
+    path = write_session(config_home.project(str(home)), SESSION, rows, mtime=1e9)
+    away(path, config_home.environ, PACKED)
+    done = cli("fork" if way == "fork" else way, SESSION, "--json", *(["--min-savings", "0"] if way == "trim" else []))
+    receipt: dict[str, Any] = json.loads(done.stdout)["data"]
+    assert done.returncode == 0, done.stdout
+    assert receipt["parent_file"] == path
+    if receipt["file"]:
+        assert os.path.dirname(receipt["file"]) == os.path.dirname(path)
+    assert not os.path.exists(path)
+
+
+def test_the_comparison_ends_with_what_brings_it_back(config_home: ConfigHome, document: Document) -> None:
+    """``resume`` where nobody can be asked."""
+    away(laid_out(config_home).path, config_home.environ, PACKED)
+    found = document("resume", SESSION)
+    assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
+    assert "only copy" in found["warnings"][0]
+
+
+def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
+    """``>lineage`` says which are copies, and how one comes back."""
+    path = laid_out(config_home).path
+    kept = away(path, config_home.environ)
+    card = lineage_card(Family(config_home.environ).lineage(os.path.join(kept.folder, "files-1", f"{SESSION}.jsonl")))
+    assert "1. Fix the parser (kept copy)" in card
+    assert f"resume-hooks restore {SESSION}" in card
+
+
+@pytest.fixture
+def desk(config_home: ConfigHome) -> Iterator[Desk]:
+    """A desk whose terminals end with the test."""
+    with ExitStack() as stack:
+        yield Desk(config_home, stack)
+
+
+@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "as-is")), ("continue", ())])
+def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tuple[str, ...]) -> None:
+    """Asked, restored, and the client started on it; or left, and nothing is there."""
+    path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
+    os.utime(path, (1e9, 1e9))
+    raw = path.read_bytes()
+    away(path, desk.home.environ, PACKED)
+    screen = desk.run(verb, session_id(2), *words)
+    screen.wait_for("Bring it back, to go on in it")
+    screen.type("n")
+    screen.key("Enter")
+    assert screen.ended() == 130
+    assert not path.exists()
+    screen = desk.run(verb, session_id(2), *words)
+    screen.wait_for("Bring it back, to go on in it")
+    screen.key("Enter")
+    screen.wait_for(started(2, desk.project))
+    assert path.read_bytes() == raw

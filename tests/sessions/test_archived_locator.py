@@ -1,0 +1,186 @@
+"""Locators: what no session in the projects fits may name a vaulted one; what is in both is the one in the projects."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.archived.layout import NOTE, folder_of, unpacked
+from resume_hooks.sessions.archived.manifest import COPIED, PACKED
+from resume_hooks.sessions.references import names_of
+from resume_hooks.sessions.subagents import locate
+from tests.archive.vault.laid_out import laid_out
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.sessions.archived.away import FORMS, away
+from tests.sessions.test_lineage import watched
+
+PULL = {"type": "pr-link", "prNumber": 72, "prUrl": "https://github.com/o/r/pull/72", "sessionId": SESSION}
+
+
+def named(home: ConfigHome, words: str, cwd: str = "/") -> store.SessionFile:
+    """The session that words name."""
+    return store.resolve(words, cwd, home.environ)
+
+
+def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD) -> str:
+    """A session with a title, a tag and a pull request."""
+    rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
+    rows += [{"type": "tag", "tag": "Later", "sessionId": number}, {**PULL, "sessionId": number}]
+    return write_session(home.project(cwd), number, rows, mtime=1_000_000)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        SESSION, SESSION.upper(), SESSION[:6], "Fix the parser", "title:fix the", "parser", "tag:later", "later", "#72",
+        "72", "pr:72", "https://github.com/o/r/pull/72",
+    ],
+)  # fmt: skip
+def test_every_form_of_a_locator(config_home: ConfigHome, form: str, words: str) -> None:
+    """Id, prefix, title, part, tag, pull request; what it leads to can be read."""
+    path = a_session(config_home)
+    raw = Path(path).read_bytes()
+    away(path, config_home.environ, form)
+    found = named(config_home, words)
+    assert (found.session_id, found.size) == (SESSION, len(raw))
+    assert Path(found.path).read_bytes() == raw
+    assert names_of(found, config_home.environ) == (SESSION, SESSION[:8])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_paths(config_home: ConfigHome, form: str) -> None:
+    """The path that the client had it at, and the one it is read at, of a session and of its sub-agent."""
+    session = laid_out(config_home)
+    agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
+    raw = agent.read_bytes()
+    away(session.path, config_home.environ, form)
+    found = named(config_home, session.path)
+    assert named(config_home, found.path).path == found.path
+    assert Path(named(config_home, str(agent)).path).read_bytes() == raw
+    inside = {**config_home.environ, "CLAUDECODE": "1"}
+    assert store.resolve(found.path, "/", inside).session_id == SESSION
+    shutil.rmtree(unpacked(config_home.environ), ignore_errors=True)  # what was unpacked may go at any time
+    assert named(config_home, found.path).session_id == SESSION
+    with pytest.raises(SessionNotFound):
+        named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
+
+
+def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None:
+    """Not the notes of the vault, nor what a link in it leads to."""
+    kept = away(laid_out(config_home).path, config_home.environ)
+    inside = {**config_home.environ, "CLAUDECODE": "1"}
+    with pytest.raises(UsageError, match="is no transcript"):
+        store.resolve(os.path.join(kept.folder, NOTE), "/", inside)
+    link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
+    os.symlink("/etc/passwd", link)
+    with pytest.raises(UsageError, match="is no transcript"):
+        store.resolve(link, "/", inside)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sub_agents(config_home: ConfigHome, form: str) -> None:
+    """Those in the session's folder and those beside it, by their names; references lead back."""
+    away(laid_out(config_home).path, config_home.environ, form)
+    for name in ("agent-a1", f"agent-{SESSION[:4]}"):
+        found = locate(f"{SESSION[:6]}/{name}", "/", config_home.environ)
+        assert found.session_id == f"{SESSION}/{name}"
+        assert names_of(found, config_home.environ).full == found.session_id
+        assert locate(names_of(found, config_home.environ).short, "/", config_home.environ) == found
+
+
+def test_what_is_in_both_is_the_one_in_the_projects(config_home: ConfigHome) -> None:
+    """By any form; also where the title that was kept is no longer its own."""
+    path = a_session(config_home)
+    raw = Path(path).read_bytes()
+    away(path, config_home.environ)
+    Path(path).write_bytes(raw.replace(b"Fix the parser", b"Fix the lexer."))
+    assert named(config_home, SESSION).path == path
+    assert named(config_home, "Fix the lexer.").path == path
+    with pytest.raises(SessionNotFound):
+        named(config_home, "Fix the parser")
+    Path(path).write_bytes(b"")  # clients leave stubs: no session
+    assert named(config_home, "Fix the parser").path != path
+
+
+def test_a_session_in_the_projects_comes_first(config_home: ConfigHome) -> None:
+    """A title, a part of one or a prefix that fits one there is never ambiguous for what the vault has."""
+    away(a_session(config_home), config_home.environ)
+    other = f"{SESSION[:-1]}2"
+    path = write_session(config_home.project(), other, [*conversation(1), custom_title("Fix the parser too", other)])
+    for words in ("parser", SESSION[:6], "Fix the parser"):
+        assert named(config_home, words).path == path
+    assert named(config_home, SESSION).session_id == SESSION
+
+
+def test_several_that_fit(config_home: ConfigHome) -> None:
+    """Those of this project come first; else they are listed, each by its id."""
+    away(a_session(config_home, session_id(1)), config_home.environ, PACKED)
+    away(a_session(config_home, session_id(2), cwd="/other"), config_home.environ, COPIED)
+    with pytest.raises(AmbiguousLocator) as caught:
+        named(config_home, "Fix the parser")
+    assert {row["session_id"] for row in caught.value.candidates} == {session_id(1), session_id(2)}
+    assert {row["title"] for row in caught.value.candidates} == {"Fix the parser"}
+
+
+def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
+    """Nor is anything resumed that the client has not got."""
+    away(a_session(config_home), config_home.environ)
+    for words in ("latest", "latest~1", None):
+        with pytest.raises(SessionNotFound):
+            store.resolve(words, CWD, config_home.environ)
+
+
+def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
+    """And of an id one note alone."""
+    for number in range(1, 6):
+        away(a_session(config_home, session_id(number)), config_home.environ)
+    path = write_session(config_home.project(), SESSION, [user("hello", uuid="u"), custom_title("Here")])
+    with watched() as opened:
+        assert named(config_home, "Here").path == path
+        assert named(config_home, SESSION[:5]).path == path
+    assert not [each for each in opened if each.endswith(NOTE)]
+    with watched() as opened:
+        named(config_home, session_id(3))
+    assert {each for each in opened if each.endswith(NOTE)} == {notes_of(config_home, 3)}
+
+
+def notes_of(home: ConfigHome, number: int) -> str:
+    """The path of a note."""
+    return os.path.join(folder_of(session_id(number), home.environ), NOTE)
+
+
+def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
+    """With what is wrong, not as a session that was never there."""
+    kept = away(a_session(config_home), config_home.environ, PACKED)
+    pack = Path(kept.folder, kept.transcript.where)
+    pack.chmod(0o600)
+    pack.write_bytes(pack.read_bytes()[:200])
+    with pytest.raises(WriteFailed, match="could not be unpacked"):
+        named(config_home, SESSION)
+
+
+def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
+    """What has another form is no note; what it says leads to no other file."""
+    kept = away(a_session(config_home), config_home.environ)
+    path = os.path.join(kept.folder, NOTE)
+    row = json.loads(Path(path).read_bytes())
+    for change in (
+        {"place": "projects/../../x.jsonl"},
+        {"about": 7},
+        {"about": [1] * 7},
+        {"session_id": session_id(7)},
+    ):
+        Path(path).write_text(json.dumps({**row, **change}))
+        if "about" in change:
+            assert named(config_home, SESSION).session_id == SESSION
+        else:
+            with pytest.raises(SessionNotFound):
+                named(config_home, SESSION)

@@ -1,0 +1,90 @@
+"""What the client deletes, and when: by the last write of a transcript, of a tool's output, of a folder of backups."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive.vault.keep import keep
+from resume_hooks.sessions.expiry import SOON, Ending, Endings, Ends, Found, is_kept
+from resume_hooks.sessions.files import SessionFile, session_file
+from tests.archive.retention.aged import DAY, aged, with_backups, with_output
+from tests.builders import ConfigHome
+
+
+def ending(home: ConfigHome, session: SessionFile, before: float = SOON) -> Ending | None:
+    """What of a session ends in less than so many seconds, with the client's default period."""
+    (ends,) = [
+        ends
+        for ends in Endings(30, home.environ).of(os.path.dirname(session.path))
+        if ends.session.path == session.path
+    ]
+    return ends.before(time.time() + before)
+
+
+@pytest.mark.parametrize(("days", "soon"), [(0, False), (22.9, False), (23.1, True), (31, True)])
+def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, soon: bool) -> None:
+    """Thirty days after it; within seven days of that it goes soon."""
+    session = aged(config_home, 1, days)
+    found = ending(config_home, session)
+    assert (found is not None) is soon
+    if found:
+        assert found.whole
+        assert (found.at, found.written) == (session.mtime + 30 * DAY, session.mtime)
+
+
+@pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
+def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) -> None:
+    """It goes by its own time, and so does what lies in a folder there; the transcript stays."""
+    session = aged(config_home, 1, 0.5)
+    path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
+    path.parent.mkdir(parents=True)
+    with_output(session, 25, name)
+    with_output(session, 1, "young.txt")
+    found = ending(config_home, session)
+    assert found
+    assert not found.whole
+    assert found.written == path.stat().st_mtime
+
+
+def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
+    """Their folder goes by its own time."""
+    session = aged(config_home, 1, 0.5)
+    assert ending(config_home, session) is None
+    with_backups(config_home, session, 25)
+    found = ending(config_home, session)
+    assert found
+    assert not found.whole
+
+
+def test_when_the_next_one_ends() -> None:
+    """The first that is not before a moment; None where none is."""
+    ends = Ends(Found("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
+    assert [ends.after(moment) for moment in (0, 1_051, 1_101, 1_301)] == [1_050, 1_100, 1_300, None]
+
+
+def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
+    """Empty files, links, other names; a folder that is a link, or is not there."""
+    folder = config_home.project()
+    session = aged(config_home, 1, 40)
+    (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()
+    (folder / "00000003-0000-4000-8000-000000000003.jsonl").symlink_to(session.path)
+    (folder / "notes.jsonl").write_text("x")
+    endings = Endings(30, config_home.environ)
+    assert [ends.session.path for ends in endings.of(str(folder))] == [session.path]
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    assert endings.of(str(link)) == endings.of(str(folder.parent / "none")) == []
+
+
+def test_kept_as_it_is(config_home: ConfigHome) -> None:
+    """By the time of the note: what was written since is not kept."""
+    session = aged(config_home, 1, 25)
+    assert not is_kept(session.session_id, session.mtime, config_home.environ)
+    keep(session, config_home.environ)
+    assert is_kept(session.session_id, session.mtime, config_home.environ)
+    os.utime(session.path, (time.time() + 60,) * 2)
+    assert not is_kept(session.session_id, session_file(session.path).mtime, config_home.environ)

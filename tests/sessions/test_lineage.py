@@ -1,0 +1,335 @@
+"""Lineage: ancestors and descendants; gaps are shown, cycles cut, nothing hostile is opened."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions.archived.layout import NOTE, folder_of
+from resume_hooks.sessions.lineage import MAX_DEPTH, Ancestor, Family, without_trims
+from resume_hooks.sessions.link_log import Link, links_file, record_link
+from resume_hooks.transcripts.provenance import continue_line
+from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
+
+watchers: list[list[str]] = []
+"""Lists that get every path that Python opens or lists; an audit hook can't be taken out again."""
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in {"open", "os.listdir", "os.scandir"} and arguments and isinstance(arguments[0], str):
+        for watcher in watchers:
+            watcher.append(os.path.abspath(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[str]]:
+    """The paths that are opened within the block."""
+    opened: list[str] = []
+    watchers.append(opened)
+    try:
+        yield opened
+    finally:
+        watchers.remove(opened)
+
+
+def child(
+    home: ConfigHome,
+    number: int,
+    parent: int | None = None,
+    *,
+    kind: str = "handoff",
+    file: str | None = None,
+    **more: Any,
+) -> str:
+    """Session ``number``, continued from ``parent`` (whose path is ``file``, by default where it would lie)."""
+    folder = more.pop("folder", home.project())
+    title = custom_title(more.pop("title", f"title {number}"), session_id(number))
+    records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
+    if parent is not None:
+        named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
+        line = continue_line(parent_id=session_id(parent), parent_file=named, kind=kind, at="2026", summary=False)
+        records.insert(0, line)
+    return write_session(folder, session_id(number), records, mtime=1_000_000 + number)
+
+
+def lineage(home: ConfigHome, path: str) -> list[Ancestor]:
+    """The lineage seen from this home."""
+    return Family(home.environ).lineage(path)
+
+
+def numbers(rows: list[Ancestor]) -> list[int]:
+    """The sessions of a lineage by their number."""
+    return [int(row.session_id[:8], 16) for row in rows]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 15])
+def test_a_chain_is_told_whole_and_oldest_first(config_home: ConfigHome, depth: int) -> None:
+    """Every generation is a row that knows its parent; the first one is the original."""
+    path = ""
+    for number in range(1, depth + 1):
+        path = child(config_home, number, number - 1 or None)
+    rows = lineage(config_home, path)
+    assert numbers(rows) == list(range(1, depth + 1))
+    assert [row.derivation_type for row in rows] == ["original"] + ["continued"] * (depth - 1)
+    assert [row.parent_session_id for row in rows] == [None, *(row.session_id for row in rows[:-1])]
+    assert {row.status for row in rows} == {"present"}
+
+
+def test_a_row_says_what_its_session_is(config_home: ConfigHome) -> None:
+    """Title, dates, size and path are those of the file."""
+    child(config_home, 1)
+    path = child(config_home, 2, 1)
+    row = lineage(config_home, path)[1]
+    assert row == Ancestor(
+        session_id(2), path, "title 2", "continued", "handoff", None, session_id(1), "present",
+        "2026-01-31T09:30:20.000Z", "2026-01-31T09:30:21.000Z", os.path.getsize(path),
+    )  # fmt: skip
+
+
+def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
+    """A deleted parent ends the chain and is shown with its id and its last known path."""
+    path = child(config_home, 2, 1)
+    gone, row = lineage(config_home, path)
+    assert (gone.session_id, gone.status, gone.derivation_type, gone.size) == (session_id(1), "missing", "unknown", 0)
+    assert gone.session_file.endswith(f"{session_id(1)}.jsonl")
+    assert row.parent_session_id == session_id(1)
+
+
+@pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
+def test_what_is_no_file_of_its_own_is_missing(config_home: ConfigHome, how: str) -> None:
+    """A stub, a folder, a link or a pipe in the parent's place is not followed and not waited for."""
+    place = config_home.project() / f"{session_id(1)}.jsonl"
+    if how == "empty":
+        place.write_bytes(b"")
+    elif how == "folder":
+        place.mkdir()
+    elif how == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(write_session(config_home.root, session_id(7), conversation(1)))
+    assert [row.status for row in lineage(config_home, child(config_home, 2, 1))] == ["missing", "present"]
+
+
+def test_a_moved_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
+    """Where the path leads nowhere any more, all projects are asked for the id."""
+    moved = child(config_home, 1, folder=config_home.project("/elsewhere"))
+    rows = lineage(config_home, child(config_home, 2, 1))
+    assert rows[0].session_file == moved
+    assert rows[0].status == "present"
+
+
+def test_a_path_to_another_session_is_not_believed(config_home: ConfigHome) -> None:
+    """The id decides: a path that names a different session is passed over for the id's own file."""
+    right, wrong = child(config_home, 1), child(config_home, 9)
+    assert lineage(config_home, child(config_home, 2, 1, file=wrong))[0].session_file == right
+    os.unlink(right)
+    assert lineage(config_home, child(config_home, 2, 1, file=wrong))[0].status == "missing"
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_cycle_is_cut(config_home: ConfigHome, length: int) -> None:
+    """However the links run round, every session stands in the lineage once."""
+    paths = [child(config_home, n, n % length + 1) for n in range(1, length + 1)]
+    rows = lineage(config_home, paths[0])
+    assert sorted(numbers(rows)) == list(range(1, length + 1))
+    assert rows[-1].session_file == paths[0]
+    assert rows[0].parent_session_id is None
+
+
+def test_a_cycle_through_disagreeing_paths_is_cut(config_home: ConfigHome) -> None:
+    """Ids that lead away while their paths lead back end all the same."""
+    folder = config_home.project()
+    path = child(config_home, 1, 8, file=str(folder / f"{session_id(2)}.jsonl"))
+    child(config_home, 2, 9, file=path)
+    assert numbers(lineage(config_home, path)) == [8, 1]
+
+
+def test_a_cycle_through_links_is_cut(config_home: ConfigHome) -> None:
+    """Metadata one way, links the other."""
+    one = child(config_home, 1)
+    child(config_home, 2, 1)
+    record_link(Link(session_id(1), session_id(2), "clear", "2026"))
+    assert numbers(lineage(config_home, one)) == [2, 1]
+
+
+def test_a_link_stands_in_for_metadata(config_home: ConfigHome) -> None:
+    """What the client derived itself is known from links.jsonl."""
+    child(config_home, 1)
+    path = child(config_home, 2)
+    record_link(Link(session_id(2), session_id(1), "clear", "2026"))
+    rows = lineage(config_home, path)
+    assert numbers(rows) == [1, 2]
+    assert (rows[1].kind, rows[1].derivation_type) == ("clear", "continued")
+
+
+@pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
+def test_where_both_links_disagree_the_living_parent_is_right(
+    config_home: ConfigHome, present: set[int], expected: int
+) -> None:
+    """The file says 1, links.jsonl says 3: whichever still exists; the file where that decides nothing."""
+    for number in present:
+        child(config_home, number)
+    path = child(config_home, 2, 1)
+    record_link(Link(session_id(2), session_id(3), "clear", "2026"))
+    assert numbers(lineage(config_home, path)) == [expected, 2]
+
+
+def test_a_fork_has_its_parent(config_home: ConfigHome) -> None:
+    """``forkedFrom`` of the SDK is a link like any other."""
+    child(config_home, 1)
+    fork = {"sessionId": session_id(1), "messageUuid": "r1"}
+    records = [user("hi", uuid="a", session_id=session_id(2), forkedFrom=fork)]
+    rows = lineage(config_home, write_session(config_home.project(), session_id(2), records))
+    assert numbers(rows) == [1, 2]
+    assert rows[1].kind == "fork"
+
+
+def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
+    """``without_trims`` links each row to the nearest one left."""
+    child(config_home, 1)
+    write_session(
+        config_home.project(),
+        session_id(2),
+        [{"trim_metadata": {"parent_file": str(config_home.project() / f"{session_id(1)}.jsonl")}}, *conversation(1)],
+    )
+    rows = without_trims(lineage(config_home, child(config_home, 3, 2)))
+    assert numbers(rows) == [1, 3]
+    assert rows[1].parent_session_id == session_id(1)
+
+
+@pytest.mark.parametrize("unreadable", ["/nowhere/x.jsonl", "/tmp"])
+def test_a_session_that_cannot_be_read_is_an_expected_failure(config_home: ConfigHome, unreadable: str) -> None:
+    """The session that was asked for must be there; its ancestors need not."""
+    with pytest.raises(SessionNotFound):
+        lineage(config_home, unreadable)
+
+
+def hostile_paths(home: ConfigHome) -> dict[str, str]:
+    """Parent paths that a forged file may name, each leading to a readable session or to a trap."""
+    outside = home.root / "outside"
+    canary = write_session(outside, session_id(1), conversation(1))
+    pipe = outside / "pipe" / f"{session_id(1)}.jsonl"
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    (home.config / "projects" / "-linked").symlink_to(outside)
+    project = home.project()
+    return {
+        "system file": "/etc/passwd",
+        "session outside": canary,
+        "pipe outside": str(pipe),
+        "dots": f"{project}/../../../outside/{session_id(1)}.jsonl",
+        "dots through a link": f"{home.config}/projects/-linked/../outside/{session_id(1)}.jsonl",
+        "linked project": f"{home.config}/projects/-linked/{session_id(1)}.jsonl",
+        "deeper than a project": f"{project}/sub/{session_id(1)}.jsonl",
+        "no session name": f"{project}/notes.jsonl",
+        "huge": "/x" * 500_000,
+        "NUL": f"{project}/{session_id(1)}\0.jsonl",
+        "lone surrogate": f"{project}\ud800/{session_id(1)}.jsonl",
+        "relative": f"{session_id(1)}.jsonl",
+        "device": "/dev/zero",
+        "empty": "",
+    }
+
+
+@pytest.mark.parametrize("which", range(14))
+def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
+    """Whatever path a file names, only sessions of the projects are read; the parent is shown as missing."""
+    hostile = list(hostile_paths(config_home).values())[which]
+    (config_home.project() / "notes.jsonl").write_text("{}\n")
+    first = {"continue_metadata": {"parent_file": hostile, "parent_session_id": session_id(1)}}
+    path = write_session(config_home.project(), session_id(2), [json.dumps(first).encode(), *conversation(1)])
+    with watched() as opened:
+        rows = lineage(config_home, path)
+    assert [row.status for row in rows] == ["missing", "present"]
+    allowed = {path, str(config_home.config / "projects"), links_file(config_home.environ)}
+    note = os.path.join(folder_of(session_id(1), config_home.environ), NOTE)
+    assert set(opened) <= allowed | {note}
+    assert path in opened
+
+
+@pytest.mark.parametrize(
+    "bad", [f"../../outside/{session_id(1)}", f"/x/{session_id(1)}", "..", "a\0b", "*", "x" * 5000]
+)
+def test_an_id_is_never_a_path(config_home: ConfigHome, bad: str) -> None:
+    """An id that is none reaches no file, not even one that its dots would lead to."""
+    canary = write_session(config_home.config / "outside", session_id(1), conversation(1))
+    first = {"continue_metadata": {"parent_session_id": bad, "parent_file": "/gone/x.jsonl"}}
+    path = write_session(config_home.project(), session_id(2), [first, *conversation(1)])
+    with watched() as opened:
+        rows = lineage(config_home, path)
+    assert (rows[0].status, rows[0].session_id) == ("missing", "")
+    assert canary not in opened
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["\x1b[31mred\x1b[0m", "two\nlines\r\nmore", "bell\x07\x00", "a\x9b2J", "\u202eback", "lone \ud83d", "x" * 5_000],
+)
+def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
+    """No title of a lineage holds what could drive a terminal, break a line or fail to be written."""
+    record = json.dumps(custom_title(title)).encode()
+    path = write_session(config_home.project(), session_id(1), [*conversation(1), record])
+    shown = lineage(config_home, path)[0].title
+    assert shown.isprintable() or "\ufffd" in shown
+    assert "\n" not in shown
+    assert 0 < len(shown) <= 80
+    shown.encode()
+
+
+def test_a_thousand_generations(config_home: ConfigHome) -> None:
+    """A chain of the greatest depth is followed to its end, a deeper one up to it."""
+    path = ""
+    for number in range(1, MAX_DEPTH + 2):
+        path = child(config_home, number, number - 1 or None)
+    rows = lineage(config_home, path)
+    assert len(rows) == MAX_DEPTH
+    assert numbers(rows)[-1] == MAX_DEPTH + 1
+    found = Family(config_home.environ).descendants(session_id(1))
+    assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_DEPTH + 2))
+
+
+def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
+    """Children by metadata, by fork and by link, with their own children after them, each once."""
+    child(config_home, 1)
+    child(config_home, 2, 1)
+    child(config_home, 3, 2, folder=config_home.project("/elsewhere"))
+    child(config_home, 4)
+    record_link(Link(session_id(4), session_id(1), "clear", "2026"))
+    fork = {"sessionId": session_id(1), "messageUuid": "r1"}
+    write_session(config_home.project(), session_id(5), [user("hi", uuid="a", forkedFrom=fork)], mtime=1_000_005)
+    child(config_home, 6)
+    found = Family(config_home.environ).descendants(session_id(1))
+    told = [(numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found]
+    assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
+
+
+def test_descendants_survive_a_cycle(config_home: ConfigHome) -> None:
+    """A session is never its own descendant."""
+    child(config_home, 1, 2)
+    child(config_home, 2, 1)
+    assert [one.row.session_id for one in Family(config_home.environ).descendants(session_id(1))] == [session_id(2)]
+
+
+def test_descendants_of_a_missing_session(config_home: ConfigHome) -> None:
+    """The children of a deleted parent are still its children."""
+    child(config_home, 2, 1)
+    assert len(Family(config_home.environ).descendants(session_id(1))) == 1
+
+
+def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A transcript that the user names outside the projects finds its parent beside itself."""
+    write_session(tmp_path, session_id(1), conversation(1))
+    line = continue_line(parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False)
+    path = write_session(tmp_path, session_id(2), [line, *conversation(1)])
+    assert numbers(lineage(config_home, path)) == [1, 2]

@@ -1,0 +1,123 @@
+"""links.jsonl: links that no transcript holds."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from resume_hooks.sessions.link_log import (
+    MAX_BYTES,
+    Link,
+    links_file,
+    read_links,
+    read_superseded,
+    record_link,
+    record_superseded,
+)
+from tests.builders import ConfigHome, line, session_id
+
+ONE = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 4711)
+TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
+
+
+def test_links_come_back_in_order(config_home: ConfigHome) -> None:
+    """What was recorded is read back whole; a link without a client has none."""
+    record_link(ONE)
+    record_link(TWO, config_home.environ)
+    assert read_links() == read_links(config_home.environ) == [ONE, TWO]
+
+
+def test_links_are_private(config_home: ConfigHome) -> None:
+    """Folder 0700, file 0600: who worked after whom is nobody else's business."""
+    record_link(ONE)
+    path = links_file()
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
+
+
+def test_no_state_is_no_links(config_home: ConfigHome) -> None:
+    """A missing file is an empty one."""
+    assert read_links() == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"not json\n",
+        b"\xff\xfe\n",
+        b"[]\n",
+        b"null\n",
+        b"\n\n",
+        b'{"child_id":1,"parent_id":2}\n',
+        b'{"child_id":"../x","parent_id":"%s"}\n' % session_id(1).encode(),
+        b'{"child_id":"%s","parent_id":"%s"}\n' % (session_id(1).encode(), session_id(1).encode()),
+        b"[" * 100_000 + b"\n",
+        b'{"child_id":"torn',
+    ],
+)
+def test_a_damaged_row_costs_only_itself(config_home: ConfigHome, damage: bytes) -> None:
+    """Rows before and after a torn, foreign or malformed one are read, and a torn one can't swallow the next."""
+    record_link(ONE)
+    with open(links_file(), "ab") as stream:
+        stream.write(damage)
+    record_link(TWO)
+    assert read_links() == [ONE, TWO]
+
+
+def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
+    """A client that is no number is none; fields of newer versions are passed over."""
+    record_link(ONE)
+    with open(links_file(), "ab") as stream:
+        row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
+        stream.write(line(row) + b"\n")
+    assert read_links()[1] == Link(session_id(5), session_id(4), "", "", None)
+
+
+def test_concurrent_writers_do_not_mix(config_home: ConfigHome) -> None:
+    """Ten writers at once leave ten whole rows."""
+    links = [Link(session_id(100 + n), session_id(n), "clear", "x" * 500, n) for n in range(10)]
+    threads = [threading.Thread(target=record_link, args=(link,)) for link in links]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(read_links()) == sorted(links)
+
+
+def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) -> None:
+    """Where links.jsonl is a symbolic link, nothing is appended to what it leads to."""
+    elsewhere = config_home.root / "elsewhere"
+    elsewhere.write_text("")
+    os.makedirs(os.path.dirname(links_file()))
+    os.symlink(elsewhere, links_file())
+    with pytest.raises(OSError, match=r"symbolic|Too many"):
+        record_link(ONE)
+    assert elsewhere.read_text() == ""
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
+def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) -> None:
+    """A pipe is not waited for, a device without an end and a file of another program not read."""
+    os.makedirs(os.path.dirname(links_file()))
+    if kind == "pipe":
+        os.mkfifo(links_file())
+    elif kind == "device":
+        os.symlink("/dev/zero", links_file())
+    else:
+        record_link(ONE)
+        os.truncate(links_file(), MAX_BYTES + 1)
+    assert read_links() == []
+
+
+def test_what_gave_way_is_no_link(config_home: ConfigHome) -> None:
+    """Rows of their own: readers of links pass over them, and the last word on a child counts."""
+    record_link(ONE)
+    for by in (4, 5):
+        record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z")
+    record_superseded(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z")
+    record_superseded("../x", session_id(4), "2026-01-31T09:32:00.000Z")
+    assert read_links() == [ONE]
+    assert read_superseded(config_home.environ) == {ONE.child_id: session_id(5)}

@@ -1,0 +1,315 @@
+"""The store: every form of a locator, the latest session, and files that are no sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import AmbiguousLocator, NotATranscript, SessionNotFound, UsageError
+from resume_hooks.paths import project_key
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.locate import resolve
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    conversation,
+    custom_title,
+    instant,
+    session_id,
+    summary,
+    user,
+    write_session,
+)
+
+ONE, TWO, THREE = "aaaa1111-0000-4000-8000-000000000001", "aaaa2222-0000-4000-8000-000000000002", session_id(3)
+MARK: Record = {"continue_metadata": {"parent_session_id": ONE, "continued_at": instant(100)}}
+CHILD = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
+CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
+
+
+def resolved(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
+    """The id of the session that a locator names."""
+    return resolve(locator, cwd, home.environ).session_id
+
+
+def talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
+    """A session of two turns in the folder of ``cwd``, ``age`` seconds older than now."""
+    records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
+    return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
+
+
+def test_full_id(config_home: ConfigHome) -> None:
+    """An id in any case, in any project, with white space around it."""
+    path = talk(config_home, ONE, cwd="/elsewhere")
+    for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
+        found = resolve(locator, CWD, config_home.environ)
+        assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
+    with pytest.raises(SessionNotFound, match=TWO):
+        resolved(config_home, TWO)
+
+
+def test_prefix(config_home: ConfigHome) -> None:
+    """Four or more characters of an id that fit one session only; copies of one session are one."""
+    talk(config_home, ONE)
+    talk(config_home, ONE, cwd="/copy", age=50)
+    talk(config_home, TWO, age=100)
+    assert resolved(config_home, "aaaa1") == ONE
+    assert resolved(config_home, "AAAA2222-0") == TWO
+    assert "copy" not in resolve("aaaa1", CWD, config_home.environ).path
+    with pytest.raises(SessionNotFound):
+        resolved(config_home, "aaa")
+    with pytest.raises(SessionNotFound):
+        resolved(config_home, "bbbb")
+
+
+def test_ambiguous_prefix(config_home: ConfigHome) -> None:
+    """Several sessions fit: the error lists them, newest first, with what tells them apart."""
+    talk(config_home, ONE, custom_title("older"), age=100)
+    talk(config_home, TWO, custom_title("newer"))
+    with pytest.raises(AmbiguousLocator, match="'aaaa' fits 2 sessions") as caught:
+        resolved(config_home, "aaaa")
+    assert [(row["session_id"], row["title"]) for row in caught.value.candidates] == [(TWO, "newer"), (ONE, "older")]
+    assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Fix it", "a/b", 'quoted "x" \\ y', "caf\u00e9 \U0001f680 \u65e5\u672c", "\u65e5\u672c", "notes.jsonl", "x" * 80,
+     "latest news", "../up", "50% (done)", "tab\tand  spaces"],
+)  # fmt: skip
+def test_title(config_home: ConfigHome, title: str) -> None:
+    """An exact title of any characters, custom or generated, however the file escapes them."""
+    talk(config_home, ONE)
+    talk(config_home, THREE, custom_title(title + " and more"))
+    talk(config_home, TWO, custom_title(title))
+    assert resolved(config_home, title) == TWO
+    escaped = json.dumps({"type": "custom-title", "customTitle": title}).encode()
+    write_session(config_home.project(), TWO, [*conversation(1), escaped])
+    assert resolved(config_home, title) == TWO
+
+
+def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
+    """A session without a title goes by the line that listings show for it, a slash command's too."""
+    command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
+    write_session(config_home.project(), ONE, [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")])
+    write_session(config_home.project(), TWO, [user(command, uuid="u")])
+    for row in store.candidates(store.all_sessions(config_home.environ)):
+        assert resolved(config_home, str(row["title"])) == row["session_id"]
+    assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
+    assert resolved(config_home, "/go on now") == TWO
+
+
+def test_title_here_before_elsewhere(config_home: ConfigHome) -> None:
+    """A title of this project is taken before the same one of another; several of the same place are ambiguous."""
+    talk(config_home, ONE, custom_title("same"), cwd="/elsewhere")
+    assert resolved(config_home, "same") == ONE
+    talk(config_home, TWO, custom_title("same"), age=100)
+    assert resolved(config_home, "same") == TWO
+    talk(config_home, THREE, custom_title("same"), age=50)
+    with pytest.raises(AmbiguousLocator) as caught:
+        resolved(config_home, "same")
+    assert [row["session_id"] for row in caught.value.candidates] == [THREE, TWO]
+
+
+def test_title_in_a_folder_with_the_same_key(config_home: ConfigHome) -> None:
+    """Keys collide (a_b, a-b): the folder named inside decides which session is here."""
+    talk(config_home, ONE, custom_title("same"), cwd="/w/a_b")
+    talk(config_home, TWO, custom_title("same"), cwd="/w/a-b")
+    assert project_key("/w/a_b") == project_key("/w/a-b")
+    assert resolved(config_home, "same", "/w/a_b") == ONE
+    assert resolved(config_home, "same", "/w/a-b") == TWO
+
+
+def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path, also relative to the working directory or to the home, whatever the file is called."""
+    path = talk(config_home, ONE)
+    folder = tmp_path / "w"
+    backup = write_session(folder, "backup", conversation(1, session_id=TWO))
+    assert resolved(config_home, path) == ONE
+    assert resolve(backup, CWD, config_home.environ) == resolve("./backup.jsonl", str(folder), config_home.environ)
+    assert resolved(config_home, backup) == TWO
+    (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
+    assert resolved(config_home, "~/x.jsonl") == TWO
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ([user("x", uuid="u", session_id="../../etc/passwd")], "odd"),
+        ([{"type": "user", "sessionId": None}], "odd"),
+        ([b"garbage", {"type": "mode", "sessionId": TWO}], TWO),
+    ],
+)
+def test_id_inside_a_file(config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str) -> None:
+    """The id inside counts only where it has the shape of one; else the file's own name stands."""
+    assert resolved(config_home, write_session(tmp_path, "odd", content)) == expected
+
+
+def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A Codex rollout, and a file without records, are refused in one sentence each."""
+    rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX])
+    with pytest.raises(NotATranscript, match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code"):
+        resolved(config_home, rollout)
+    others = {"empty": b"", "text": b"hello\nworld\n", "numbers": b"[1]\n2\n", "binary": bytes(range(256))}
+    for name, content in others.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.write_bytes(content)
+        with pytest.raises(NotATranscript, match="holds no record"):
+            resolved(config_home, str(path))
+
+
+PATHS = ["../../etc/passwd", "/etc/passwd", "../" * 2_000, "/" + "x" * 10_000, "/a\0b.jsonl", "/\ud800.jsonl", "\n/x"]
+WORDS = ["x" * 10_000, "a\0b", "\ud800", "$(id)", "`id`", "-rf", "--help", "*", "%s", "[a-z]+(", "\\", '"']
+
+
+@pytest.mark.parametrize("locator", [*PATHS, *WORDS], ids=ascii)
+def test_hostile_locators(config_home: ConfigHome, locator: str) -> None:
+    """Whatever is typed is found or is not: an expected failure, short, never a crash."""
+    talk(config_home, ONE)
+    with pytest.raises((SessionNotFound, NotATranscript)) as caught:
+        resolved(config_home, locator)
+    assert len(caught.value.message) < 25_000
+
+
+@pytest.mark.parametrize("locator", ["", "  ", "\n"])
+def test_an_empty_locator(config_home: ConfigHome, locator: str) -> None:
+    """Nothing typed where something was expected is a usage error."""
+    with pytest.raises(UsageError):
+        resolved(config_home, locator)
+
+
+def test_latest_is_the_newest_here(config_home: ConfigHome) -> None:
+    """By modification time, among the sessions of this folder alone."""
+    talk(config_home, ONE, age=100)
+    talk(config_home, TWO, age=50)
+    talk(config_home, THREE, cwd="/elsewhere")
+    assert resolved(config_home, None) == TWO
+    with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
+        resolved(config_home, None, "/nowhere")
+
+
+def test_latest_passes_over_what_nobody_talked_in(config_home: ConfigHome) -> None:
+    """New, sub-agents', headless and untouched derived sessions don't count, nor stubs, links and backups."""
+    project = config_home.project()
+    talk(config_home, ONE, age=100)
+    others: dict[int, list[Record]] = {
+        10: [custom_title("nothing yet")],
+        11: [{**record, "isSidechain": True} for record in conversation(1)],
+        12: [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)],
+        13: [{**record, "entrypoint": "sdk-py"} for record in conversation(1)],
+        14: CHILD,
+        15: [MARK, *conversation(2)],
+        16: [],
+    }
+    for number, records in others.items():
+        write_session(project, session_id(number), records)
+    write_session(project, "agent-abc", conversation(1))
+    write_session(project, f"{TWO}.orphaned-1", conversation(1))
+    (project / f"{session_id(17)}.jsonl").symlink_to(write_session(config_home.root, THREE, conversation(1)))
+    (project / f"{session_id(18)}.jsonl").mkdir()
+    assert resolved(config_home, None) == ONE
+
+
+def test_latest_takes_a_child_once_somebody_went_on(config_home: ConfigHome) -> None:
+    """A handed-off session is the latest from its first prompt on."""
+    talk(config_home, ONE, age=100)
+    write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
+    assert resolved(config_home, None) == TWO
+
+
+def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
+    """Of two folders with one key each has its own latest; a session that names no fitting folder is everybody's."""
+    talk(config_home, ONE, cwd="/w/a_b", age=100)
+    talk(config_home, TWO, cwd="/w/a-b")
+    assert resolved(config_home, None, "/w/a_b") == ONE
+    assert resolved(config_home, None, "/w/a-b") == TWO
+    moved = [{**record, "cwd": "/somewhere/else"} for record in conversation(1)]
+    write_session(config_home.project("/w/a-b"), THREE, moved, mtime=time.time() + 60)
+    assert resolved(config_home, None, "/w/a_b") == THREE
+
+
+def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
+    """Records follow the model's cd; the session still belongs to the folder that it was started in."""
+    talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
+    assert resolved(config_home, None) == ONE
+
+
+def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) -> None:
+    """CLAUDE_CODE_SESSION_ID names it, in whatever project; without a file of its own it is none, not another one."""
+    talk(config_home, ONE)
+    talk(config_home, TWO, cwd="/elsewhere", age=100)
+    environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
+    assert resolve(None, CWD, environ).session_id == TWO
+    with pytest.raises(SessionNotFound, match="has no file yet"):
+        resolve(None, CWD, {**environ, "CLAUDE_CODE_SESSION_ID": THREE})
+    assert resolve(None, CWD, {**environ, "CLAUDE_CODE_SESSION_ID": "../x"}).session_id == ONE
+
+
+def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
+    """Where there is nothing, nothing is listed."""
+    assert store.sessions_in("/nowhere") == []
+    (config_home.config / "projects").rmdir()
+    assert store.all_sessions(config_home.environ) == []
+    assert store.sessions_of(CWD, config_home.environ) == []
+
+
+def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
+    """No folder that was deleted, and none that can be listed, is named as one that can't."""
+    talk(config_home, ONE)
+    (config_home.config / "projects" / "file").write_text("no folder")
+    assert store.unlistable(config_home.environ) == []
+    assert store.unlistable({"HOME": "/nowhere"}) == []
+    with pytest.raises(SessionNotFound) as caught:
+        resolved(config_home, TWO)
+    assert caught.value.remedy == "Was it deleted after 30 days?"
+
+
+def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
+    """Across projects, by modification time; linked project folders are left out."""
+    talk(config_home, ONE, age=100)
+    talk(config_home, TWO, cwd="/b", age=50)
+    talk(config_home, THREE, cwd="/c", age=75)
+    write_session(config_home.root / "outside", session_id(9), conversation(1))
+    (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
+    assert [session.session_id for session in store.all_sessions(config_home.environ)] == [TWO, THREE, ONE]
+
+
+def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
+    """Deleted between the listing and the reading: left out, no failure."""
+    talk(config_home, ONE, custom_title("here"))
+    listed = store.all_sessions(config_home.environ)
+    os.unlink(listed[0].path)
+    assert store.titled("here", listed) == []
+    assert store.candidates(listed) == []
+    assert not store.belongs(listed[0].path, CWD)
+
+
+def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Only files in a project folder, under their id."""
+    inside = resolve(talk(config_home, ONE), CWD, config_home.environ)
+    outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.environ)
+    assert store.is_known(inside, config_home.environ)
+    assert not store.is_known(outside, config_home.environ)
+
+
+def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Our verbs run unasked there: no file outside the project folders, no link in them, nothing of another name."""
+    inside = write_session(config_home.project(), session_id(1), conversation(1))
+    model = {**config_home.environ, "CLAUDECODE": "1"}
+    outside = tmp_path / "notes.jsonl"
+    outside.write_bytes(Path(inside).read_bytes())
+    link = config_home.project() / f"{session_id(9)}.jsonl"
+    link.symlink_to(outside)
+    other = config_home.project() / "memory.txt"
+    other.write_bytes(Path(inside).read_bytes())
+    assert store.resolve(str(inside), "/", model).session_id == session_id(1)
+    for path in (outside, link, other, tmp_path / "x" / ".." / "notes.jsonl"):
+        with pytest.raises((UsageError, SessionNotFound)):
+            store.resolve(str(path), "/", model)
+    assert store.resolve(str(outside), "/", config_home.environ).path == str(outside)

@@ -1,0 +1,105 @@
+"""Sifting by bytes: nothing that has a title, a tag or a link is lost by it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.sessions.files import SessionFile, session_file, sessions_in
+from resume_hooks.sessions.name_prefilter import as_written, sift, titled, titles_of
+from resume_hooks.transcripts.head_tail import REACH, Glance
+from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
+from tests.needs import corpus_sessions
+
+PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+WAYS: list[Callable[[Record], bytes]] = [
+    line,
+    lambda record: json.dumps(record).encode(),
+    lambda record: json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"),
+    lambda record: orjson.dumps(record, option=orjson.OPT_SORT_KEYS),
+]
+"""How clients and tools write a record: compact or not, escaped or not, in any order."""
+
+
+def one(folder: Path, records: list[Any]) -> SessionFile:
+    """A session of these records."""
+    return session_file(write_session(folder, session_id(1), records))
+
+
+@given(
+    title=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip),
+    way=st.sampled_from(WAYS),
+    place=st.sampled_from(["head", "tail", "only"]),
+    kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
+)
+def test_no_title_is_lost(
+    tmp_path_factory: pytest.TempPathFactory, title: str, way: Callable[[Record], bytes], place: str, kind: str
+) -> None:
+    """Each title that a session answers to is found, whoever wrote it, wherever it stands, whatever its capitals."""
+    fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+    named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
+    around: list[Any] = [PADDING] if place != "only" else []
+    records = [*around, *([] if kind == "prompt" else [user("else", uuid="u")])]
+    own = way(named)
+    content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
+    session = one(tmp_path_factory.mktemp("sift"), content)
+    for answer in titles_of(Glance(session.path)) - {"(no prompt yet)"}:
+        for typed in (answer, answer.swapcase() if answer.isascii() else answer):
+            assert sift(as_written(typed), [session]) == [session]
+        assert titled(answer, [session]) == [session]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [custom_title("Gone"), *conversation(1), PADDING, custom_title("")],
+        [custom_title("Gone"), custom_title(""), *conversation(1)],
+        [*conversation(1), PADDING, custom_title("Gone"), custom_title("")],
+    ],
+)
+def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> None:
+    """The first prompt names the session again."""
+    session = one(tmp_path, records)
+    assert titled("prompt 0", [session]) == [session]
+    assert titled("Gone", [session]) == []
+
+
+def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
+    """Words of the conversation are none that name a session with a title; escaped quotes make no title."""
+    talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
+    session = one(tmp_path, [talk, custom_title("Other")])
+    assert sift(as_written("parser"), [session]) == []
+    assert sift(as_written("other"), [session]) == [session]
+
+
+def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
+    """They are looked for where clients keep them."""
+    tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
+    session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
+    for pattern in (as_written("draft"), re.compile(rb'"prnumber":\s?72\b'), as_written("mine")):
+        assert sift(pattern, [session]) == [session]
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """It passes no sieve, whatever is looked for."""
+    gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
+    assert sift(as_written("x"), [gone]) == []
+
+
+def test_every_title_of_the_corpus(tmp_path: Path) -> None:
+    """Each real session is found by the names that it answers to."""
+    for number, path in enumerate(corpus_sessions()):
+        (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
+    for session in sessions_in(str(tmp_path)):
+        glance = Glance(session.path)
+        names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
+        assert all(sift(as_written(name), [session]) for name in names)

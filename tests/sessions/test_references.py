@@ -1,0 +1,148 @@
+"""References: which words name which record, and what is said of words that name none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.sessions.references import EXAMPLE, Entries, Place, Reference, named_by, parse, place_of
+from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
+
+UUID = session_id(9)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("1a2b3c4d:56", Reference("1a2b3c4d", 56)),
+        (f"{SESSION}:0", Reference(SESSION, 0)),
+        (f"  1a2b :{UUID} ", Reference("1a2b", UUID)),
+        (f"1a2b:{UUID.upper()}", Reference("1a2b", UUID.upper())),
+        ("1a2b:@0", Reference("1a2b", Place(0))),
+        (f"1a2b:{UUID}@123456789012345", Reference("1a2b", Place(123456789012345, UUID))),
+        ("/tmp/a:b/x.jsonl:7", Reference("/tmp/a:b/x.jsonl", 7)),
+        ("a title: with a colon:12", Reference("a title: with a colon", 12)),
+    ],
+)
+def test_what_names_a_record(text: str, reference: Reference) -> None:
+    """Whatever stands before the last colon is the session's part."""
+    assert parse(text) == reference
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("1a2b3c4d", "'1a2b3c4d' has no colon between a session and a record"),
+        ("", "'' has no colon between a session and a record"),
+        (":56", "':56' names no session before its colon"),
+        ("1a2b:", "'' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:-1", "'-1' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:1.5", "'1.5' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:٣", "'٣' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:1000000000", "'1000000000' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@", "'@' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@-1", "'@-1' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:@1234567890123456", "'@1234567890123456' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:5@5", "'5@5' is neither a line number, nor a uuid, nor @ and a byte"),
+        ("1a2b:r\x1b[31m1", "'r1' is neither a line number, nor a uuid, nor @ and a byte"),
+    ],
+)
+def test_what_names_none(text: str, wrong: str) -> None:
+    """A usage error says what is wrong and shows a reference as it should be."""
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert (caught.value.message, caught.value.remedy) == (wrong, EXAMPLE)
+
+
+def test_a_record_of_a_named_session() -> None:
+    """With the session said elsewhere the record's part stands alone, and nothing may be said twice."""
+    assert parse("56", "a title") == Reference("a title", 56)
+    assert parse(UUID, SESSION) == Reference(SESSION, UUID)
+    with pytest.raises(UsageError, match="names a session, and so does --session"):
+        parse("1a2b:56", SESSION)
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> Entries:
+    """A session with a blank line, a line that is none, a queued prompt, and one uuid twice."""
+    records: list[Record | bytes] = [
+        user("first", uuid=UUID),
+        b"",
+        b"no record",
+        user("second", uuid=UUID),
+        user("queued", uuid="own", sentAsUuid=session_id(8)),
+        tool_use("c1", uuid="r5", parent=None),
+    ]
+    return Entries(write_session(tmp_path, SESSION, records), SESSION)
+
+
+def test_by_line(entries: Entries) -> None:
+    """Lines count from 0, whatever stands in them; each gives its own bytes again."""
+    assert len(entries) == 6
+    assert named_by(Reference(SESSION, 2), entries).raw() == b"no record\n"
+    assert named_by(Reference(SESSION, 2), entries).record() is None
+    assert named_by(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
+    with pytest.raises(UsageError) as caught:
+        named_by(Reference(SESSION, 6), entries)
+    assert caught.value.remedy == "It has lines 0 to 5."
+
+
+def test_by_uuid(entries: Entries) -> None:
+    """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
+    assert named_by(Reference(SESSION, UUID), entries).number == 3
+    assert named_by(Reference(SESSION, UUID.upper()), entries).number == 3
+    assert [found.number for near in (-1, 0, 3, 99) if (found := entries.of(UUID, near))] == [3, 0, 3, 3]
+    assert named_by(Reference(SESSION, session_id(8)), entries).number == 4
+    with pytest.raises(UsageError, match=f"No record {SESSION} in "):
+        named_by(Reference(SESSION, SESSION), entries)
+
+
+def test_by_place(entries: Entries) -> None:
+    """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
+    garbage, last = (named_by(Reference(SESSION, number), entries) for number in (2, 5))
+    assert named_by(Reference(SESSION, Place(garbage.offset)), entries) == garbage
+    found = place_of(Reference(SESSION, Place(last.offset)), entries)
+    assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
+    assert (found.raw(), entries.counted(found)) == (last.raw(), last)
+    for nowhere in (garbage.offset + 1, entries.size, 10**14):
+        with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
+            place_of(Reference(SESSION, Place(nowhere)), entries)
+
+
+def test_by_uuid_and_place(entries: Entries) -> None:
+    """The place tells records of one uuid apart; where another record stands there by now the uuid alone counts."""
+    first, other = (named_by(Reference(SESSION, number), entries) for number in (0, 4))
+    assert place_of(Reference(SESSION, Place(first.offset, UUID.upper())), entries).offset == first.offset
+    for moved in (other.offset, first.offset + 1, entries.size):
+        assert named_by(Reference(SESSION, Place(moved, UUID)), entries).number == 3
+    with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
+        place_of(Reference(SESSION, Place(first.offset, session_id(7))), entries)
+
+
+def test_a_file_that_grows(tmp_path: Path) -> None:
+    """What was written since it was opened is no part of it, the rest of a line that was being written neither."""
+    path = Path(write_session(tmp_path, SESSION, conversation(2)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    entries = Entries(str(path), SESSION)
+    path.write_bytes(whole + whole)
+    torn = entries.at(len(entries) - 1)
+    assert torn is not None
+    assert (torn.record(), torn.offset + torn.length, entries.size) == (None, entries.size, len(whole) - 9)
+    assert entries.at(len(entries)) is None
+
+
+def test_a_file_that_goes(tmp_path: Path) -> None:
+    """What was found and is gone, or shorter by now, is told as such."""
+    path = Path(write_session(tmp_path, SESSION, conversation(1)))
+    entry = Entries(str(path), SESSION).at(1)
+    assert entry is not None
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(SessionNotFound, match="changed while it was read"):
+        entry.raw()
+    path.unlink()
+    for reading in (entry.raw, lambda: Entries(str(path), SESSION)):
+        with pytest.raises(SessionNotFound, match="can't be read"):
+            reading()

@@ -1,0 +1,294 @@
+"""Titles and tags: appended as whole records, cleaned, unique; and nothing else of the file touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
+from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.rename import MAX_LENGTH, renamed, tagged, write
+from resume_hooks.storage.atomic import append_records
+from resume_hooks.transcripts.head_tail import Glance
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
+
+OLD = 1_700_000_000
+OTHER = session_id(2)
+READS_AS_ANOTHER = (
+    "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
+    "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
+)  # fmt: skip
+"""Words that another form of locator takes first."""
+
+
+@pytest.fixture
+def session(config_home: ConfigHome) -> SessionFile:
+    """A session that was last written long ago."""
+    return store.session_file(write_session(config_home.project(), SESSION, conversation(2), mtime=OLD))
+
+
+def records_after(session: SessionFile, before: bytes) -> list[object]:
+    """What was appended to a session of which all stands as it was."""
+    now = Path(session.path).read_bytes()
+    assert now.startswith(before)
+    assert now.endswith(b"\n")
+    return [json.loads(line) for line in now[len(before) :].split(b"\n") if line]
+
+
+def rename(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
+    """Plan and write."""
+    write(renamed(session, title, environ, **how))
+
+
+def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
+    """As ``/rename`` of 2.1.112 and later has it: the title, and the name above the input box; at column 0."""
+    before = Path(session.path).read_bytes()
+    rename(session, "  Fix the parser ", config_home.environ)
+    assert (
+        Path(session.path).read_bytes()[len(before) :]
+        == (
+            f'{{"type":"custom-title","customTitle":"Fix the parser","sessionId":"{SESSION}"}}\n'
+            f'{{"type":"agent-name","agentName":"Fix the parser","sessionId":"{SESSION}"}}\n'
+        ).encode()
+    )
+
+
+def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, config_home: ConfigHome) -> None:
+    """The last one wins."""
+    before = Path(session.path).read_bytes()
+    write(tagged(session, "experiment", config_home.environ))
+    assert Glance(session.path).tag == "experiment"
+    write(tagged(session, "", config_home.environ))
+    assert records_after(session, before) == [
+        {"type": "tag", "tag": "experiment", "sessionId": SESSION},
+        {"type": "tag", "tag": "", "sessionId": SESSION},
+    ]
+    assert not Glance(session.path).tag
+
+
+def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
+    """It does not become the latest, is not live, and expires when it would have."""
+    rename(session, "Fix the parser", config_home.environ)
+    write(tagged(session, "x", config_home.environ))
+    assert os.stat(session.path).st_mtime == OLD
+
+
+def test_what_it_is_called_already_is_not_written(session: SessionFile, config_home: ConfigHome) -> None:
+    """Neither title nor tag, nor the absence of a tag."""
+    rename(session, "Fix", config_home.environ)
+    write(tagged(session, "x", config_home.environ))
+    before = Path(session.path).read_bytes()
+    assert not renamed(session, "Fix", config_home.environ).records
+    assert not tagged(session, "x", config_home.environ).records
+    rename(session, "Fix", config_home.environ)
+    write(tagged(session, "", config_home.environ))
+    assert not tagged(session, "", config_home.environ).records
+    assert len(records_after(session, before)) == 1
+
+
+def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> None:
+    """The SDK writes the title alone: clients then go on showing the old name above the input box."""
+    name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
+    path = write_session(config_home.project(), SESSION, [*conversation(1), name, custom_title("New")])
+    change = renamed(store.session_file(path), "New", config_home.environ)
+    assert [record["type"] for record in change.records] == ["agent-name"]
+
+
+def test_a_title_of_another_session_is_refused(session: SessionFile, config_home: ConfigHome) -> None:
+    """Names are locators; ``force`` gives it all the same, and sessions of other projects do not count."""
+    write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)])
+    with pytest.raises(TitleTaken, match=OTHER):
+        renamed(session, "Fix", config_home.environ)
+    rename(session, "Fix", config_home.environ, force=True)
+    assert Glance(session.path).custom_title == "Fix"
+    third = session_id(3)
+    far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
+    assert renamed(store.session_file(far), "Fix", config_home.environ).records
+
+
+def test_the_first_prompt_of_another_is_a_title_too(session: SessionFile, config_home: ConfigHome) -> None:
+    """What a listing shows as a title resolves as one."""
+    write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
+    with pytest.raises(TitleTaken):
+        renamed(session, "prompt 0", config_home.environ)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        " \n",
+        "\u200b\u202e",
+        "x" * (MAX_LENGTH + 1),
+        SESSION,
+        SESSION.upper(),
+        "latest",
+        "Latest~3",
+        "--json",
+        "a\udcff",
+        *READS_AS_ANOTHER,
+    ],
+)
+def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, title: str) -> None:
+    """Nothing to be seen, too much, another session's locator, an option, bytes that are no text."""
+    before = Path(session.path).read_bytes()
+    with pytest.raises(UsageError):
+        renamed(session, title, config_home.environ)
+    assert Path(session.path).read_bytes() == before
+
+
+@pytest.mark.parametrize("tag", ["\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff", *READS_AS_ANOTHER])
+def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: str) -> None:
+    """Nothing left once it is cleaned, too much, no text."""
+    with pytest.raises(UsageError):
+        tagged(session, tag, config_home.environ)
+
+
+@pytest.mark.parametrize(
+    ("given_title", "title"),
+    [
+        ("two\nlines\tand a tab", "two lines and a tab"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("right\u202eleft", "rightleft"),
+        ("café \u2028 été", "café   été"),
+        ("👩\u200d💻 works", "👩\u200d💻 works"),
+        ("latest news", "latest news"),
+        ("bad", "bad"),
+        ("PR: fix 72", "PR: fix 72"),
+        ("fix #72", "fix #72"),
+        ("either/or", "either/or"),
+    ],
+)
+def test_a_title_is_one_clean_line(session: SessionFile, config_home: ConfigHome, given_title: str, title: str) -> None:
+    """Controls and what reorders text go; letters of all scripts and joined emoji stay."""
+    rename(session, given_title, config_home.environ)
+    assert Glance(session.path).custom_title == title
+
+
+@given(st.text(min_size=1, max_size=MAX_LENGTH))
+def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+    """Whatever is given, what is left names the same again, on one line, or is refused."""
+    for clean in (bookkeeping._as_title, bookkeeping._as_tag):
+        try:
+            once = clean(text)
+        except UsageError:
+            continue
+        assert clean(once) == once
+        assert len(once.splitlines()) == 1
+
+
+def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A file of another name, a link, a stub, a sub-agent's transcript; and one that went meanwhile."""
+    folder = config_home.project()
+    foreign = tmp_path / "copy.jsonl"
+    foreign.write_bytes(session_bytes(conversation(1)))
+    link = folder / f"{OTHER}.jsonl"
+    link.symlink_to(foreign)
+    third = session_id(3)
+    side = write_session(folder, third, [record | {"isSidechain": True} for record in conversation(1)])
+    for path in (str(foreign), str(link), side):
+        with pytest.raises(UsageError):
+            renamed(SessionFile(OTHER, path, 0, 1), "x", config_home.environ)
+    with pytest.raises((UsageError, SessionNotFound)):
+        renamed(SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.environ)
+
+
+def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: ConfigHome) -> None:
+    """By whoever runs it: root could write."""
+    os.chmod(session.path, 0o400)
+    with pytest.raises(WriteFailed, match="read-only"):
+        renamed(session, "x", config_home.environ)
+
+
+def test_a_session_that_becomes_a_link_is_not_followed(
+    session: SessionFile, config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """Between the plan and the write anything may happen."""
+    change = renamed(session, "x", config_home.environ)
+    target = tmp_path / "target"
+    target.write_bytes(b"theirs\n")
+    os.unlink(session.path)
+    os.symlink(target, session.path)
+    with pytest.raises(WriteFailed):
+        write(change)
+    assert target.read_bytes() == b"theirs\n"
+
+
+def test_a_session_that_went_is_not_made_anew(session: SessionFile, config_home: ConfigHome) -> None:
+    """An empty file with a title alone would be listed as a session."""
+    change = renamed(session, "x", config_home.environ)
+    os.unlink(session.path)
+    with pytest.raises(WriteFailed):
+        write(change)
+    assert not os.path.lexists(session.path)
+
+
+def test_a_torn_last_line_is_ended_first(session: SessionFile, config_home: ConfigHome) -> None:
+    """An interrupted client's half record does not swallow the title."""
+    with open(session.path, "ab") as stream:
+        stream.write(b'{"type":"user","mess')
+    rename(session, "Fix", config_home.environ)
+    assert Glance(session.path).custom_title == "Fix"
+    assert b'{"type":"user","mess\n{"type":"custom-title"' in Path(session.path).read_bytes()
+
+
+def test_a_line_that_is_being_written_is_waited_for(session: SessionFile, config_home: ConfigHome) -> None:
+    """A client that writes a long record in two parts gets it whole."""
+    record = b'{"type":"system","content":"' + b"x" * 1_000 + b'"}\n'
+    with open(session.path, "ab", buffering=0) as stream:
+        stream.write(record[:500])
+        later = threading.Timer(0.1, stream.write, [record[500:]])
+        later.start()
+        rename(session, "Fix", config_home.environ)
+        later.join()
+    assert record in Path(session.path).read_bytes()
+    assert Glance(session.path).custom_title == "Fix"
+
+
+def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome) -> None:
+    """Titles and tags from several at once are all there, each on a line of its own."""
+    before = Path(session.path).read_bytes()
+    changes = [tagged(session, f"tag {n}", config_home.environ) for n in range(8)]
+
+    def add(change: bookkeeping.Change) -> None:
+        append_records(change.session.path, [json.dumps(record).encode() for record in change.records])
+
+    threads = [threading.Thread(target=add, args=(change,)) for change in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = records_after(session, before)
+    assert sorted(str(row) for row in found) == sorted(str(change.records[0]) for change in changes)
+
+
+def test_what_another_program_writes_at_once_is_told(
+    session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that gives its own title right behind ours wins, and nobody is told otherwise."""
+    change = renamed(session, "Ours", config_home.environ)
+
+    def then_theirs(path: str, lines: list[bytes]) -> None:
+        append_records(path, lines)
+        append_records(path, [json.dumps(custom_title("Theirs")).encode()])
+
+    monkeypatch.setattr(bookkeeping, "append_records", then_theirs)
+    with pytest.raises(WriteFailed, match="Another program"):
+        write(change)
+
+
+def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
+    """A client that has it open (2.1.329) may write the title that it knew again."""
+    session = store.session_file(write_session(config_home.project(), SESSION, conversation(1)))
+    change = renamed(session, "x", config_home.environ)
+    assert "/rename" in change.warnings[0]
+    write(change)
+    assert not renamed(session, "x", config_home.environ).warnings

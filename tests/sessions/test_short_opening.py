@@ -1,0 +1,54 @@
+"""An opening in little room: the lineage and the next step stay, what lies between gives way from its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.opening_records import NEXT_STEP, opening_text
+from resume_hooks.sessions.short_opening import short_opening
+from tests.sessions.test_lineage_block import ancestor, block
+
+MOST = 3_800
+WHOLE = "12345678:1"
+DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
+
+
+def opening(count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = "") -> str:
+    """The opening of a child with so many ancestors."""
+    return opening_text(block([ancestor(n) for n in range(1, count + 1)]), step, digest=digest, summary=summary)
+
+
+def test_what_fits_stays() -> None:
+    """To the letter."""
+    text = opening(digest="goal: short")
+    assert short_opening(text, MOST, WHOLE) == text
+
+
+def test_the_digest_gives_way_by_the_line() -> None:
+    """Its best lines come first; where the rest is stands in place of them."""
+    text = short_opening(opening(), MOST, WHOLE)
+    assert len(text) <= MOST
+    assert text.startswith(OPENING)
+    assert text.endswith(f"\n(cut here; all of it: resume-hooks read {WHOLE})\n\n{NEXT_STEP}\nfix the tests")
+    middle = text.partition(f"{CLOSING}\n\n")[2].partition("\n(cut")[0].split("\n")
+    assert middle == [f"line {number} of the digest" for number in range(len(middle))]
+    assert len(text) > MOST - 100
+
+
+@pytest.mark.parametrize("count", [1, 12, 60])
+@pytest.mark.parametrize("step", ["", "x", "long words " * 2_000, "\n".join("abc" * 5_000)])
+@pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
+@pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
+def test_whatever_is_long(count: int, step: str, summary: str, digest: str) -> None:
+    """It fits, its block is whole, and a next step is there from its beginning."""
+    text = short_opening(opening(count, step.strip(), digest, summary.strip()), MOST, WHOLE)
+    assert len(text) <= MOST
+    assert text.count(OPENING) == text.count(CLOSING) == 1
+    assert (f"{NEXT_STEP}\n{step.strip()[:100]}" in text) is bool(step.strip())
+
+
+@pytest.mark.parametrize("text", ["", "hello", f"x{OPENING}{CLOSING}"])
+def test_what_is_no_opening_is_none(text: str) -> None:
+    """Nothing is made of it."""
+    assert short_opening(text, MOST, WHOLE) == ""

@@ -1,0 +1,139 @@
+"""Sub-agents: where their files lie, whose they are, and the words that name one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound
+from resume_hooks.sessions.references import Names, names_of
+from resume_hooks.sessions.subagents import (
+    Subagent,
+    kind_of,
+    locate,
+    name_of,
+    names_subagent,
+    owner,
+    subagents_of,
+    title_of,
+)
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
+
+OTHER = session_id(9)
+
+
+def agent(folder: Path, name: str, session: str = SESSION) -> Path:
+    """A sub-agent's file with one prompt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    record = user("look around", uuid="s0", session_id=session, isSidechain=True, agentId=name[6:])
+    path.write_bytes(session_bytes([record]))
+    return path
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session with sub-agents: in its folder, nested in it, and beside it as old clients have it."""
+    project = config_home.project()
+    path = Path(write_session(project, SESSION, conversation(1)))
+    own = project / SESSION / "subagents"
+    agent(own, "agent-a1b2c3")
+    (own / "agent-a1b2c3.meta.json").write_text('{"agentType":"Explore"}')
+    agent(own / "workflows" / "run1", "agent-a1ff")
+    agent(project, "agent-b7")
+    agent(project, "agent-c8", OTHER)
+    (own / "agent-link.jsonl").symlink_to(own / "agent-a1b2c3.jsonl")
+    (own / "journal.jsonl").write_text("{}")
+    return path
+
+
+def test_the_subagents_of_a_session(parent: Path) -> None:
+    """By name, wherever they lie; links, other files, and those of other sessions are none."""
+    found = subagents_of(str(parent))
+    assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
+    assert {one.session_id for one in found} == {SESSION}
+    assert [kind_of(one.path) for one in found] == ["Explore", "", ""]
+    assert [title_of(one.path) for one in found] == ["look around"] * 3
+    assert subagents_of(str(parent.parent / f"{OTHER}.jsonl")) == [
+        Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
+    ]
+    assert subagents_of("/nowhere/at/all.jsonl") == []
+
+
+def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
+    """A file's name says whether it is one, its first record whose."""
+    assert [name_of(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
+        "agent-1", None, None,
+    ]  # fmt: skip
+    assert owner(str(parent.parent / "agent-b7.jsonl")) == SESSION
+    (tmp_path / "agent-x.jsonl").write_bytes(b'{"sessionId":"../../etc"}\n')
+    assert owner(str(tmp_path / "agent-x.jsonl")) == owner(str(tmp_path / "gone")) == ""
+
+
+@pytest.mark.parametrize(
+    "words", [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"]
+)
+def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> None:
+    """A session, by whatever names it, and the sub-agent's id or how it begins."""
+    with parent.open("ab") as stream:
+        stream.write(session_bytes([custom_title("Mine")]))
+    found = locate(words, CWD, config_home.environ)
+    assert found.session_id == f"{SESSION}/agent-a1b2c3"
+    assert found.path == str(parent.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl")
+    assert found.size > 0
+
+
+def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
+    """The same names come of it; a session's own path leads to its sub-agents too."""
+    nested = parent.parent / SESSION / "subagents" / "workflows" / "run1" / "agent-a1ff.jsonl"
+    assert locate(str(nested), "/", config_home.environ).session_id == f"{SESSION}/agent-a1ff"
+    assert locate(f"{parent}/agent-b7", "/", config_home.environ).path == str(parent.parent / "agent-b7.jsonl")
+
+
+def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None:
+    """Ids, paths with slashes, and titles that look like a sub-agent's name."""
+    write_session(
+        config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)]
+    )
+    for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
+        assert locate(words, CWD, config_home.environ).session_id == OTHER
+    assert locate(None, CWD, config_home.environ).session_id in {SESSION, OTHER}
+    assert not names_subagent("/some/path/agent-x")
+    assert not names_subagent("/agent-x")
+
+
+def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
+    """What there is, is said; several are listed with the words for each."""
+    with pytest.raises(SessionNotFound) as caught:
+        locate("1111/agent-zz", CWD, config_home.environ)
+    assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
+    with pytest.raises(AmbiguousLocator) as several:
+        locate("1111/agent-a1", CWD, config_home.environ)
+    assert [row["session_id"] for row in several.value.candidates] == [
+        f"{SESSION}/agent-a1b2c3",
+        f"{SESSION}/agent-a1ff",
+    ]
+    with pytest.raises(SessionNotFound):
+        locate("nope/agent-a1", CWD, config_home.environ)
+
+
+def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
+    """In full and short, ready to be found again; a file that no id leads to goes by its path."""
+    one = locate("1111/agent-b7", CWD, config_home.environ)
+    assert names_of(one, config_home.environ) == Names(f"{SESSION}/agent-b7", "11111111/agent-b7")
+    write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
+    assert names_of(one, config_home.environ).short == f"{SESSION}/agent-b7"
+    strange = write_session(tmp_path / "a b", SESSION, conversation(1))
+    names = names_of(locate(strange, "/", config_home.environ), config_home.environ)
+    assert (names.full, names.reference(3)) == (strange, f"'{strange}:3'")

@@ -1,0 +1,75 @@
+"""Names of derived sessions: root title, kind, counter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.sessions.titles import child_title, root_of
+from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
+
+META: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
+
+
+def derived(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
+    """A child of that title in the folder, grown by ``filler`` turns after it was named."""
+    write_session(folder, session_id(number), [META, custom_title(title), *conversation(filler)])
+
+
+def test_counts_from_one_within_the_project(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The counter is the first that no session of the folder has gone past; other folders don't count."""
+    folder = config_home.project()
+    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 1"
+    derived(folder, 2, "Fix it · handoff 1")
+    derived(folder, 3, "Fix it · handoff 9")
+    derived(folder, 4, "Fix it · rollover 3")
+    derived(folder, 5, "Fix it · handoff later")
+    derived(folder, 6, f"Fix it · handoff {'9' * 5000}")
+    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 10"
+    assert child_title("Fix it", "rollover", str(folder)) == "Fix it · rollover 4"
+    assert child_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff 1"
+
+
+def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> None:
+    """The client gives a cleared session the old custom title: no second session may get it once more."""
+    folder = config_home.project()
+    write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff 1")])
+    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
+
+
+@pytest.mark.parametrize("title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""])
+def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
+    """Quotes, backslashes, other scripts and length do not hide a name that is taken; 80 characters at most."""
+    folder = config_home.project()
+    first = child_title(title, "handoff", str(folder))
+    derived(folder, 2, first)
+    second = child_title(title, "handoff", str(folder))
+    assert first.endswith(" · handoff 1")
+    assert second == first[:-1] + "2"
+    assert len(second) <= 80
+
+
+@pytest.mark.parametrize(
+    ("title", "root"),
+    [
+        ("Fix it · handoff 2", "Fix it"),
+        ("Fix it · handoff 2 · rollover 1", "Fix it"),
+        ("Fix it · smart-trim 10", "Fix it"),
+        ("Fix it", "Fix it"),
+        ("Room · 7", "Room · 7"),
+        (" · handoff 2", " · handoff 2"),
+    ],
+)
+def test_a_descendant_tells_the_root_title(title: str, root: str) -> None:
+    """Kind and counter come off, so that names don't grow where the root is gone."""
+    assert root_of(title) == root
+
+
+@given(st.text())
+def test_root_of_is_stable(title: str) -> None:
+    """Taking off twice is taking off once, and never leaves nothing of something."""
+    assert root_of(root_of(title)) == root_of(title)
+    assert bool(root_of(title)) == bool(title)

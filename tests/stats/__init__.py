@@ -1,1 +1,0 @@
-"""What stats counts and shows."""

@@ -1,0 +1,91 @@
+"""Files in a user's project: whole or not at all, never through a link, never over what somebody else wrote."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.storage import project_files
+from tests.needs import REPO, need
+
+
+def test_a_new_file_never_takes_another_ones_place(tmp_path: Path) -> None:
+    """Whoever was first keeps the name."""
+    path = tmp_path / "x.md"
+    path.write_text("theirs")
+    with pytest.raises(WriteFailed, match="File exists"):
+        project_files.write(str(path), b"ours", None)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("theirs", ["x.md"])
+
+
+def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
+    """What was looked at is not what is there."""
+    path = tmp_path / "x.md"
+    path.write_text("theirs")
+    _, state = project_files.read_state(str(path), 100)
+    path.write_text("theirs, later")
+    with pytest.raises(WriteFailed, match="changed it meanwhile"):
+        project_files.write(str(path), b"ours", state)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("theirs, later", ["x.md"])
+
+
+def test_a_link_that_came_meanwhile_is_not_written_through(tmp_path: Path) -> None:
+    """Neither in the place of a file nor of none."""
+    path, target = tmp_path / "x.md", tmp_path / "target"
+    path.write_text("theirs")
+    target.write_text("elsewhere")
+    _, state = project_files.read_state(str(path), 100)
+    path.unlink()
+    path.symlink_to(target)
+    for over in (state, None):
+        with pytest.raises(WriteFailed):
+            project_files.write(str(path), b"ours", over)
+    assert path.is_symlink()
+    assert target.read_text() == "elsewhere"
+
+
+def test_a_folder_that_was_made_in_vain_is_gone(tmp_path: Path) -> None:
+    """One that was there, or that somebody else uses by now, stays."""
+    for name in ("made", "used", "there"):
+        folder = tmp_path / name
+        if name == "there":
+            folder.mkdir()
+        with pytest.raises(WriteFailed), project_files.folder_made(str(folder)):  # noqa: PT012
+            if name == "used":
+                (folder / "theirs").touch()
+            raise WriteFailed("x")
+    assert sorted(os.listdir(tmp_path)) == ["there", "used"]
+
+
+NOBODY = """
+import os
+from resume_hooks.storage import project_files
+from resume_hooks.errors import WriteFailed
+os.setuid(65534)
+try:
+    project_files.state_of("x.md")
+except WriteFailed as error:
+    print(error.message)
+"""
+
+
+def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
+    """Though its folder would let us put another one in its place."""
+    need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
+    (tmp_path / "x.md").write_text("theirs")
+    (tmp_path / "x.md").chmod(0o444)
+    tmp_path.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", NOBODY],
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPO / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("x.md is read-only, so it was left alone\n", "")

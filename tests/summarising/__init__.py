@@ -1,1 +1,0 @@
-"""Context rollover, with scripted models in place of real ones."""

@@ -1,0 +1,121 @@
+"""Running a program on a text: whole where all goes well, and nothing left where it does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.storage.atomic import process_runs
+from resume_hooks.system import capture
+from tests.needs import REPO
+
+ENVIRON = {"PATH": "/usr/bin:/bin"}
+
+
+def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.Captured:
+    """A shell's line, run on a text."""
+    return capture.run(["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within seconds; one that nobody waits for is reaped by init."""
+    for _ in range(200):
+        if not process_runs(pid) or Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_what_goes_in_comes_out() -> None:
+    """Far more than a pipe holds, both ways at once, and the error output apart from it."""
+    text = os.urandom(1 << 20) * 4
+    ran = run("cat; echo oops >&2; exit 3", text)
+    assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
+    assert not ran.late
+    assert not ran.much
+
+
+def test_nobody_has_to_listen() -> None:
+    """A program that ends, or closes its stdin, without reading is no failure of ours."""
+    assert run("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
+
+
+def test_too_long(tmp_path: Path) -> None:
+    """Program and children are ended at the limit, also where they ignore being asked."""
+    ran = run(f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3)
+    assert ran.late
+    assert ran.status == -signal.SIGKILL
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_closed_pipes_do_not_end_the_limit() -> None:
+    """A program that closed all it could be heard by and hangs is ended like any other."""
+    assert run("exec <&- >&- 2>&-; sleep 300", limit=0.3).late
+
+
+def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output without end is cut off where it is no answer any more."""
+    ran = run("exec yes")
+    assert ran.much
+    assert capture.MOST < len(ran.out) <= capture.MOST + capture.CHUNK
+
+
+def test_errors_are_kept_by_their_beginning() -> None:
+    """Of error output without end the beginning is kept, and it stops nothing."""
+    ran = run("head -c 1000000 /dev/zero >&2; echo done")
+    assert (ran.out, len(ran.err)) == (b"done\n", capture.MOST_ERRORS)
+
+
+def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
+    """A child that holds the pipes when its parent has answered is neither waited for nor left."""
+    ran = run(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
+    assert (ran.status, ran.out, ran.late) == (0, b"done\n", False)
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_cannot_be_started() -> None:
+    """A program that is none, or a folder that is gone, is an OSError."""
+    with pytest.raises(OSError, match="none"):
+        capture.run(["/none"], b"", environ={}, folder="/", limit=1)
+    with pytest.raises(OSError, match="gone"):
+        capture.run(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
+
+
+def test_in_another_thread() -> None:
+    """There are no signals to be turned there; the run is the same."""
+    found: list[capture.Captured] = []
+    thread = threading.Thread(target=lambda: found.append(run("echo done")))
+    thread.start()
+    thread.join()
+    assert found[0].out == b"done\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None:
+    """Esc in a client, a closed terminal, Ctrl+C: the program goes with us, and the handlers are as before."""
+    pid = tmp_path / "pid"
+    script = (
+        f"import sys; sys.path.insert(0, {str(REPO / 'src')!r})\n"
+        "import signal\nfrom resume_hooks.system import capture\n"
+        "before = signal.getsignal(signal.SIGTERM)\n"
+        "try:\n"
+        f"    capture.run(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
+        "environ={'PATH': '/usr/bin:/bin'}, folder='/', limit=60)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', signal.getsignal(signal.SIGTERM) == before)\n"
+    )
+    with subprocess.Popen([sys.executable, "-I", "-c", script], stdout=subprocess.PIPE) as process:
+        while not pid.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+    assert out == b"interrupted True\n"
+    assert gone(int(pid.read_text()))

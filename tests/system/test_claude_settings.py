@@ -1,0 +1,55 @@
+"""The client's own settings: which files, which level decides, how long transcripts are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.system import claude_settings as client_settings
+from resume_hooks.system.claude_settings import kept_days, settings_files
+from tests.builders import ConfigHome
+
+
+def test_the_levels(config_home: ConfigHome) -> None:
+    """The user's, the project's, the local one, the managed one, the strongest last."""
+    user, project, local, managed = settings_files("/w", config_home.environ)
+    assert user == str(config_home.config / "settings.json")
+    assert (project, local) == ("/w/.claude/settings.json", "/w/.claude/settings.local.json")
+    assert managed.endswith("managed-settings.json")
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "local", "days"),
+    [
+        (None, None, None, 30),
+        (7, None, None, 7),
+        (7, 60, None, 60),
+        (7, 60, 3, 3),
+        (10**12, None, None, client_settings.MAX_KEPT_DAYS),
+        (0, None, None, None),
+        (0, 60, None, None),
+        (60, 0, None, None),
+        (-1, None, None, None),
+        (1.5, None, None, None),
+        ("7", None, None, None),
+        (True, None, None, None),
+    ],
+)
+def test_days_that_transcripts_are_kept(
+    config_home: ConfigHome, tmp_path: Path, user: Any, project: Any, local: Any, days: int | None
+) -> None:
+    """The strongest level decides; where any holds what is no whole number from 1, clients clean up nothing."""
+    for path, value in zip(settings_files(str(tmp_path), config_home.environ), (user, project, local), strict=False):
+        if value is not None:
+            Path(path).parent.mkdir(exist_ok=True)
+            Path(path).write_text(json.dumps({"cleanupPeriodDays": value}), encoding="utf-8")
+    assert kept_days(str(tmp_path), config_home.environ) == days
+
+
+def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
+    """What is no JSON object counts as empty."""
+    (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
+    assert kept_days(str(tmp_path), config_home.environ) == client_settings.DEFAULT_KEPT_DAYS

@@ -1,0 +1,298 @@
+"""Copying to real clipboards, and to programs that hang, fail or lie: the message never claims more than happened."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.system import clipboard
+from resume_hooks.system.clipboard import NOT_COPIED, Copied
+from tests.e2e.harness.processes import is_running, wait_until
+from tests.e2e.harness.xvfb import XServer
+from tests.needs import REPO, need, python39
+
+SESSION = "0b5a41e6-57a7-4c5e-9a53-5b0f3f3c9f3e"
+TEXTS = {
+    "id": SESSION,
+    "unicode": "naïve → 日本語 🧵",
+    "lines": "/resume x\nsecond line\r\n\n",
+    "100 KB": "0123456789abcdef" * 6400,
+}
+SILENT = {"TERM": "dumb"}
+"""Keeps a test that ends without a copy from asking the terminal of whoever runs it."""
+
+HANG_GUARD = 30.0
+"""Seconds after which a test has hung; no measure of speed."""
+
+
+@pytest.fixture
+def xserver() -> Iterator[XServer]:
+    """A private X server; its end is the end of every program that owned its clipboard."""
+    for tool in ("Xvfb", "xclip", "xsel"):
+        need(tool, shutil.which(tool), f"install the system package {tool.lower()}")
+    with XServer() as server:
+        yield server
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> dict[str, str]:
+    """An environment with a display that no server answers, and a folder ``bin`` first on PATH."""
+    (tmp_path / "bin").mkdir()
+    return {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DISPLAY": ":987", **SILENT}
+
+
+def _on(server: XServer, **more: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "DISPLAY": server.display, **SILENT, **more}
+
+
+def _program(folder: Path, name: str, body: str) -> Path:
+    """A shell script ``name`` on the PATH of the fixture ``nowhere``."""
+    script = folder / "bin" / name
+    script.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
+def _only(folder: Path, *names: str) -> str:
+    """A PATH that holds nothing but the named programs, as links."""
+    (folder / "only").mkdir()
+    for name in names:
+        (folder / "only" / name).symlink_to(shutil.which(name) or f"/missing/{name}")
+    return str(folder / "only")
+
+
+@pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_x_clipboard_holds_the_text(xserver: XServer, way: str, text: str) -> None:
+    """Whole and unchanged, by pyperclip and without it; the message names xclip."""
+    assert clipboard.copy(text, way=way, environ=_on(xserver)) == Copied("copied", "xclip")
+    out = subprocess.run(
+        ["xclip", "-selection", "clipboard", "-o"],
+        env=_on(xserver),
+        capture_output=True,
+        check=True,
+        timeout=HANG_GUARD,
+    )
+    assert out.stdout == text.encode()
+
+
+@pytest.mark.parametrize("way", ["auto", "native"])
+def test_xsel_is_used_where_xclip_is_not_installed(xserver: XServer, tmp_path: Path, way: str) -> None:
+    """The read-back waits for xsel, which returns before it owns the selection, and which needs a HOME to log to."""
+    environ = _on(xserver, PATH=_only(tmp_path, "xsel"), HOME=str(tmp_path))
+    assert clipboard.copy(TEXTS["unicode"], way=way, environ=environ) == Copied("copied", "xsel")
+    assert xserver.clipboard() == TEXTS["unicode"]
+
+
+def test_second_copy_replaces_the_first(xserver: XServer) -> None:
+    """The owner of an earlier copy does not stand in the way of the next one."""
+    for text in ("first", "second", "third"):
+        assert clipboard.copy(text, environ=_on(xserver)).how == "copied"
+        assert xserver.clipboard() == text
+
+
+@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
+def test_display_without_a_server_is_not_copied(nowhere: dict[str, str], way: str) -> None:
+    """Reading back finds out, though pyperclip looks at no exit status."""
+    for tool in ("xclip", "xsel"):
+        need(tool, shutil.which(tool), f"install the system package {tool}")
+    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+
+
+@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
+def test_wl_copy_without_a_compositor_is_not_copied(tmp_path: Path, way: str) -> None:
+    """A WAYLAND_DISPLAY that leads nowhere ends in an honest no."""
+    need("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
+    environ = {"PATH": os.environ["PATH"], "WAYLAND_DISPLAY": "wayland-7", "XDG_RUNTIME_DIR": str(tmp_path), **SILENT}
+    assert clipboard.copy(SESSION, way=way, environ=environ) == NOT_COPIED
+
+
+def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
+    """A stale WAYLAND_DISPLAY does not hide a working X server."""
+    (tmp_path / "bin").mkdir()
+    _program(tmp_path, "wl-copy", "exit 1")
+    _program(tmp_path, "wl-paste", "exit 1")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    environ = _on(xserver, PATH=path, WAYLAND_DISPLAY="wayland-0")
+    assert clipboard.copy(SESSION, environ=environ) == Copied("copied", "xclip")
+
+
+@pytest.mark.parametrize("way", ["native", "pyperclip"])
+@pytest.mark.parametrize("body", ["exit 1", "cat >/dev/null; exit 0"], ids=["fails", "lies"])
+def test_program_that_fails_or_lies_is_not_believed(
+    nowhere: dict[str, str], tmp_path: Path, way: str, body: str
+) -> None:
+    """An exit status of 0 is no proof, one of 1 is no copy; both by pyperclip and without it."""
+    for name in ("xclip", "xsel"):
+        _program(tmp_path, name, body)
+    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+
+
+@pytest.mark.parametrize("way", ["native", "pyperclip"])
+def test_program_that_hangs_is_ended_with_its_children(nowhere: dict[str, str], tmp_path: Path, way: str) -> None:
+    """The limit holds for a program that never returns, and nothing that it started is left."""
+    pids = tmp_path / "pids"
+    _program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
+    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+    started = [int(pid) for pid in pids.read_text().split()]
+    assert len(started) == 2
+    assert wait_until(lambda: not any(map(is_running, started)), HANG_GUARD)
+
+
+@pytest.mark.parametrize("way", ["native", "pyperclip"])
+def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, str], tmp_path: Path, way: str) -> None:
+    """The owner of the selection lives on when reading back hangs, and the message says unconfirmed."""
+    owner = tmp_path / "owner"
+    _program(
+        tmp_path, "xclip", f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}'
+    )
+    copied = clipboard.copy(SESSION, way=way, environ=nowhere)
+    pid = int(owner.read_text())
+    assert is_running(pid)
+    os.kill(pid, 9)
+    assert copied == Copied("sent", "xclip")
+    assert copied.sentence("session id") == "session id sent, unconfirmed (xclip)"
+
+
+def test_hung_program_leaves_time_for_the_other_ways(nowhere: dict[str, str], tmp_path: Path) -> None:
+    """Asking tmux is still possible after xclip has used up its part of the limit."""
+    _program(tmp_path, "xclip", "exec sleep 300")
+    _program(tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac')
+    assert clipboard.copy(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == Copied("copied", "tmux buffer")
+    assert (tmp_path / "bin" / "got").read_text() == SESSION
+
+
+@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
+def test_output_ends_while_the_owner_of_the_selection_lives(xserver: XServer, way: str) -> None:
+    """A hook's stdout and stderr reach their end at once: xclip stays in the background without our pipes."""
+    code = f"from resume_hooks.system.clipboard import copy; print(*copy({SESSION!r}, way={way!r}))"
+    environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+    )
+    assert (done.stdout, done.stderr) == (b"copied xclip\n", b"")
+    assert xserver.clipboard() == SESSION
+
+
+def test_noise_of_a_program_does_not_reach_our_output(
+    xserver: XServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A hook's stdout is its reply; whatever a clipboard program prints would break it."""
+    (tmp_path / "bin").mkdir()
+    _program(tmp_path, "xclip", f'echo noise >&2; test "$3" || echo noise; exec {shutil.which("xclip")} "$@"')
+    environ = _on(xserver, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert clipboard.copy(SESSION, environ=environ) == Copied("copied", "xclip")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_program_in_the_project_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder on PATH would let a cloned project choose what runs."""
+    (tmp_path / "bin").mkdir()
+    ran = tmp_path / "ran"
+    _program(tmp_path, "xclip", f"/usr/bin/touch {ran}")
+    monkeypatch.chdir(tmp_path / "bin")
+    for path in (".", ""):
+        for way in ("native", "pyperclip"):
+            environ = {"PATH": path, "DISPLAY": ":987", **SILENT}
+            assert clipboard.copy(SESSION, way=way, environ=environ) == NOT_COPIED
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("display", "tried"),
+    [
+        ({"DISPLAY": ":0"}, []),
+        ({"DISPLAY": "unix:0"}, []),
+        ({"DISPLAY": "/private/tmp/com.apple.launchd.x/org.xquartz:0"}, []),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, []),
+        ({"DISPLAY": "localhost:10.0"}, ["xclip", "xsel"]),
+        ({"WAYLAND_DISPLAY": "wayland-kq3Xa1b2"}, ["wl-copy"]),
+        ({}, []),
+    ],
+)
+def test_over_ssh_only_a_forwarded_display_is_the_users(
+    tmp_path: Path, display: dict[str, str], tried: list[str]
+) -> None:
+    """The far machine's own clipboard is not where the user pastes."""
+    (tmp_path / "bin").mkdir()
+    for name in ("xclip", "xsel", "wl-copy", "clip.exe"):
+        _program(tmp_path, name, "exit 1")
+    environ = {"PATH": str(tmp_path / "bin"), "SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "TERM": "linux", **display}
+    assert clipboard.ways({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
+
+
+def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
+    """Reading back means a start of PowerShell, so nothing is claimed; the text goes as UTF-16."""
+    (tmp_path / "bin").mkdir()
+    _program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")
+    environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
+    copied = clipboard.copy("é\n", environ=environ)
+    assert copied == Copied("sent", "clip.exe")
+    assert copied.sentence("session id") == "session id sent, unconfirmed (clip.exe)"
+    assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
+
+
+def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> None:
+    """Before the engine is installed a bare Python copies with the platform's own program; forced pyperclip can't."""
+    code = (
+        "import sys; sys.modules['pyperclip'] = None\n"
+        "from resume_hooks.system.clipboard import copy\n"
+        "print(*copy('bare')); print(*copy('bare', way='pyperclip'))"
+    )
+    environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+    )
+    assert done.stdout == b"copied xclip\nnot copied \n"
+
+
+@pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
+@pytest.mark.parametrize("way", clipboard.WAYS)
+def test_what_no_clipboard_holds_is_not_copied(text: str, way: str) -> None:
+    """Nothing, and text that is no valid Unicode, is shown instead of a changed text being copied."""
+    assert clipboard.copy(text, way=way, environ={}) == NOT_COPIED
+
+
+@pytest.mark.parametrize("way", clipboard.WAYS)
+def test_environment_with_no_way_is_not_copied(way: str) -> None:
+    """Without display, tmux and a capable terminal each way says so, and none raises."""
+    assert clipboard.copy(SESSION, way=way, environ=SILENT) == NOT_COPIED
+    assert clipboard.ways(SILENT) == []
+
+
+def test_unknown_way_is_refused() -> None:
+    """A way that does not exist is a mistake of the caller, named with those that do."""
+    with pytest.raises(ValueError, match="auto, pyperclip, native, tmux, osc52, none"):
+        clipboard.copy(SESSION, way="smoke signals")
+
+
+@pytest.mark.parametrize(
+    ("copied", "sentence"),
+    [
+        (Copied("copied", "xclip"), "session id copied (xclip)"),
+        (Copied("sent", "OSC 52"), "session id sent to your terminal, unconfirmed (OSC 52)"),
+        (NOT_COPIED, "session id not copied: here it is"),
+    ],
+)
+def test_sentence_says_which_way_it_went(copied: Copied, sentence: str) -> None:
+    """The three sentences that every message is made of."""
+    assert copied.sentence("session id") == sentence
+
+
+def test_python_3_9_runs_it() -> None:
+    """The fallback runs on the Python of macOS before the engine is there."""
+    python = python39()
+    code = (
+        "import resume_hooks.system.clipboard_tools, resume_hooks.system.tmux, resume_hooks.system.terminal\n"
+        "from resume_hooks.system.clipboard import copy, ways\n"
+        "print(*copy('x'), ways())"
+    )
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
+    done = subprocess.run([python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD)
+    assert done.stdout == b"not copied  []\n"

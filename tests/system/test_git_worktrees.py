@@ -1,0 +1,98 @@
+"""What belongs to a project: worktrees by git's own files, and which sessions are of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.paths import DIR_NAME, project_key
+from resume_hooks.system.git_worktrees import Project, project_at, worktrees
+from tests.builders import ConfigHome
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    """The folder alone; one that is not there as well."""
+    assert worktrees(str(tmp_path)) == (str(tmp_path),)
+    assert worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
+
+
+def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
+    """From the main one, from a linked one (whose .git is a file), and from a folder within: all of them."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    (main / "src").mkdir()
+    both = {str(main), str(linked)}
+    assert set(worktrees(str(main))) == both
+    assert set(worktrees(str(linked))) == both
+    assert set(worktrees(str(main / "src"))) == both | {str(main / "src")}
+
+
+def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
+    """Its worktrees belong together; the folder that it happens to lie in does not."""
+    seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
+    git(seed, "init", "-q")
+    git(seed, "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path, "clone", "-q", "--bare", str(seed), str(bare))
+    git(bare, "worktree", "add", "-q", str(one), "-b", "one")
+    git(bare, "worktree", "add", "-q", str(two), "-b", "two")
+    assert set(worktrees(str(one))) == {str(one), str(two)}
+
+
+def test_a_submodule(git: Any, tmp_path: Path) -> None:
+    """It is a project of its own."""
+    seed, outer = tmp_path / "seed", tmp_path / "outer"
+    for folder in (seed, outer):
+        git(folder, "init", "-q")
+        git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    git(outer, "submodule", "add", "-q", str(seed), "inner")
+    assert worktrees(str(outer / "inner")) == (str(outer / "inner"),)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"gitdir:", b"gitdir: /nowhere/x", b"\xff\x00", b"gitdir: \x00", b"x" * 9_000]
+)
+def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
+    """Whatever it holds, the folder itself is searched."""
+    (tmp_path / ".git").write_bytes(content)
+    assert str(tmp_path) in worktrees(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("started", "key", "held"),
+    [
+        (["/w/a_b"], "-w-a-b", True),
+        (["/w/a-b"], "-w-a-b", False),
+        (["/w/a-b", "/w/a_b"], "-w-a-b", True),
+        (["/elsewhere"], "-w-a-b", True),
+        ([], "-w-a-b", True),
+        (["/w/repo/deep"], "-w-repo-deep", True),
+        (["/w/repo-two"], "-w-repo-two", False),
+        (["/elsewhere"], "named", True),
+        (["/w/a_b"], "-other", False),
+    ],
+)
+def test_which_sessions_are_of_it(started: list[str], key: str, *, held: bool) -> None:
+    """Keys collide: the folders named inside decide, as far as they fit; what lies below a repository is of it."""
+    project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
+    assert project.holds(started, key) is held
+
+
+def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
+    """Those of its working directories, there or not, and those below it that are there."""
+    for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
+        config_home.project(folder)
+    names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.environ)
+    assert names == [project_key(folder) for folder in ("/w/repo", "/w/new", "/w/repo/sub", "/w/repo-two")]
+    assert Project(("/w/repo",)).folder_names(config_home.environ) == [project_key("/w/repo")]
+
+
+def test_the_folder_that_a_variable_names_is_of_every_project(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It holds whatever the client wrote while the variable was set."""
+    environ = {**config_home.environ, DIR_NAME: "mine"}
+    project = project_at(str(tmp_path), environ)
+    assert project.names == ("mine",)
+    assert project.folder_names(environ)[0] == "mine"

@@ -1,0 +1,83 @@
+"""Processes: the ones above this one are found, helpers are told from the client, odd names don't confuse."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.system import processes
+from resume_hooks.system.processes import Process, ancestors, client_pid
+from tests.needs import REPO, need
+
+SHOW = "from resume_hooks.system.processes import client_pid; print(client_pid())"
+
+
+def test_ancestors_start_at_the_parent() -> None:
+    """Nearest first, each the parent of the one before, none twice."""
+    found = list(ancestors())
+    assert found[0].pid == os.getppid()
+    assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
+    assert len({process.pid for process in found}) == len(found)
+
+
+def test_of_a_process_that_is_gone() -> None:
+    """Nothing stands above it."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert list(ancestors(ended.pid)) == []
+
+
+@pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
+def test_the_client_says_its_own_id(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """A number in CLAUDE_PID is believed; anything else is looked past."""
+    monkeypatch.setenv("CLAUDE_PID", said)
+    assert (client_pid() == 4711) is (said == "4711")
+
+
+def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
+    """Through a Python and two shells the first process of another name is the client."""
+    script = f"{sys.executable} -c '{SHOW}'; true"
+    env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
+    client = tmp_path / "claude"
+    client.symlink_to(shutil.which("perl") or "/usr/bin/perl")
+    need("perl", client.exists(), "install perl")
+    program = "print $$, qq(\\n); $| = 1; system('sh', '-c', $ARGV[0]);"
+    command = [str(client), "-e", program, f"sh -c {shlex.quote(script)}; true"]
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split()
+    assert shown[0] == shown[1]
+
+
+def test_ps_tells_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of ps leads up the same way as /proc."""
+    by_proc = [process.pid for process in ancestors()]
+    monkeypatch.setattr(processes, "_lookup", lambda pid: processes._table().get(pid))
+    monkeypatch.setattr(processes, "_known", {})
+    assert [process.pid for process in ancestors()] == by_proc
+
+
+def test_names_may_hold_anything(tmp_path: Path) -> None:
+    """A name with spaces and parentheses doesn't shift the fields behind it."""
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/sleep")
+    sleeper = subprocess.Popen([str(odd), "20"])
+    try:
+        found = processes._from_proc(sleeper.pid)
+        assert found is not None
+        assert (found.parent, found.name) == (os.getpid(), "a) S 1 (b")
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that was read while ids were reused can't hold us."""
+    table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
+    monkeypatch.setattr(processes, "_lookup", table.get)
+    assert [process.pid for process in ancestors(7)] == [8, 9]

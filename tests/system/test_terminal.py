@@ -1,0 +1,212 @@
+"""Finding the user's terminal above a process that has none, and what OSC 52 writes to it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import select
+import subprocess
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from resume_hooks.system import terminal
+from tests.needs import REPO
+
+HANG_GUARD = 30.0
+"""Seconds after which a test has hung; no measure of speed."""
+
+CLIENT = """
+import os, subprocess, sys
+os.open(sys.argv[1], os.O_RDWR)  # the first terminal that a session leader opens is its controlling one
+subprocess.run([sys.executable, "-c", sys.argv[2]], start_new_session=True, check=True)
+"""
+"""A stand-in for the client: it has a terminal; the hook that it runs, in a session of its own, has none."""
+
+
+class Pty(NamedTuple):
+    """A pseudo-terminal: the end of the terminal program, and the device that the client draws on."""
+
+    screen: int
+    device: str
+
+    def read(self, until: bytes) -> bytes:
+        """What was written to the terminal, up to and with the first ``until``."""
+        seen, deadline = b"", time.monotonic() + HANG_GUARD
+        while until not in seen:
+            assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], seen
+            seen += os.read(self.screen, 65536)
+        return seen
+
+    def is_silent(self) -> bool:
+        """Whether nothing more waits to be read."""
+        return not select.select([self.screen], [], [], 0.1)[0]
+
+
+@pytest.fixture
+def pty() -> Iterator[Pty]:
+    """A pseudo-terminal in raw mode, so that what is written is what is read."""
+    screen, device = os.openpty()
+    tty.setraw(device, termios.TCSANOW)
+    yield Pty(screen, os.ttyname(device))
+    os.close(screen)
+    os.close(device)
+
+
+def _hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
+    """Run ``code`` as a hook below a client on ``pty``."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
+    command = [sys.executable, "-c", CLIENT, pty.device, code]
+    return subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.PIPE)
+
+
+def _said(process: subprocess.Popen[bytes]) -> str:
+    out, _ = process.communicate(timeout=HANG_GUARD)
+    return out.decode().strip()
+
+
+def _payload(sequence: bytes) -> str:
+    head, tail = b"\x1b]52;c;", b"\x07"
+    assert sequence.startswith(head)
+    assert sequence.endswith(tail)
+    return base64.b64decode(sequence[len(head) : -len(tail)], validate=True).decode()
+
+
+def test_terminal_of_the_client_is_found(pty: Pty) -> None:
+    """A process without a terminal finds the one of its nearest ancestor."""
+    code = "from resume_hooks.system.terminal import terminal_device; print(terminal_device())"
+    assert _said(_hook(pty, code)) == pty.device
+
+
+@pytest.mark.parametrize("text", ["/resume 0b5a41e6", "naïve → 日本語 🧵\n\n"])
+@pytest.mark.parametrize("way", ["auto", "osc52"])
+def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str) -> None:
+    """The sequence arrives whole, nothing else does, and the copy is called unconfirmed."""
+    code = f"from resume_hooks.system.clipboard import copy; print(*copy({text!r}, way={way!r}), sep='|')"
+    hook = _hook(pty, code)
+    assert _payload(pty.read(until=b"\x07")) == text
+    assert _said(hook) == "sent|OSC 52"
+    assert pty.is_silent()
+
+
+def test_remote_session_goes_to_the_terminal_and_not_to_the_far_display(pty: Pty) -> None:
+    """Over ssh the far machine's own display is left alone."""
+    code = "from resume_hooks.system.clipboard import copy; print(*copy('far'), sep='|')"
+    hook = _hook(pty, code, SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22", DISPLAY=":0")
+    assert _payload(pty.read(until=b"\x07")) == "far"
+    assert _said(hook) == "sent|OSC 52"
+
+
+def test_ways_name_the_terminal(pty: Pty) -> None:
+    """What the doctor shows holds the terminal where there is one."""
+    assert (
+        _said(_hook(pty, "from resume_hooks.system.clipboard import ways; print(*ways())")) == "the terminal (OSC 52)"
+    )
+
+
+def test_long_text_arrives_while_the_terminal_reads_on(pty: Pty) -> None:
+    """A sequence of more than the terminal takes at once is written to its end."""
+    code = "from resume_hooks.system.clipboard import copy; print(*copy('0123456789' * 5000), sep='|')"
+    hook = _hook(pty, code)
+    assert _payload(pty.read(until=b"\x07")) == "0123456789" * 5000
+    assert _said(hook) == "sent|OSC 52"
+
+
+def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
+    """Terminals drop longer sequences, so the text is shown instead."""
+    code = "from resume_hooks.system.clipboard import copy; print(*copy('0123456789' * 10000), sep='|')"
+    assert _said(_hook(pty, code)) == "not copied|"
+    assert pty.is_silent()
+
+
+def test_terminal_that_is_stopped_is_not_waited_for(pty: Pty) -> None:
+    """After Ctrl+S, or with a terminal program that hangs, nothing is claimed."""
+    device = os.open(pty.device, os.O_RDWR | os.O_NOCTTY)
+    try:
+        termios.tcflow(device, termios.TCOOFF)
+        assert not terminal.send(b"x" * 100_000, pty.device, time.monotonic() + 0.2)
+        termios.tcflow(device, termios.TCOON)
+    finally:
+        os.close(device)
+
+
+def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
+    """A file, a device that is no terminal and a missing one are left alone."""
+    file = tmp_path / "file"
+    file.write_bytes(b"kept")
+    for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):
+        assert not terminal.send(b"x", path, time.monotonic() + 1)
+    assert file.read_bytes() == b"kept"
+
+
+def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
+    """After su or sudo the terminal may be somebody else's; as root, who may write anywhere, it is still refused."""
+    if os.getuid() != 0:
+        assert not terminal.send(b"x", "/dev/tty", time.monotonic() + 1)  # root's, whoever sits at it
+        return
+    os.chown(pty.device, 4242, -1)
+    assert not terminal.send(b"x", pty.device, time.monotonic() + 1)
+    assert (
+        _said(_hook(pty, "from resume_hooks.system.terminal import terminal_device; print(terminal_device())"))
+        == "None"
+    )
+    assert pty.is_silent()
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        (str(136 << 8 | 3), "/dev/pts/3"),
+        (str(136 << 8 | 300 & 0xFF | (300 & ~0xFF) << 12), "/dev/pts/300"),
+        (str(137 << 8 | 1), "/dev/pts/257"),
+        ("ttys003", "/dev/ttys003"),
+        ("pts/3", "/dev/pts/3"),
+        ("0", None),
+        ("-1", None),
+        ("?", None),
+        ("??", None),
+        ("-", None),
+        ("", None),
+        ("../tmp/file", None),
+        ("pts/../null", None),
+    ],
+)
+def test_names_of_terminals_become_devices(named: str, path: str | None) -> None:
+    """Linux gives a device number, ps elsewhere a name; anything else is no terminal."""
+    assert terminal.device_path(named) == path
+
+
+@pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])
+def test_terminal_without_a_clipboard_gets_nothing(environ: dict[str, str]) -> None:
+    """A text console would print the sequence."""
+    assert terminal.osc52("text", environ) == b""
+
+
+def test_limit_is_on_the_encoded_text() -> None:
+    """The longest text that is sent, and one byte more."""
+    longest = "x" * (terminal.MAX_BASE64 // 4 * 3)
+    assert _payload(terminal.osc52(longest, {})) == longest
+    assert terminal.osc52(longest + "x", {}) == b""
+
+
+@pytest.mark.parametrize("environ", [{"STY": "1.pts-0.host", "TERM": "screen"}, {"STY": "x", "TERM": "xterm"}])
+@pytest.mark.parametrize("length", [10, 5000])
+def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
+    """Each string fits what GNU screen passes through; put together they are the sequence."""
+    strings = terminal.osc52("x" * length, environ).split(b"\x1b\\")
+    assert strings.pop() == b""
+    assert all(string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK for string in strings)
+    assert _payload(b"".join(string[2:] for string in strings)) == "x" * length
+
+
+def test_screen_beyond_ssh_gets_both_forms() -> None:
+    """TERM=screen alone may be tmux or screen: the plain form is for the one, the wrapped for the other."""
+    sequence = terminal.osc52("x", {"TERM": "screen-256color"})
+    plain = terminal.osc52("x", {"TERM": "xterm"})
+    assert sequence == plain + b"\x1bP" + plain + b"\x1b\\"

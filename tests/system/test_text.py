@@ -1,0 +1,96 @@
+"""Text that can't drive a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.system.text import encodable_all, plain, plain_line, shortened
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("Fix the parser", "Fix the parser"),
+        ("naïve · 日本語 · 👩‍👩‍👧", "naïve · 日本語 · 👩‍👩‍👧"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[1;1Hgone", "gone"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;a new window title\x07rest", "rest"),
+        ("\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]0;never ended", "]0;never ended"),
+        ("a\rb", "a\nb"),
+        ("a\r\nb", "a\nb"),
+        ("a\u2028b\u0085c", "a\nb\nc"),
+        ("\u202egnp.exe\u2066", "gnp.exe"),
+        ("bell\x07 nul\x00 del\x7f", "bell nul del"),
+        ("lone \ud83d", "lone \ufffd"),
+    ],
+)
+def test_controls_go_and_text_stays(foreign: str, shown: str) -> None:
+    """Escape sequences, controls and what reorders text are taken out; any script and emoji stay."""
+    assert plain(foreign) == shown
+
+
+@given(st.text(st.characters(codec=None)))
+def test_nothing_but_line_feeds_and_tabs_controls(foreign: str) -> None:
+    """Whatever comes in, what goes out can be encoded and holds no other control; a second pass changes nothing."""
+    shown = plain(foreign)
+    shown.encode()
+    assert {c for c in shown if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {"\n", "\t"}
+    assert plain(shown) == shown
+    assert "\n" not in plain_line(foreign)
+
+
+def test_a_json_value_becomes_encodable() -> None:
+    """Lone surrogates in keys and values, however deep, become question marks; nothing else changes."""
+    value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
+    assert encodable_all(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
+
+
+def test_invisible_characters_go() -> None:
+    """Text that no screen shows can spell instructions that a model reads."""
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
+    assert plain(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
+
+
+@pytest.mark.parametrize("before", range(40, 80))
+@pytest.mark.parametrize(
+    "word", [TOKEN, f'"{TOKEN}"', f"token={TOKEN},", f"日本語{TOKEN}", f"https://me:{TOKEN}@host/x"]
+)
+def test_no_half_of_a_token(before: int, word: str) -> None:
+    """Wherever the cut falls, a token is there whole, and known for one, or not at all."""
+    opening = ("fix it " * 12)[: before - 1].rstrip()
+    line = shortened(f"{opening} {word} then go on with the tests and the changelog", 80)
+    assert len(line) <= 80
+    assert line.startswith(opening[:70])
+    assert (TOKEN in line) or (TOKEN[:2] not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "cut"),
+    [
+        ("one two", 7, "one two"),
+        ("one two three", 8, "one two…"),
+        ("one two three", 10, "one two t…"),
+        ("a fifteen-letters", 10, "a fifteen…"),
+        ("a some-sixteen-let", 10, "a…"),
+        ("x" * 30, 20, "xxxxxxxx…"),
+        ("語" * 30, 20, "語" * 19 + "…"),
+        ("Read /home/someone/project/src/parser.py", 30, "Read /home/someone/project/…"),
+        ("Read /home/someone-of-a-very-long-name", 30, "Read /home/…"),
+        ("see https://me:secret-of-mine@example.org/x", 30, "see https://…"),
+        ("see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", 30, "see…"),
+        ("word1 " + "x" * 30, 6, "word1…"),
+    ],
+)
+def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
+    """Short words anywhere, long ones before them, paths and addresses behind a slash."""
+    assert shortened(line, limit) == cut

@@ -1,0 +1,169 @@
+"""Copying inside a real tmux, on a server of its own: what its user's terminal gets, and what is claimed."""
+
+from __future__ import annotations
+
+import base64
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from resume_hooks.system import clipboard, terminal, tmux
+from resume_hooks.system.clipboard import NOT_COPIED, Copied
+from tests.e2e.harness.processes import end, wait_until
+from tests.needs import need
+
+TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
+OSC_52 = b"\x1b]52;"
+HANG_GUARD = 30.0
+"""Seconds after which a test has hung; no measure of speed."""
+
+
+class Server:
+    """A private tmux server with one session; the user's own tmux and its socket are never touched."""
+
+    def __init__(self, folder: str) -> None:
+        """Start it, detached, with a shell that does nothing."""
+        self.socket = os.path.join(folder, "socket")
+        self._env = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        self.run("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "exec sleep 600")
+        self.pid = int(self.run("display-message", "-p", "#{pid}"))
+        self.pane = self.run("display-message", "-p", "#{pane_tty}")
+
+    @property
+    def inside(self) -> dict[str, str]:
+        """The environment of a hook in the session's pane."""
+        return {"PATH": os.environ["PATH"], "TMUX": f"{self.socket},{self.pid},0", "TMUX_PANE": "%0", "TERM": "dumb"}
+
+    def run(self, *arguments: str) -> str:
+        """What a tmux command prints."""
+        command = ["tmux", "-S", self.socket, *arguments]
+        return subprocess.run(
+            command, env=self._env, capture_output=True, check=True, encoding="utf-8", timeout=HANG_GUARD
+        ).stdout.strip("\n")
+
+    def buffer(self) -> str:
+        """The newest paste buffer, "" when there is none."""
+        return self.run("show-buffer") if self.run("list-buffers") else ""
+
+    @contextmanager
+    def attached(self, **environ: str) -> Iterator[int]:
+        """Attach a terminal; gives the file that holds what tmux draws on it."""
+        screen, device = os.openpty()
+        with subprocess.Popen(
+            ["tmux", "-S", self.socket, "attach"],
+            env={**self._env, **environ},
+            stdin=device,
+            stdout=device,
+            stderr=device,
+            start_new_session=True,
+        ) as client:
+            try:
+                assert wait_until(lambda: self.run("list-clients") != "", HANG_GUARD)
+                yield screen
+            finally:
+                end(client.pid)
+                os.close(screen)
+                os.close(device)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A private tmux server, ended with the test."""
+    need("tmux", shutil.which("tmux"), "install the system package tmux")
+    folder = tempfile.mkdtemp(prefix="rh-tmux-")  # short: a socket's path may have 107 bytes
+    started = Server(folder)
+    yield started
+    end(started.pid)
+    shutil.rmtree(folder)
+
+
+def _drawn(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD) -> bytes:
+    seen, deadline = b"", time.monotonic() + seconds
+    while until not in seen and select.select([screen], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        seen += os.read(screen, 65536)
+    return seen
+
+
+@pytest.mark.parametrize("mode", ["on", "external", "off"])
+def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
+    """Whatever set-clipboard says, the attached terminal is asked to take the text, and the buffer holds it."""
+    server.run("set", "-g", "set-clipboard", mode)
+    with server.attached() as screen:
+        assert clipboard.copy(TEXT, environ=server.inside) == Copied("copied", "tmux")
+        assert base64.b64encode(TEXT.encode()) in _drawn(screen, base64.b64encode(TEXT.encode()))
+    assert server.buffer() == TEXT
+
+
+def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
+    """Where no terminal is attached only tmux holds the text, and the message says so."""
+    copied = clipboard.copy(TEXT, environ=server.inside)
+    assert copied.sentence("id") == "id copied (tmux buffer)"
+    assert server.buffer() == TEXT
+
+
+def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
+    """A success of load-buffer does not hide that the terminal lacks the capability."""
+    with server.attached(TERM="vt100") as screen:
+        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied("copied", "tmux buffer")
+        assert OSC_52 not in _drawn(screen, seconds=0.3)
+    assert server.buffer() == TEXT
+
+
+def test_large_text_goes_through_tmux(server: Server) -> None:
+    """Text of 100 KB is taken whole."""
+    text = "0123456789" * 10_000
+    assert clipboard.copy(text, environ=server.inside).how == "copied"
+    assert server.buffer() == text
+
+
+def test_server_that_is_gone_is_not_copied(server: Server) -> None:
+    """A stale TMUX ends in an honest no, and starts no server."""
+    end(server.pid)
+    assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == NOT_COPIED
+    assert clipboard.copy(TEXT, environ=server.inside) == NOT_COPIED
+
+
+def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
+    """A pane's own environment is as old as the pane; the session's follows whoever attached last."""
+    deadline = time.monotonic() + HANG_GUARD
+    with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
+        assert tmux.attached_over_ssh(server.inside, deadline) is True
+    with server.attached():
+        assert tmux.attached_over_ssh(server.inside, deadline) is False
+    assert tmux.attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
+
+
+def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server) -> None:
+    """A pane opened at the desk names its display, but who attached over ssh gets the text by tmux."""
+    for tool in ("xclip", "xsel"):
+        need(tool, shutil.which(tool), f"install the system package {tool}")
+    environ = {**server.inside, "DISPLAY": ":987"}
+    with server.attached():
+        assert clipboard.ways(environ) == ["xclip", "xsel", "tmux"]
+    with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
+        assert clipboard.ways(environ) == ["tmux"]
+
+
+@pytest.mark.parametrize(
+    ("set_clipboard", "passthrough", "times"),
+    [("on", "off", 1), ("external", "on", 1), ("on", "on", 2), ("external", "off", 0)],
+)
+def test_sequence_passes_tmux_by_either_setting(
+    server: Server, set_clipboard: str, passthrough: str, times: int
+) -> None:
+    """OSC 52 in a pane needs one of two settings; the form for the other is dropped without a trace on screen."""
+    server.run("set", "-g", "set-clipboard", set_clipboard)
+    server.run("set", "-g", "allow-passthrough", passthrough)
+    with server.attached() as screen:
+        _drawn(screen, seconds=0.5)
+        sequence = terminal.osc52(TEXT, {**server.inside, "TERM": "tmux-256color"})
+        assert terminal.send(sequence, server.pane, time.monotonic() + HANG_GUARD)
+        assert _drawn(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
+        assert server.run("capture-pane", "-p").strip() == ""

@@ -1,0 +1,231 @@
+"""What a session's own requests tell: its cache, how long that lives, what a turn takes, what a new session holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from resume_hooks.transcripts import api_usage as traffic
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import (
+    FIVE_MINUTES,
+    HOUR,
+    USUAL_BASE,
+    USUAL_SHARED,
+    Base,
+    Traffic,
+    base_of,
+    traffic_of,
+)
+from resume_hooks.transcripts.head_tail import Glance
+from tests.builders import (
+    EPOCH,
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    attachment,
+    boundary,
+    conversation,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+
+START = round(EPOCH.timestamp() * 1000)
+
+
+def counted(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
+    """A usage object; ``split`` is what was written by lifetime."""
+    parts = {f"ephemeral_{key}_input_tokens": value for key, value in split.items()}
+    return {
+        "input_tokens": plain,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": output,
+        **({"cache_creation": parts} if parts else {}),
+    }
+
+
+def seen(home: ConfigHome, records: list[Record]) -> Traffic:
+    """The traffic of a session of these records."""
+    return traffic_of(write_session(home.project(), SESSION, records))
+
+
+def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
+    """An answer that was counted."""
+    return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
+
+
+def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
+    """Nothing was counted: the usual lifetime, a cold cache, a turn of one request."""
+    found = seen(config_home, [user("hello", uuid="u")])
+    assert found == Traffic(None, FIVE_MINUTES, 0, 1, 0)
+    assert found.age(START) is None
+    assert not found.is_warm(START)
+
+
+@pytest.mark.parametrize(
+    ("usage", "more", "lifetime"),
+    [
+        (counted(100, 50), {}, FIVE_MINUTES),
+        (counted(100, 50, **{"5m": 50, "1h": 0}), {}, FIVE_MINUTES),
+        (counted(100, 50, **{"5m": 0, "1h": 50}), {}, HOUR),
+        (counted(100, 50, **{"5m": 20, "1h": 30}), {}, FIVE_MINUTES),
+        (counted(100, 0, **{"5m": 0, "1h": 0}), {"promptCacheRequested": "1h"}, HOUR),
+        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": "5m"}, FIVE_MINUTES),
+        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": ["5m"]}, HOUR),
+        (counted(0, 0), {}, 0),
+        (counted(0, 0), {"promptCacheRequested": "5m"}, 0),
+        ({**counted(100, 50), "cache_creation": "odd"}, {}, FIVE_MINUTES),
+        ({**counted(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}}, {}, FIVE_MINUTES),
+    ],
+)
+def test_how_long_its_cache_lives(config_home: ConfigHome, usage: Record, more: Record, lifetime: int) -> None:
+    """What the client asked for, else the part of it that goes first; 0 where nothing was cached at all."""
+    assert seen(config_home, [user("q", uuid="u"), asked("a", "u", 1, usage, **more)]).lifetime == lifetime
+
+
+def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
+    """A request that only reads leaves the lifetime as the last one told it."""
+    rows = [
+        user("q", uuid="u"),
+        asked("a", "u", 1, counted(0, 50, **{"1h": 50})),
+        asked("b", "a", 2, counted(50, 0, **{"1h": 0, "5m": 0})),
+    ]
+    assert seen(config_home, rows).lifetime == HOUR
+
+
+def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
+    """From the last request on; a clock that was set back makes nothing older than new."""
+    found = seen(config_home, [user("q", uuid="u"), asked("a", "u", 60, counted(900, 100))])
+    assert (found.last_ms, found.cached) == (START + 60_000, 1_000)
+    for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
+        assert found.is_warm(START + seconds * 1_000) is warm
+    assert found.age(START) == 0
+
+
+def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
+    """A prompt, ``requests`` requests of two records each, and tool results between them."""
+    rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
+    for at in range(requests):
+        context = before + round(grows * (at + 1) / requests)
+        usage = counted(context - 20, 7)
+        name = f"{number}-{at}"
+        shared: dict[str, Any] = {"message_id": f"m{name}", "tokens": usage, "ts": 100 * number + at}
+        rows += [
+            assistant("hm", uuid=f"t{name}", parent=rows[-1]["uuid"], **shared),
+            tool_use(f"c{name}", uuid=f"a{name}", parent=f"t{name}", **shared),
+            tool_result(f"c{name}", uuid=f"r{name}", parent=f"a{name}", ts=100 * number + at),
+        ]
+    return rows
+
+
+def test_a_typical_turn(config_home: ConfigHome) -> None:
+    """The medians of the last turns: requests by answers, not by records; tokens by what the context grew."""
+    rows: list[Record] = []
+    before = 1_000
+    for number, (requests, grows) in enumerate([(2, 500), (9, 8_000), (3, 900), (4, 1_200), (3, 700)], 1):
+        rows += turn(number, requests, grows, before)
+        before += grows
+    found = seen(config_home, rows)
+    assert (found.requests, found.growth) == (3, 1_200)
+
+
+def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large file its end is read, which may begin in the middle of a turn."""
+    rows = [*turn(1, 9, 9_000, 1_000), *turn(2, 2, 500, 10_000)]
+    path = write_session(config_home.project(), SESSION, rows)
+    size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
+    monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size * 9))
+    assert traffic_of(path).requests == 2
+
+
+def test_the_whole_is_read_where_its_end_tells_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long output at the end hides the last request from a short reach."""
+    rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
+    monkeypatch.setattr(tokens, "TAIL_REACHES", (1_000, 5_000))
+    assert seen(config_home, rows).last_ms == START + 3_000
+
+
+def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
+    """Neither is a request of this conversation."""
+    rows = [
+        *conversation(1),
+        asked("s", "r1", 50, counted(9_000, 9_000), isSidechain=True),
+        asked("t", "r1", 60, counted(9_000, 9_000), model="<synthetic>"),
+    ]
+    found = seen(config_home, rows)
+    assert (found.last_ms, found.cached) == (START + 1_000, 1_087)
+
+
+def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
+    """What was cached before it is not sent again, and the context did not grow by shrinking."""
+    rows = [
+        *conversation(2),
+        boundary(uuid="b", ts=10),
+        summary("s", uuid="s", parent="b", ts=10),
+    ]
+    found = seen(config_home, rows)
+    assert (found.cached, found.lifetime) == (0, FIVE_MINUTES)
+    after = [user("q", uuid="q", parent="s", ts=11), asked("z", "q", 12, counted(500, 100))]
+    assert seen(config_home, [*rows, *after]).growth == 200
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": "x"}, {"input_tokens": True}, {"input_tokens": -5}, "odd", None])
+def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
+    """A file may hold anything where a count belongs."""
+    row = assistant("a", uuid="a", parent="u")
+    row["message"]["usage"] = usage
+    assert seen(config_home, [user("q", uuid="u"), row]) == Traffic(None, FIVE_MINUTES, 0, 1, 0)
+
+
+def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
+    """The first request less what was said before it: attachments stay in; what the cache gave it is shared."""
+    rows = [
+        user("x" * 4_000, uuid="u"),
+        attachment("y" * 8_000, uuid="t", parent="u"),
+        asked("a", "t", 1, counted(16_000, 14_000, plain=5)),
+        asked("b", "a", 2, counted(30_000, 14_000)),
+    ]
+    found = base_of(Glance(write_session(config_home.project(), SESSION, rows)))
+    assert found == Base(30_005 - 1_000, 16_000)
+
+
+def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
+    """The usual share, at most all of it."""
+    for written, shared in ((40_000, USUAL_SHARED), (5_000, 5_000)):
+        rows = [user("", uuid="u"), asked("a", "u", 1, counted(0, written, plain=0))]
+        assert base_of(Glance(write_session(config_home.project(), SESSION, rows))) == Base(written, shared)
+
+
+def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
+    """Its first counted request comes after the opening and the card, which a new session does not begin with."""
+    rows = [
+        user("L" * 40_000, uuid="u", isCompactSummary=True),
+        assistant("card", uuid="a", parent="u", model="<synthetic>"),
+        user("go on", uuid="v", parent="a"),
+        asked("b", "v", 1, counted(0, 40_000, plain=0)),
+    ]
+    assert base_of(Glance(write_session(config_home.project(), SESSION, rows))).tokens == 40_000 - 10_002
+
+
+def test_without_a_first_request_within_reach_the_usual_figures_stand_in(config_home: ConfigHome) -> None:
+    """A first prompt that fills the head, or a session that was never answered."""
+    for rows in ([user("q", uuid="u")], [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))]):
+        glance = Glance(write_session(config_home.project(), SESSION, rows))
+        assert base_of(glance) == Base(USUAL_BASE, USUAL_SHARED)
+
+
+def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
+    """Hostile counts stay within what a context may be."""
+    rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
+    assert seen(config_home, rows).cached <= 2 * tokens.MAX_TOKENS
+    assert traffic.LAST_TURNS > 1

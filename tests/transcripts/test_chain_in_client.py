@@ -1,0 +1,48 @@
+"""The rules of the live chain, asked of the real client: what it sends of each small transcript on resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import SESSION, session_bytes
+from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.transcripts.chain_cases import CASES, Case
+
+PROMPT = "THE NEW PROMPT"
+INSERTED = ("<system-reminder>", "No response requested", "Continue from where")
+
+pytestmark = pytest.mark.e2e
+
+
+def told(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """What a request tells, in the words of chain_cases.py, up to the new prompt; the client's own words left out."""
+    for message in messages:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if block["type"] == "tool_use":
+                yield f"call:{block['id']}"
+            elif block["type"] == "tool_result":
+                yield f"result:{block['tool_use_id']}"
+            elif block["type"] == "text" and not block["text"].startswith(INSERTED):
+                before, found, _ = block["text"].partition(PROMPT)
+                yield before.strip()
+                if found:
+                    return
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_rule(case: Case, tmp_path: Path) -> None:
+    """The newest client, resuming the transcript, sends exactly what the case says."""
+    client = find_client(NEWEST)
+    home = ClientHome(tmp_path / "home")
+    home.install_session(session_bytes(case.records), SESSION)
+    with MockApi() as api:
+        result = run_print(client, home, api, PROMPT, resume=SESSION)
+        requests = api.main_requests()
+    assert result.returncode == 0, result.stderr
+    assert " ".join(filter(None, told(requests[0]["messages"]))) == case.told

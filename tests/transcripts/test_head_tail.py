@@ -1,0 +1,243 @@
+"""A glance: what the two ends of a file tell, whatever lies between and however the file was cut."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import get_session_info, list_sessions
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.system.text import one_line
+from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, Glance
+from resume_hooks.transcripts.records import is_prompt
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    custom_title,
+    instant,
+    line,
+    session_bytes,
+    session_id,
+    summary,
+    user,
+    write_session,
+)
+from tests.needs import corpus_sessions
+
+PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+TITLE: Record = custom_title("Mine")
+AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
+SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
+MARK: Record = {"continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}}
+OPENING = summary("lineage", uuid="s", parent=None, ts=100)
+CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
+
+
+def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> Glance:
+    """A glance at a session file of these records."""
+    return Glance(write_session(folder, SESSION, records, **options))
+
+
+@pytest.mark.parametrize(
+    ("records", "title"),
+    [
+        ([*conversation(1), TITLE, AI, SUMMARY], "Mine"),
+        ([*conversation(1), AI, SUMMARY], "Generated"),
+        ([SUMMARY, *conversation(1)], "Summed up"),
+        (conversation(1), "prompt 0"),
+        ([], "(no prompt yet)"),
+        ([TITLE, PADDING, *conversation(1)], "Mine"),
+        ([*conversation(1), PADDING, TITLE], "Mine"),
+        ([TITLE, *conversation(1), PADDING, custom_title("Newer")], "Newer"),
+        ([*conversation(1), TITLE, custom_title("")], "prompt 0"),
+        ([custom_title("a\n  b\t" + "c " * 100)], "a b " + "c " * 37 + "c\u2026"),
+        ([custom_title("a\n  b\t" + "c" * 100)], "a b\u2026"),
+        ([user("caveat", uuid="m", isMeta=True), user("real", uuid="u", parent="m")], "real"),
+        ([user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")], "/x"),
+        ([user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}], 'say "custom-title"'),
+        ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
+        ([PADDING, *conversation(1), PADDING], "prompt 0"),
+        ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 8 + "\u2026"),
+        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING, {"type": "last-prompt", "lastPrompt": "Last"}], "Last"),
+        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
+        ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
+    ],
+)
+def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
+    """Custom, generated, summary, first prompt; the last of its kind; one line of 80 characters."""
+    assert glance(tmp_path, records).title == title
+
+
+def test_values_of_both_ends(tmp_path: Path) -> None:
+    """Folder and start from the head, branch, version, tag and end from the tail."""
+    first = user("a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli")
+    later = {"version": "2.1.9", "gitBranch": "new", "cwd": "/last", "entrypoint": "sdk-cli"}
+    last = {**assistant("z", uuid="z", parent="a", ts=99), **later}
+    tags: list[Record] = [{"type": "tag", "tag": "draft"}, {"type": "tag", "tag": "final"}]
+    found = glance(tmp_path, [first, PADDING, last, *tags], mtime=5)
+    assert (found.cwd, found.branch, found.version, found.entrypoint) == ("/first", "new", "2.1.9", "cli")
+    assert found.tag == "final"
+    assert (found.created, found.ended) == (instant(1), instant(99))
+    assert (found.folders, found.mtime, found.size) == (["/first", "/last"], 5, os.path.getsize(found.path))
+
+
+def test_a_file_without_dates(tmp_path: Path) -> None:
+    """The file's own time stands in; odd instants are none; other ISO forms are brought into the usual one."""
+    assert glance(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
+    odd = [{"type": "x", "timestamp": value} for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)]
+    found = glance(tmp_path, odd, mtime=0)
+    assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
+
+
+def test_the_end_is_the_conversations(tmp_path: Path) -> None:
+    """An older record that was taken over as the last line is no end, and no session ends before it began."""
+    link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
+    found = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
+    assert (found.created, found.ended) == (instant(100), instant(100.001))
+    copied = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link])
+    assert (copied.created, copied.ended) == (instant(100), instant(100))
+    assert glance(tmp_path, [TITLE, link]).ended == instant(1)
+
+
+def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
+    """What its beginning shows as text is still found."""
+    found = glance(tmp_path, [user("x" * 3 * REACH, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)])
+    assert (found.first_records, found.cwd) == ([], CWD)
+    assert (found.ended, found.own_turns, found.is_sidechain) == (instant(2), True, False)
+    big = user("x" * 3 * REACH, uuid="u", isSidechain=True)
+    assert glance(tmp_path, [big]).is_sidechain
+
+
+@pytest.mark.parametrize("size", [REACH - 1, REACH, REACH + 1, REACH + 2, 2 * REACH, 2 * REACH + 1])
+def test_every_size_around_the_reach(tmp_path: Path, size: int) -> None:
+    """At each size first and last record are whole, and no record is half read."""
+    ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
+    room = size - len(session_bytes(ends)) - len(line({"pad": ""})) - 1
+    found = glance(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
+    assert found.size == size
+    assert found.first_records[0] == ends[0]
+    assert found.last_records[-1] == ends[1]
+    assert found.custom_title == "first"
+
+
+def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
+    """A record that fills the reach to the byte is not taken for the rest of one."""
+    title = line(custom_title("Exact")) + b"\n"
+    filling = b'{"pad":"' + b"x" * (REACH - len(title) - 11) + b'"}\n'
+    assert len(title + filling) == REACH
+    content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
+    assert glance(tmp_path, content).custom_title == "Exact"
+
+
+def test_torn_and_foreign_lines(tmp_path: Path) -> None:
+    """Garbage, a byte order mark, CRLF and a torn end don't hide what is around them."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    content = session_bytes([*conversation(1), TITLE]).replace(b"\n", b"\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + content + b'\xff\n{"torn')
+    found = Glance(str(path))
+    assert (found.title, found.first_prompt, found.own_turns) == ("Mine", "prompt 0", True)
+
+
+@pytest.mark.parametrize(
+    ("records", "own_turns", "touched"),
+    [
+        ([], False, False),
+        ([TITLE], False, False),
+        (conversation(1), True, True),
+        ([user("caveat", uuid="m", isMeta=True)], False, False),
+        ([user("<local-command-stdout>x</local-command-stdout>", uuid="m")], False, False),
+        ([TITLE, PADDING, TITLE], False, False),
+        ([TITLE, PADDING, *conversation(1), PADDING, TITLE], True, True),
+        ([MARK, PADDING, user("go", uuid="u", ts=200), PADDING, TITLE], True, True),
+        ([MARK, OPENING, CARD, TITLE], False, False),
+        ([MARK, OPENING, CARD, TITLE, PADDING], False, False),
+        ([MARK, OPENING, CARD, user("go", uuid="u", parent="c", ts=200)], True, True),
+        ([MARK, *conversation(2)], True, False),
+        ([MARK, *conversation(2), user("go", uuid="u", parent="r3", ts=200)], True, True),
+        ([{"trim_metadata": {"trimmed_at": instant(100)}}, *conversation(2)], True, False),
+        ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
+    ],
+)
+def test_whether_anybody_went_on(tmp_path: Path, records: list[Record], own_turns: bool, touched: bool) -> None:
+    """An original is touched by its first prompt, a derived session by one after it was derived."""
+    found = glance(tmp_path, records)
+    assert (found.own_turns, found.touched) == (own_turns, touched)
+
+
+def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
+    """Each once, at every size up to both ends together; None beyond."""
+    for size in (100, REACH, REACH + 1, 2 * REACH - 1, 2 * REACH, 2 * REACH + 1):
+        first, last = custom_title("first"), custom_title("last")
+        room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
+        found = glance(tmp_path, [first, {"pad": "x" * room}, last])
+        whole = [first, {"pad": "x" * room}, last]
+        assert found.whole == (whole if found.size <= 2 * REACH else None)
+
+
+@pytest.mark.parametrize(
+    ("records", "listed", "helper", "prompts"),
+    [
+        ([], False, False, 0),
+        ([TITLE], False, False, 0),
+        (conversation(2), True, False, 2),
+        ([MARK, OPENING, CARD, TITLE], True, False, 0),
+        ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
+        ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
+        ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
+        ([TITLE, PADDING, TITLE], True, False, 0),
+    ],
+)
+def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:
+    """No sub-agent's file, no run of one question, none without a word; a long one is taken to hold some."""
+    found = glance(tmp_path, records)
+    assert (found.is_listed, found.is_helper, found.prompts) == (listed, helper, prompts)
+
+
+def test_names_that_the_client_gave(tmp_path: Path) -> None:
+    """The agent's last one, and every pull request."""
+    links: list[Record] = [
+        {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"} for n in (1, 2)
+    ]
+    agents: list[Record] = [{"type": "agent-name", "agentName": name} for name in ("first", "last")]
+    found = glance(tmp_path, [*conversation(1), *links, *agents])
+    assert found.agent_name == "last"
+    assert found.pull_requests == {"1", "2", "https://github.com/a/b/pull/1", "https://github.com/a/b/pull/2"}
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """An expected failure that names the file; a folder in its place too."""
+    for path in (tmp_path / "gone.jsonl", tmp_path):
+        with pytest.raises(SessionNotFound, match=str(path)):
+            Glance(str(path))
+
+
+def test_one_line() -> None:
+    """White space of any kind collapses; the cut never leaves a space before the ellipsis."""
+    assert one_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
+    assert one_line("ab cdef", 4) == "ab\u2026"
+    assert one_line("abcd", 4) == "abcd"
+
+
+@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: path.stem)
+def test_every_session_agrees_with_the_official_sdk(path: Path, config_home: ConfigHome) -> None:
+    """Title, tag, branch and folder of each real session are what the SDK's listing shows."""
+    target = config_home.project() / f"{SESSION}.jsonl"
+    target.write_bytes(path.read_bytes())
+    info = get_session_info(SESSION)
+    found = Glance(str(target))
+    if info is None:  # the SDK looks for a prompt in the head alone
+        within_reach = any(is_prompt(record) for record in found.first_records)
+        assert found.is_sidechain or not within_reach
+        return
+    if info.custom_title:  # the SDK counts generated ones among them
+        assert found.title == one_line(info.custom_title, 80)
+    assert (found.tag, found.branch, found.cwd) == (info.tag or "", info.git_branch or "", info.cwd or "")
+    assert len(list_sessions()) == 1

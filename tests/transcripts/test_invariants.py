@@ -1,0 +1,104 @@
+"""The invariants of a written session, each broken once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import CheckFailed
+from resume_hooks.transcripts.invariants import Check, check_session, require
+from tests.builders import SESSION, assistant, line, session_bytes, tool_result, tool_use, user
+
+GOOD: list[Any] = [
+    {"continue_metadata": {"parent_session_id": SESSION}},
+    user("hi", uuid="a"),
+    tool_use("t1", uuid="b", parent="a", ts=1),
+    tool_result("t1", uuid="c", parent="b", ts=2),
+    assistant("done", uuid="d", parent="c", ts=3),
+]
+
+
+def broken(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
+    """The names of the checks that a file of these bytes does not pass."""
+    path = folder / "x.tmp"
+    path.write_bytes(data)
+    path.chmod(mode)
+    return {check.name for check in check_session(str(path), SESSION) if not check.ok}
+
+
+def test_a_sound_session_passes(tmp_path: Path) -> None:
+    """Metadata, a prompt, an answered tool call, an answer."""
+    assert broken(session_bytes(GOOD), tmp_path) == set()
+
+
+TREE = "one root, every parent stands before its child"
+LIVE = "the live chain is the whole file in order"
+LATEST = "instants never go back, and the last is the latest alone"
+FORM = "no message has a form that is refused"
+PAIRS = "every tool call is answered once"
+PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant", "content": "x"}}
+
+
+def after(uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any) -> dict[str, Any]:
+    """A prompt behind the sound session."""
+    return user("x", uuid=uuid, parent=parent, ts=ts, **more)
+
+
+CASES: dict[str, tuple[list[Any], str]] = {
+    "garbage line": ([*GOOD, b"{torn"], "every line is a whole JSON object"),
+    "second root": ([*GOOD, after("e", None)], TREE),
+    "dangling parent": ([*GOOD, after("e", "?")], TREE),
+    "no chain at all": ([GOOD[0]], TREE),
+    "parent after child": ([GOOD[0], GOOD[1], GOOD[3], GOOD[2], GOOD[4]], TREE),
+    "two branches": ([*GOOD, assistant("x", uuid="e", parent="c", ts=4)], LIVE),
+    "sidechain leaf": ([*GOOD, after("e", isSidechain=True)], LIVE),
+    "id twice": ([*GOOD, after("a")], "record ids are unique"),
+    "time runs back": ([*GOOD, after("e", ts=1)], LATEST),
+    "two are latest": ([*GOOD, after("e", ts=3)], LATEST),
+    "no time": ([*GOOD, after("e", ts="soon")], LATEST),
+    "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
+    "result first": ([tool_result("t9", uuid="a", parent=None)], "the conversation starts with a user"),
+    "string content": ([user("hi", uuid="a"), PLAIN], FORM),
+    "empty text": ([user("", uuid="a")], FORM),
+    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM),
+    "unanswered call": (GOOD[:3], PAIRS),
+    "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
+    "foreign session id": ([*GOOD, after("e", session_id="else")], "every record carries the session's id"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_broken_invariant_is_named(tmp_path: Path, case: str) -> None:
+    """A file that breaks one invariant fails that check."""
+    records, name = CASES[case]
+    assert name in broken(session_bytes(records), tmp_path)
+
+
+def test_a_torn_file_fails(tmp_path: Path) -> None:
+    """A last line without its ending may be half a line."""
+    assert "every line is a whole JSON object" in broken(session_bytes(GOOD)[:-1], tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
+def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
+    """Transcripts are private."""
+    assert broken(session_bytes(GOOD), tmp_path, mode) == {"the file is private"}
+
+
+def test_require_names_every_failure(tmp_path: Path) -> None:
+    """All broken checks stand in one message, by the name that the file would have had; none is silence."""
+    require([Check("a", ok=True)], "/x/file.jsonl")
+    with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
+        require([Check("a", ok=True), Check("b", ok=False), Check("c", ok=False)], "/x/file.jsonl")
+
+
+def test_checks_only_read(tmp_path: Path) -> None:
+    """The file is the same afterwards."""
+    path = tmp_path / "x.tmp"
+    path.write_bytes(b"".join(line(record) + b"\n" for record in GOOD))
+    before = path.read_bytes(), os.stat(path).st_mtime_ns
+    check_session(str(path), SESSION)
+    assert (path.read_bytes(), os.stat(path).st_mtime_ns) == before

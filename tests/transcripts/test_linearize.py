@@ -1,0 +1,143 @@
+"""Linear: one record after the other, and each call answered once, in the user's turn after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.transcripts.linearize import Linear, linear, settled, settled_from
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.nodes import Node
+from tests.builders import assistant, attachment, call, result, system, user
+
+
+def chain(story: str) -> list[Node]:
+    """Nodes of a story in words.
+
+    ``u`` a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of the message 1 that calls a
+    and b, ``=a,b`` their results, ``1:`` an answer in text.
+    """
+    nodes = []
+    for number, word in enumerate(story.split()):
+        uuid = f"{number}"
+        name, colon, calls = word.partition(":")
+        if colon:
+            blocks = [call(one) for one in calls.split(",") if one] or [{"type": "text", "text": "said"}]
+            row = assistant(blocks, uuid=uuid, message_id=name or None)
+            row["message"]["id"] = name
+        elif word.startswith("="):
+            row = user([result(one) for one in word[1:].split(",")], uuid=uuid)
+        else:
+            row = {
+                "u": user("asked", uuid=uuid),
+                "m": user("remark", uuid=uuid, isMeta=True),
+                "s": system("informational", uuid=uuid),
+                "+": attachment("text", uuid=uuid, parent=None),
+            }[word]
+        nodes.append(node_of(row, Line(number, 0, b"")))
+    return nodes
+
+
+def order(story: str) -> str:
+    """The places of the records in the row."""
+    return " ".join(str(node.number) for node in linear(chain(story)).nodes)
+
+
+def dropped(row: Linear) -> str:
+    """What is dropped, as ``place:call``."""
+    return " ".join(f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items()))
+
+
+ORDERS = {
+    "nothing parallel": ("u 1:a =a 2:", "0 1 2 3"),
+    "results between the calls of an answer": ("u 1:a =a 1:b =b 2:", "0 1 3 2 4 5"),
+    "three of them": ("u 1:a =a 1:b =b 1:c =c", "0 1 3 5 2 4 6"),
+    "remarks stay behind the result they came after": ("u 1:a =a m s 1:b =b +", "0 1 5 2 3 4 6 7"),
+    "a result comes first in the user's turn": ("u 1:a m s =a 1:b =b", "0 1 5 4 2 3 6"),
+    "in order already": ("u 1:a 1:b =a =b 2:", "0 1 2 3 4 5"),
+    "notes between the calls stay": ("u 1:a s 1:b =a =b", "0 1 2 3 4 5"),
+    "a remark between the calls is sent as the user's": ("u 1:a m 1:b =a,b", "0 1 3 4 2"),
+    "an answer without an id is alone": ("u :a =a :b =b", "0 1 2 3 4"),
+    "another answer between": ("u 1:a 2:b =a =b 1:c =c", "0 1 2 3 4 5 6"),
+    "a prompt ends an answer": ("u 1:a =a u 1:b =b", "0 1 2 3 4 5"),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_order(name: str) -> None:
+    """An answer's own records, then their results, each with the remarks that came after it."""
+    story, wanted = ORDERS[name]
+    assert order(story) == wanted
+
+
+PAIRS = {
+    "answered": ("u 1:a =a 2:b =b 3:", "", ()),
+    "a prompt before the result": ("u 1:a u =a 2:", "", ()),
+    "another answer before it, in the same turn": ("u 1:a 2: =a", "", ()),
+    "orphan": ("u =a 1:", "1:a", ()),
+    "result before its call": ("u =a 1:a =a 2:", "1:a", ()),
+    "result before its call alone": ("u =a 1:a 2: u", "1:a 2:a", ()),
+    "unanswered": ("u 1:a u 2:", "1:a", ()),
+    "late": ("u 1:a u 2: =a 3:", "1:a 4:a", ()),
+    "one of two late": ("u 1:a,b =a 2: =b", "1:b 4:b", ()),
+    "called twice at once": ("u 1:a 1:a =a", "2:a", ()),
+    "called again after its answer": ("u 1:a =a 2:a =a 3:", "3:a 4:a", ()),
+    "unanswered, then called again and answered": ("u 1:a u 2:a =a 3:", "1:a", ()),
+    "answered twice": ("u 1:a =a =a", "3:a", ()),
+    "open at the end": ("u 1:a", "", ("a",)),
+    "one of two open": ("u 1:a,b =a", "", ("b",)),
+    "open behind remarks": ("u 1:a m s +", "", ("a",)),
+    "open, then asked": ("u 1:a u", "1:a", ()),
+    "an older one is not open": ("u 1:a u 2:b", "1:a", ("b",)),
+    "without message ids": ("u :a u :b", "1:a", ("b",)),
+    "nothing said": ("s", "", ()),
+    "nothing": ("", "", ()),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_no_api_takes(name: str) -> None:
+    """Calls and results without their counterpart are dropped; at the end they wait for an answer."""
+    story, gone, waiting = PAIRS[name]
+    row = linear(chain(story))
+    assert (dropped(row), row.open_calls) == (gone, waiting)
+    assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
+
+
+SETTLED = {
+    "plain": ("u 1: u 2:", [1, 2, 3, 4]),
+    "in a call": ("u 1:a =a 2:", [1, 1, 3, 4]),
+    "in words before a call": ("u 1: 1:a =a 2:", [1, 1, 1, 4, 5]),
+    "between two results": ("u 1:a 1:b =a =b 2:", [1, 1, 1, 1, 5, 6]),
+    "remarks": ("u 1:a + =a m 2:", [1, 1, 1, 4, 5, 6]),
+    "an old call without its answer": ("u 1:a u 2:", [1, 2, 3, 4]),
+    "a call that waits": ("u 1:a", [1, 1]),
+    "nothing before a call": ("1:a =a", [0, 2]),
+    "without message ids": ("u : :", [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_what_can_stand_alone(name: str) -> None:
+    """Of the first records so many that no call is open and no answer cut in two; for each end."""
+    story, counts = SETTLED[name]
+    row = linear(chain(story))
+    assert [settled(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert settled(row, 0) == 0
+
+
+FORWARD = {
+    "where nothing is open it is there": ("u 1: u 2:", 2, 2),
+    "behind the result": ("u 1:a =a 2:", 2, 3),
+    "behind the results of all calls of an answer": ("u 1:a 1:b =a =b 2:", 2, 5),
+    "behind the rest of the answer": ("u 1: 1: u", 2, 3),
+    "nowhere, where the last call waits": ("u 1:a", 2, 0),
+    "a call that can't be answered any more is not waited for": ("u 1:a u 2:", 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_where_it_settles_next(name: str) -> None:
+    """The least number of records from there on that can stand alone."""
+    story, start, expected = FORWARD[name]
+    assert settled_from(linear(chain(story)), start) == expected

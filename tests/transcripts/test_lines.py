@@ -1,0 +1,99 @@
+"""Lines: what is read joins to the file's bytes again, whatever the bytes, in memory bounded by the longest line."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.transcripts.lines import BOM, Line, read_lines, read_tail
+from tests.needs import corpus, corpus_folder
+
+MEGABYTE = 1024 * 1024
+SEPARATORS = [b"\n", b"\r\n", b"\r", b"", b"\x0b\x0c", b"\x00"]
+PIECES = st.sampled_from([*SEPARATORS, BOM, b"{}", b'{"a":"\xe2\x80\xa8\xc2\x85"}', b"\xff\xfe", b'"\\ud800"'])
+CONTENT = st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=20).map(b"".join))
+
+
+def numbered(content: bytes) -> list[Line]:
+    """All lines of ``content``."""
+    return list(read_lines(io.BytesIO(content)))
+
+
+@given(CONTENT)
+def test_joined_lines_are_the_bytes(content: bytes) -> None:
+    """Nothing is lost, added or changed, and only line feeds end lines."""
+    lines = numbered(content)
+    assert b"".join(line.raw for line in lines) == content
+    assert [line.raw for line in lines] == [part for part in content.split(b"\n") if part] or b"\n" in content
+    assert all(line.raw.count(b"\n") == (not line.torn) for line in lines)
+
+
+@given(CONTENT)
+def test_numbers_and_offsets_find_the_line_again(content: bytes) -> None:
+    """Numbers count from 0; at each offset the file holds that line."""
+    for number, line in enumerate(numbered(content)):
+        assert line.number == number
+        assert content[line.offset : line.offset + len(line.raw)] == line.raw
+        assert line.offset == 0 or content[line.offset - 1 : line.offset] == b"\n"
+
+
+@given(CONTENT, st.integers(min_value=1, max_value=400))
+def test_the_tail_is_the_end_of_the_lines(content: bytes, reach: int) -> None:
+    """A tail holds exactly the whole lines within its reach, at their true offsets."""
+    tail = [(line.offset, line.raw) for line in read_tail(io.BytesIO(content), reach)]
+    start = max(0, len(content) - reach)
+    assert tail == [(line.offset, line.raw) for line in numbered(content) if line.offset >= start]
+
+
+@pytest.mark.parametrize(
+    ("raw", "offset", "body", "torn"),
+    [
+        (b"{}\n", 0, b"{}", False),
+        (b"{}\r\n", 0, b"{}", False),
+        (b"{}", 0, b"{}", True),
+        (BOM + b"{}\n", 0, b"{}", False),
+        (BOM + b"{}\n", 9, BOM + b"{}", False),
+        (b"\n", 0, b"", False),
+        (b"{}\r", 3, b"{}", True),
+        ('{"a":"\u2028\u2029\x85"}\n'.encode(), 0, '{"a":"\u2028\u2029\x85"}'.encode(), False),
+    ],
+)
+def test_body(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
+    """A body is the line without LF or CRLF, and without a byte order mark at the start of the file only."""
+    line = Line(0, offset, raw)
+    assert (line.body, line.torn) == (body, torn)
+
+
+def test_every_corpus_file_round_trips() -> None:
+    """Every file of the corpus, sub-agents and stubs too, joins to identical bytes; its tail is its end."""
+    files = sorted(corpus().rglob("*.jsonl"))
+    assert len(files) > 100
+    for file in files:
+        content = file.read_bytes()
+        with file.open("rb") as stream:
+            lines = list(read_lines(stream))
+            tail = list(read_tail(stream, 65_536))
+        assert b"".join(line.raw for line in lines) == content, file.relative_to(corpus_folder())
+        assert [line.raw for line in tail] == [line.raw for line in lines][len(lines) - len(tail) :]
+
+
+def test_memory_is_bounded_by_the_longest_line(tmp_path: Path) -> None:
+    """Of eight 60 MB lines one is held, one is being read, and that twice while it grows; never all."""
+    path = tmp_path / "huge.jsonl"
+    with path.open("wb") as stream:
+        for _ in range(8):
+            stream.write(b'{"a":"' + b"x" * 60 * MEGABYTE + b'"}\n')
+    tracemalloc.start()
+    try:
+        with path.open("rb") as stream:
+            total = sum(len(line.raw) for line in read_lines(stream))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert total == path.stat().st_size
+    assert peak < 4 * 60 * MEGABYTE

@@ -1,0 +1,95 @@
+"""Media: what images and documents cost, by their size in pixels or pages; torn data costs the most it can."""
+
+from __future__ import annotations
+
+import base64
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.transcripts.media_tokens import (
+    MAX_IMAGE_TOKENS,
+    PAGE_TOKENS,
+    Size,
+    image_size,
+    image_tokens,
+    media_tokens,
+)
+from tests.builders import Record
+
+PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + b"\x08\x02\0\0\0"
+GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
+JPEG = (
+    b"\xff\xd8\xff\xe0\x00\x10JFIF" + b"\0" * 10
+    + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # a thumbnail with a frame of its own
+    + b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x03\0\0\0"
+)  # fmt: skip
+VP8X = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little") + b"\0" * 8
+VP8 = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\x30\x01\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480)
+FORMS = {"png": PNG, "gif": GIF, "jpeg": JPEG, "webp extended": VP8X, "webp lossless": VP8L, "webp lossy": VP8}
+
+
+def block(data: bytes, kind: str = "image") -> Record:
+    """A block that holds ``data``."""
+    return {"type": kind, "source": {"type": "base64", "media_type": "x", "data": base64.b64encode(data).decode()}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_size_of_each_format(form: str) -> None:
+    """Width and height out of the first bytes; 640 x 480 pixels cost 410 tokens."""
+    assert image_size(FORMS[form] + b"rest") == Size(640, 480)
+    assert media_tokens(block(FORMS[form] + b"rest")) == 410
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_torn_images_cost_the_most(form: str) -> None:
+    """Where the size is cut off it can't be told, and nothing is invented."""
+    for end in (0, 3, 8):
+        assert image_size(FORMS[form][:end]) is None
+        assert media_tokens(block(FORMS[form][:end])) == MAX_IMAGE_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens"),
+    [(Size(1, 1), 0), (Size(750, 1), 1), (Size(1_000, 1_000), 1_333), (Size(4_000, 400), 328),
+     (Size(8_000, 8_000), 1_600), (Size(0, 0), 0), (Size(4_294_967_295, 1), 0)],
+)  # fmt: skip
+def test_images_are_scaled_as_the_api_does(size: Size, tokens: int) -> None:
+    """At most 1,568 pixels a side and about 1,600 tokens."""
+    assert image_tokens(size) == tokens
+
+
+@pytest.mark.parametrize(("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)])
+def test_a_size_that_is_cut_through_is_none(form: str, end: int) -> None:
+    """The first half of a number is no number."""
+    assert image_size(FORMS[form][:end]) is None
+
+
+def test_documents_cost_by_page() -> None:
+    """Pages that a PDF names in the open; at least one; a plain text by its length."""
+    pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
+    assert media_tokens(block(pages, "document")) == 3 * PAGE_TOKENS
+    assert media_tokens(block(b"%PDF-1.7 compressed", "document")) == PAGE_TOKENS
+    text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x" * 400}}
+    assert media_tokens(text) == 100
+
+
+@pytest.mark.parametrize(
+    "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
+)
+def test_odd_sources_are_no_crash(source: object) -> None:
+    """What is no base64 has no size."""
+    assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
+    assert media_tokens({"type": "document", "source": source}) in {0, PAGE_TOKENS}
+
+
+@given(
+    start=st.sampled_from([form[:end] for form in FORMS.values() for end in (2, 8, 16, 30)]),
+    rest=st.binary(max_size=90),
+)
+def test_any_bytes_are_read(start: bytes, rest: bytes) -> None:
+    """Whatever follows a format's opening, there is an answer, and a finite one."""
+    assert 0 <= media_tokens(block(start + rest)) <= MAX_IMAGE_TOKENS

@@ -1,0 +1,130 @@
+"""Placeholders: worded as docs/contracts.md has it, known again, and never longer than what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.transcripts import placeholders
+from resume_hooks.transcripts.placeholders import (
+    SHORTEST,
+    Reference,
+    is_placeholder,
+    stands_for_answer,
+    stands_for_something,
+)
+from tests.builders import SESSION, ConfigHome
+from tests.derive.trim.sessions import Chain, by_uuid, planned, trimmed, written
+
+AT = Reference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
+
+MAKERS: dict[str, Callable[..., str]] = {
+    "result": lambda *rest: placeholders.for_result("Read", *rest),
+    "input": lambda *rest: placeholders.for_input("Write", *rest),
+    "text": placeholders.for_text,
+    "media": placeholders.for_media,
+    "pasted": placeholders.for_pasted,
+    "attachment": placeholders.for_attachment,
+}
+
+THEIRS = {
+    "result": "head of the output\n\n[...truncated - original content was 9,000 characters, showing first 500. "
+    "See line 3 of /home/u/.claude/projects/-x/a.jsonl for full content]",
+    "result without a file": "head\n\n[...truncated - original content was 9,000 characters, showing first 500]",
+    "input": "head\n\n[...truncated content - was 9,000 chars. See line 3 of /home/u/a.jsonl]",
+    "answer": "[Assistant message trimmed - original content was 9,000 characters. "
+    "See line 3 of /a.jsonl for full content]",
+    "old result": "[Results from Read tool suppressed - original content was 9,000 characters]",
+    "chosen by a model": "First 300 chars: x... [truncated]\n"
+    "See line 3 of /a.jsonl for full content (original was 9,000 chars).",
+}
+"""What aichat 1.x leaves in a session, by what it stands for."""
+
+
+def test_the_wording() -> None:
+    """Tool and size first, then where the original is; a reason only where the kind doesn't say it."""
+    assert placeholders.for_result("Read", 12_345, AT) == (
+        "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
+    )
+    assert placeholders.for_text(1_234, AT) == (
+        "[Claude response trimmed - original was 1,234 characters; original: 5e12a303:42]"
+    )
+    assert placeholders.for_media(1_600, AT, "seen") == (
+        "[Image or document suppressed - original content was 1,600 tokens; original: 5e12a303:42; seen]"
+    )
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_each_kind_is_known_again(kind: str) -> None:
+    """By itself, and between the ends of a paste or behind the head of a command; never under the shortest length."""
+    for size in (1, 999, 12_345_678):
+        text = MAKERS[kind](size, AT, "why")
+        assert is_placeholder(text)
+        assert stands_for_something(f"{'x' * 500}\n{text}\n{'y' * 300}")
+        assert len(MAKERS[kind](size, Reference("12345678", 0))) >= SHORTEST
+
+
+@pytest.mark.parametrize("kind", THEIRS)
+def test_those_of_another_tool_are_known(kind: str) -> None:
+    """What aichat left is never trimmed again: its notice is the way to the original."""
+    assert stands_for_something(THEIRS[kind])
+    assert is_placeholder(THEIRS[kind])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[",
+        "[Results from Read tool]",
+        "a log that says: original content was 12 characters",
+        "x" * 2_000 + placeholders.for_text(900, AT) + "y" * 2_000,
+        "[1, 2, [3]]",
+        "[...truncated by less(1)]\n and then more output",
+        "the original was long (original was blue).",
+    ],
+)
+def test_what_only_looks_like_one(text: str) -> None:
+    """Text that quotes a placeholder far inside, or resembles one, can be trimmed."""
+    assert not stands_for_something(text)
+    assert not is_placeholder(text)
+
+
+@given(name=st.text(max_size=300))
+def test_a_name_out_of_a_transcript_breaks_none(name: str) -> None:
+    """Whatever a tool is called, the placeholder is one bracketed line that is known again."""
+    text = placeholders.for_result(name, 5, AT)
+    assert is_placeholder(text)
+    assert text.count("[") == text.count("]") == 1
+    assert "\n" not in text
+
+
+def test_answers_are_told_from_other_placeholders() -> None:
+    """Only what the model said counts towards the first N answers."""
+    assert stands_for_answer(placeholders.for_text(900, AT))
+    assert stands_for_answer(THEIRS["answer"])
+    assert not stands_for_answer(placeholders.for_result("Read", 900, AT))
+
+
+@pytest.mark.parametrize("size", range(60, 120))
+def test_never_longer_than_what_it_stands_for(config_home: ConfigHome, size: int) -> None:
+    """Outputs, commands, pastes and answers of every critical length, with no threshold: shorter, or left alone."""
+    chain = (
+        Chain().ask("p" * (800 + size)).tool("t1", "Bash", "o" * size, command="c" * (120 + size)).answer("a" * size)
+    )
+    path = written(config_home, chain)
+    before, after = by_uuid(path), by_uuid(trimmed(config_home, path, threshold=0, assistant=9))
+    for uuid, row in before.items():
+        old, new = str(row["message"]["content"]), str(after[uuid]["message"]["content"])
+        assert len(new) < len(old) or new == old
+
+
+@pytest.mark.parametrize("kind", ["result", "answer"])
+def test_a_session_of_another_tool_stays_as_it_was_cut(config_home: ConfigHome, kind: str) -> None:
+    """Trimming a child that aichat made takes no notice away."""
+    chain = Chain().ask().tool("t1", "Read", THEIRS[kind]).answer(THEIRS[kind]).turns(1)
+    path = written(config_home, chain, SESSION)
+    assert planned(config_home, path, threshold=0, assistant=9).choices == ()

@@ -1,0 +1,177 @@
+"""The first line of a derived session: every variant read, one written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.transcripts.provenance import Parent, continue_line, read_parent
+from tests.builders import SESSION, line, session_id, user
+
+PARENT = session_id(1)
+FILE = f"/abs/{PARENT}.jsonl"
+FORBIDDEN = ("cwd", "timestamp", "sessionId", "customTitle", "aiTitle", "lastPrompt", "summary", "tag", "gitBranch")
+
+PEER = {"parent_session_file": FILE, "parent_session_id": PARENT, "continued_at": "2025-12-19T14:30:00Z"}
+OLD_PEER = {
+    "parent_file": FILE,
+    "continued_at": "2025-12-19T14:30:00Z",
+    "continuation_type": "rollover",
+    "summary_included": True,
+}
+TRIM = {
+    "parent_file": FILE,
+    "trimmed_at": "2025-12-20T14:30:00Z",
+    "trim_params": {"target_tools": ["bash"], "threshold": 1000, "trim_assistant_messages": False},
+    "stats": {"original_tokens": 9, "trimmed_tokens": 3, "tools_trimmed": 1, "chars_saved": 24},
+}
+OURS = {
+    "parent_session_file": FILE,
+    "parent_file": FILE,
+    "parent_session_id": PARENT,
+    "continued_at": "2026-01-31T09:30:00.000Z",
+    "continuation_type": "trim",
+    "summary_included": False,
+}
+
+VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
+    "peer's continuation": (
+        {"continue_metadata": PEER},
+        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
+    ),
+    "peer's older form, path only": (
+        {"continue_metadata": OLD_PEER},
+        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
+    ),
+    "peer's trim": ({"trim_metadata": TRIM}, Parent(PARENT, FILE, "trimmed", "trim", "2025-12-20T14:30:00Z")),
+    "both, as we write a trim": (
+        {"continue_metadata": OURS, "trim_metadata": TRIM},
+        Parent(PARENT, FILE, "trimmed", "trim", "2026-01-31T09:30:00.000Z"),
+    ),
+    "with an export": (
+        {"continue_metadata": {**PEER, "exported_file": "/abs/log.txt"}},
+        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z", "/abs/log.txt"),
+    ),
+    "a parent that is no session file": (
+        {"continue_metadata": {"parent_file": "/abs/notes.jsonl"}},
+        Parent("", "/abs/notes.jsonl", "continued", "rollover", ""),
+    ),
+    "an id without a path": (
+        {"continue_metadata": {"parent_session_id": PARENT, "continuation_type": "rewind"}},
+        Parent(PARENT, "", "continued", "rewind", ""),
+    ),
+    "an id that leads elsewhere": (
+        {"continue_metadata": {"parent_session_id": f"../../x/{PARENT}", "parent_file": FILE}},
+        Parent(PARENT, FILE, "continued", "rollover", ""),
+    ),
+}
+FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "own record": lambda found: line(found) + b"\n" + line(user("hi", uuid="a")) + b"\n",
+    "merged into the first record": lambda found: line({**user("hi", uuid="a"), **found}) + b"\n",
+    "with spaces, as json.dumps writes": lambda found: json.dumps(found).encode() + b"\n",
+    "byte order mark": lambda found: b"\xef\xbb\xbf" + line(found) + b"\n",
+    "CRLF": lambda found: line(found) + b"\r\n" + line(user("hi", uuid="a")) + b"\r\n",
+    "no line end": line,
+    "100 KB first line": lambda found: line({"pad": "x" * 100_000, **found}) + b"\n",
+    "bad UTF-8 elsewhere in the line": lambda found: line({"pad": "%", **found}).replace(b"%", b"\xff") + b"\n",
+}
+
+
+def write(folder: Path, data: bytes) -> str:
+    """A session file with these bytes."""
+    path = folder / f"{SESSION}.jsonl"
+    path.write_bytes(data)
+    return str(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
+    """Ours and peers' metadata tell the parent, as a line of their own or merged, however the file is encoded."""
+    metadata, parent = VARIANTS[variant]
+    assert read_parent(write(tmp_path, FORMS[form](metadata))) == parent
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"continue_metadata": {}},
+        {"continue_metadata": None},
+        {"continue_metadata": [FILE]},
+        {"continue_metadata": FILE},
+        {"continue_metadata": {"parent_session_id": 7, "parent_file": ["x"], "continuation_type": {}}},
+        {"trim_metadata": {"parent_file": None}, "continue_metadata": False},
+        {"note": {"continue_metadata": PEER}},
+        {"message": json.dumps({"continue_metadata": PEER})},
+    ],
+)
+def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
+    """Metadata of the wrong shape, deeper inside or inside a text is no metadata."""
+    assert read_parent(write(tmp_path, line(first) + b"\n")) is None
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b'garbage _metadata" {\n', b'{"continue_metadata":{"parent', b"\xff" * 99]
+)
+def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None:
+    """An empty, torn or garbled first line is passed over."""
+    assert read_parent(write(tmp_path, data)) is None
+
+
+def test_metadata_on_a_later_line_is_no_metadata(tmp_path: Path) -> None:
+    """Only the first line speaks for the file: a quoted transcript farther down does not."""
+    assert read_parent(write(tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER}))) is None
+
+
+@pytest.mark.parametrize(
+    "lead", [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"]
+)
+def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
+    """``forkedFrom`` on the first record that has it is the parent, whatever stands before."""
+    forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
+    parent = read_parent(write(tmp_path, lead + line(forked) + b"\r\n"))
+    assert parent == Parent(PARENT, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
+
+
+def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
+    """``forkedFrom`` inside a tool's output says nothing; the record's own does."""
+    quoted = user("hi", uuid="a", toolUseResult={"forkedFrom": {"sessionId": session_id(9), "messageUuid": "m"}})
+    forked = user("hi", uuid="b", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
+    parent = read_parent(write(tmp_path, line(quoted) + b"\n" + line(forked) + b"\n"))
+    assert parent is not None
+    assert parent.session_id == PARENT
+
+
+@pytest.mark.parametrize("fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT])
+def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
+    """A fork's mark of the wrong shape, or with an id that is none, is passed over."""
+    assert read_parent(write(tmp_path, line(user("hi", uuid="a", forkedFrom=fork)))) is None
+
+
+paths = st.text(st.characters(codec=None), max_size=60)
+
+
+@given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
+def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
+    """Read as the raw text that listers scan, the line has none of the keys that they look for, at any depth."""
+    written = continue_line(parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True)
+    keys = set(re.findall(r'(?<!\\)"([^"\\]*)"\s*:', written.decode()))
+    assert keys.isdisjoint(FORBIDDEN)
+    assert not any(f'"{key}":'.encode() in written for key in FORBIDDEN)
+    assert b"\n" not in written
+
+
+def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
+    """Field by field and in order, and it reads back as what it was written from."""
+    at = "2026-01-31T09:30:00.000Z"
+    written = continue_line(parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False)
+    inner = {**OURS, "continuation_type": "handoff"}
+    assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
+    assert read_parent(write(tmp_path, written + b"\n")) == Parent(PARENT, FILE, "continued", "handoff", at)

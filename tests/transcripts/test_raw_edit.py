@@ -1,0 +1,196 @@
+"""Fields: what is named changes in the raw line, everything else stays byte for byte."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.errors import TooDeep
+from resume_hooks.transcripts.raw_edit import encode, with_fields, with_own, without_usage
+from resume_hooks.transcripts.records import parse
+from tests.builders import assistant, line, usage, user
+
+OLD = {"parentUuid": "p0", "sessionId": "s0"}
+NEW = {"parentUuid": "p1", "sessionId": "s1"}
+
+
+def changed(body: bytes) -> bytes:
+    """The line under a new parent and session."""
+    return with_fields(body, OLD, NEW)
+
+
+SAME_BYTES = {
+    "plain": (b'{"parentUuid":"p0","sessionId":"s0","x":1}', b'{"parentUuid":"p1","sessionId":"s1","x":1}'),
+    "numbers as written": (
+        b'{"parentUuid":"p0","x":1.50e+3,"y":12345678901234567890123,"sessionId":"s0"}',
+        b'{"parentUuid":"p1","x":1.50e+3,"y":12345678901234567890123,"sessionId":"s1"}',
+    ),
+    "quoted in a string": (
+        rb'{"parentUuid":"p0","text":"\"sessionId\":\"s0\"","sessionId":"s0"}',
+        rb'{"parentUuid":"p1","text":"\"sessionId\":\"s0\"","sessionId":"s1"}',
+    ),
+    "once more, deeper and before": (
+        b'{"data":{"sessionId":"s0","parentUuid":"p0"},"parentUuid":"p0","sessionId":"s0"}',
+        b'{"data":{"sessionId":"s0","parentUuid":"p0"},"parentUuid":"p1","sessionId":"s1"}',
+    ),
+    "once more, deeper and behind": (
+        b'{"parentUuid":"p0","sessionId":"s0","data":[{"sessionId":"s0"}]}',
+        b'{"parentUuid":"p1","sessionId":"s1","data":[{"sessionId":"s0"}]}',
+    ),
+    "twice at the top, where the last one counts": (
+        b'{"parentUuid":"p0","sessionId":"s0","sessionId":"s0"}',
+        b'{"parentUuid":"p1","sessionId":"s0","sessionId":"s1"}',
+    ),
+    "bytes that are no text": (
+        b'{"parentUuid":"p0","x":"\xff\xfe","sessionId":"s0"}',
+        b'{"parentUuid":"p1","x":"\xff\xfe","sessionId":"s1"}',
+    ),
+    "a lone surrogate": (
+        rb'{"parentUuid":"p0","x":"\ud83d","sessionId":"s0"}',
+        rb'{"parentUuid":"p1","x":"\ud83d","sessionId":"s1"}',
+    ),
+    "raw separators": (
+        '{"parentUuid":"p0","x":"\u2028\u0085","sessionId":"s0"}'.encode(),
+        '{"parentUuid":"p1","x":"\u2028\u0085","sessionId":"s1"}'.encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME_BYTES)
+def test_the_rest_stays_byte_for_byte(name: str) -> None:
+    """Only the two values differ, whatever else the line holds."""
+    before, after = SAME_BYTES[name]
+    assert changed(before) == after
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}']
+)
+def test_what_was_written_otherwise_is_encoded_anew(body: bytes) -> None:
+    """Spaces of another program, or a field that is missing: the same record, compact."""
+    record = orjson.loads(body)
+    old = {key: record.get(key) for key in OLD}
+    assert parse(with_fields(body, old, NEW)) == {**record, **NEW}
+
+
+def test_values_that_stay_are_not_looked_for() -> None:
+    """The same value, and a null that is not there, leave the line as it is."""
+    assert with_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
+
+
+def test_a_field_that_is_missing_is_not_taken_for_one_deeper_inside() -> None:
+    """A record without a parent may hold one that has a null there."""
+    body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
+    record = parse(with_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
+    assert record == {"data": {"parentUuid": None}, **NEW}
+
+
+def test_a_hostile_line_is_not_parsed_without_end() -> None:
+    """Thousands of occurrences deeper inside: after a few tries the line is encoded anew."""
+    inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
+    body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
+    record = parse(changed(body))
+    assert record is not None
+    assert (record["sessionId"], record["data"][0]) == ("s1", {"sessionId": "s0"})
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), values), spaced=st.booleans())
+def test_any_record_changes_in_what_is_named_alone(record: dict[str, Any], spaced: bool) -> None:
+    """Read again, a changed line differs in the named fields and in nothing else."""
+    body = json.dumps(record).encode() if spaced else orjson.dumps(record)
+    old = {key: record.get(key) for key in NEW}
+    assert parse(with_fields(body, old, NEW)) == {**record, **NEW}
+
+
+def test_counts_become_zero() -> None:
+    """Of an answer's usage; keys and everything else stay."""
+    body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
+    record = parse(without_usage(body))
+    assert record is not None
+    assert record["message"]["usage"] == dict.fromkeys(usage(20), 0)
+    assert record["message"]["content"] == [{"type": "text", "text": '"input_tokens":5'}]
+    assert without_usage(body).startswith(body.partition(b'"usage"')[0])
+
+
+@pytest.mark.parametrize("place", ["input", "before", "spaced"])
+def test_counts_of_others_stay(place: str) -> None:
+    """An input that is called usage is the model's own words, wherever the real one stands."""
+    given = {"usage": {"input_tokens": 5}}
+    row = assistant([{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000)
+    if place == "before":
+        content = row["message"].pop("content")
+        row["message"]["content"] = content
+    body = json.dumps(row).encode() if place == "spaced" else line(row)
+    record = parse(without_usage(body))
+    assert record is not None
+    assert record["message"]["content"][0]["input"] == given
+    assert record["message"]["usage"]["cache_read_input_tokens"] == 0
+
+
+def test_without_counts_nothing_changes() -> None:
+    """A user's line, one without usage, and one that is no JSON."""
+    for body in (line(user("hi", uuid="u")), line(assistant("x", uuid="a")), b"{torn"):
+        assert without_usage(body) == body
+
+
+def test_encoding_is_compact_and_never_fails() -> None:
+    """Lone surrogates and integers beyond 64 bits, which the fast encoder refuses."""
+    assert encode({"a": [1, "\u2028"]}) == '{"a":[1,"\u2028"]}'.encode()
+    assert encode({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
+
+
+def test_what_nests_without_end_is_refused() -> None:
+    """In a sentence, not with a trace."""
+    deep: Any = "end"
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(TooDeep, match="nested too deep"):
+        encode({"uuid": "u1", "input": deep})
+
+
+def test_counts_behind_the_usage_stay() -> None:
+    """Only what stands within the usage is a count of this answer."""
+    row = {**assistant("x", uuid="a", tokens=9_000), "budget_tokens": 4_242, "stats": {"thinking_tokens": 17}}
+    record = parse(without_usage(line(row)))
+    assert record is not None
+    assert (record["budget_tokens"], record["stats"]) == (4_242, {"thinking_tokens": 17})
+    assert set(record["message"]["usage"].values()) == {0}
+
+
+def test_a_spaced_key_with_a_compact_one_inside() -> None:
+    """The record's own field is changed, whichever of the two looks like the client's."""
+    body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
+    changed = parse(with_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
+    assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
+
+
+OWN = {
+    "added at the end": (b'{"x":1.50e+3}', b'{"x":1.50e+3,"own":{"a":"b"}}'),
+    "behind white space": (b'{"x":1} \t', b'{"x":1,"own":{"a":"b"}}'),
+    "set where it stands": (b'{"own":null,"x":1.50e+3}', b'{"own":{"a":"b"},"x":1.50e+3}'),
+    "not the one that is deeper inside": (b'{"y":{"own":1}}', b'{"y":{"own":1},"own":{"a":"b"}}'),
+    "not the one in a text": (rb'{"y":"\"own\""}', rb'{"y":"\"own\"","own":{"a":"b"}}'),
+    "spaced by another program": (b'{"own" : 1, "x": 2}', b'{"own":{"a":"b"},"x":2}'),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_field_of_its_own(name: str) -> None:
+    """Added, or set where the record has it at its top level."""
+    before, after = OWN[name]
+    assert with_own(before, "own", {"a": "b"}) == after

@@ -1,0 +1,191 @@
+"""Records: typed access that never raises, whatever JSON a line holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks import clock
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.node_parser import node_of
+from tests.builders import assistant, attachment, boundary, call, result, user
+
+NAMES = (
+    "type uuid parentUuid message content usage id text input timestamp isMeta subtype model input_tokens attachment"
+    " rendered compactMetadata preservedMessages preservedSegment uuids"
+)
+KEYS = st.sampled_from(NAMES.split())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+WHOLE_USAGE = {
+    "input_tokens": 1,
+    "cache_read_input_tokens": 20,
+    "cache_creation_input_tokens": 300,
+    "output_tokens": 4_000,
+}
+
+
+@given(st.dictionaries(KEYS, JSON, max_size=10), st.sampled_from(sorted(records.CHAIN_KINDS)))
+def test_no_accessor_raises(record: dict[str, Any], kind: str) -> None:
+    """Any value in any field is answered with the right type or a neutral value."""
+    for one in (record, {**record, "type": kind, "uuid": "u"}):
+        assert isinstance(records.kind(one), str)
+        assert isinstance(records.text(one), str)
+        assert isinstance(records.prompt_text(one), str)
+        assert isinstance(records.is_prompt(one), bool)
+        assert records.counted_tokens(one)[1] >= 0
+        assert isinstance(records.model(one), str)
+    node = node_of({**record, "type": kind, "uuid": "u"}, Line(0, 0, b""))
+    assert node.characters >= 0
+    assert all(isinstance(call_id, str) for call_id in (*node.calls, *node.results))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"a":1}', {"a": 1}),
+        (b'  {"a":1}\r\n', {"a": 1}),
+        (b"", None),
+        (b"  ", None),
+        (b"[1]", None),
+        (b"null", None),
+        (b'{"a":', None),
+        (b"garbage", None),
+        (b'{"a":"\xff"}', {"a": "\ufffd"}),
+        (b'{"a":"\\ud800"}', {"a": "\ufffd"}),
+        (b'{"a":"\\udc00x\\ud83d\\ude00"}', {"a": "\ufffdx\U0001f600"}),
+        (b'{"a\\ud800":["\\uD800"]}', {"a\ufffd": ["\ufffd"]}),
+        (b'{"a":"\\\\ud800\\ud800"}', {"a": "\\ud800\ufffd"}),
+        (b'{"a":"' + "\u2028\u2029\x85".encode() + b'"}', {"a": "\u2028\u2029\x85"}),
+        (b'{"a":' + b"[" * 100_000, None),
+        (b'{"a":' + b"9" * 5_000 + b"}", None),
+    ],
+)
+def test_parse(body: bytes, expected: object) -> None:
+    """What the client tolerates parses, and what parses can be written again; everything else is None."""
+    parsed = records.parse(body)
+    assert parsed == expected
+    if parsed is not None:
+        orjson.dumps(parsed)
+
+
+def test_deep_nesting_is_counted_without_recursion() -> None:
+    """A tool input as deep as the parser allows neither crashes the scan nor loses its characters."""
+    deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
+    record = records.parse(deep % (b"[" * 1_000, b"]" * 1_000))
+    assert record is not None
+    assert node_of(record, Line(0, 0, b"")).characters == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "extra", "expected"),
+    [
+        ("fix it", {}, True),
+        ([{"type": "text", "text": "fix it"}], {}, True),
+        ([{"type": "image", "source": {}}], {}, True),
+        ("", {}, True),
+        ([result("t1")], {}, False),
+        ([result("t1"), {"type": "text", "text": "and this"}], {}, False),
+        ([], {}, False),
+        ("summary", {"isCompactSummary": True}, False),
+        ("caveat", {"isMeta": True}, False),
+        ("inside", {"isSidechain": True}, False),
+        ("<local-command-stdout>x</local-command-stdout>", {}, False),
+        ("<command-name>/clear</command-name>", {}, False),
+        ("<command-message>go</command-message>\n<command-name>/go</command-name>", {}, True),
+        ("[Request interrupted by user]", {}, False),
+    ],
+)
+def test_is_prompt(content: Any, extra: dict[str, Any], expected: bool) -> None:
+    """A prompt is what a person asked: no result, summary, sub-agent's task, output or remark of the client."""
+    assert records.is_prompt(user(content, uuid="u", **extra)) is expected
+
+
+def test_prompt_text_of_a_command() -> None:
+    """A slash command reads as it was typed."""
+    said = "<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>a b</command-args>"
+    assert records.prompt_text(user(said, uuid="u")) == "/go a b"
+    assert records.prompt_text(user("plain", uuid="u")) == "plain"
+
+
+def test_characters_are_those_that_reach_the_api() -> None:
+    """Texts, thinking, tool inputs, results and rendered attachments count; images and tool bookkeeping don't."""
+
+    def count(record: dict[str, Any]) -> int:
+        return node_of(record, Line(0, 0, b"")).characters
+
+    image = {"type": "image", "source": {"type": "base64", "data": "x" * 1_000}}
+    assert count(user("12345", uuid="u")) == 5
+    assert count(user([result("c", "123", is_error=True), {"type": "text", "text": "45"}], uuid="u")) == 5
+    assert count(user([result("c", [{"type": "text", "text": "123"}, image]), image], uuid="u")) == 3
+    thinking = {"type": "thinking", "thinking": "12", "signature": "x" * 500}
+    assert count(assistant([thinking, call("c", path="345", lines=[1, "6"])], uuid="a")) == 6
+    assert count(attachment("1234", uuid="t", parent=None)) == 4
+    assert count(boundary(uuid="b")) == 0
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (WHOLE_USAGE, 4_321),
+        ({"input_tokens": True, "output_tokens": "7", "cache_read_input_tokens": -5}, 0),
+        ({"input_tokens": 1.5, "output_tokens": 2}, 2),
+        (None, 0),
+        ([], 0),
+    ],
+)
+def test_counted_tokens(usage: Any, expected: int) -> None:
+    """The four counts are summed; what is no count is none."""
+    record = assistant("x", uuid="a")
+    record["message"]["usage"] = usage
+    assert records.counted_tokens(record)[1] == expected
+    assert records.counted_tokens({**record, "type": "user"}) == (0, 0)
+
+
+def test_the_input_is_counted_without_the_answer() -> None:
+    """What was sent and what came back are told apart."""
+    assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-31T09:30:00.123Z", "2026-01-31T09:30:00.123Z"),
+        ("2026-01-31T10:30:00+01:00", "2026-01-31T09:30:00.000Z"),
+        ("2026-01-31", "2026-01-31T00:00:00.000Z"),
+        ("0001-01-01T00:00:00+23:59", ""),
+        ("9999-12-31T23:59:59-23:59", ""),
+        ("yesterday", ""),
+        ("", ""),
+        (12, ""),
+        (None, ""),
+    ],
+)
+def test_instants(text: object, expected: str) -> None:
+    """Instants of any ISO form come out in one; anything else, and what no calendar holds, is none."""
+    assert clock.normal(text) == expected
+    assert (clock.milliseconds(text) is None) == (not expected)
+
+
+@pytest.mark.parametrize("seconds", [-1e20, -1.0, 0, 1.5, 1e12, 1e20])
+def test_any_file_time_can_be_written(seconds: float) -> None:
+    """A file's time far outside any calendar is shown as its end, not a crash."""
+    assert clock.parse(clock.from_epoch(seconds)) is not None
+
+
+def test_the_strings_of_a_value_come_in_order() -> None:
+    """Keys and what is no text are left out; a value that nests deeply ends no process."""
+    value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
+    assert list(records.strings(value)) == ["one", "two", "three"]
+    deep: object = "end"
+    for _ in range(100_000):
+        deep = [deep]
+    assert list(records.strings(deep)) == ["end"]

@@ -1,0 +1,105 @@
+"""What the end of a file tells for certain: the same conversation as the whole file does, from less of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.generate import generate_session
+from resume_hooks.transcripts.graph import SKIPPED_BYTES
+from resume_hooks.transcripts.tail_scan import is_live_part_within, scan_live
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import SESSION, Record, assistant, boundary, conversation, last_prompt, summary, user, write_session
+from tests.needs import corpus
+
+FILLER = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
+BULK = [{**FILLER, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)]
+OLD = [*conversation(2), *BULK]
+
+
+def seen(path: str) -> tuple[list[Any], list[Any], bool]:
+    """The live chain as the whole file tells it, as ``scan_live`` tells it, and whether that read less."""
+    whole = scan(path)
+    part, (observer,) = scan_live(path, lambda: (_Collector(),))
+    assert observer.numbers == [node.number for node in part.nodes]
+    rows = [[(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)]
+    return rows[0], rows[1], not part.whole
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def __call__(self, line: Any, record: Record, node: Any) -> None:
+        if node is not None:
+            self.numbers.append(node.number)
+
+
+def compacted(*after: Record, **metadata: Any) -> list[Record]:
+    """A long old part, a compaction, and what came after it."""
+    row = [boundary(uuid="b", before="f5", ts=10, **metadata), summary("told", uuid="s", parent="b", ts=11)]
+    return [*OLD, *row, *after]
+
+
+GONE_ON = [user("next", uuid="n", parent="s", ts=12), assistant("yes", uuid="m", parent="n", ts=13)]
+KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
+LISTED = {"anchorUuid": "s", "uuids": ["r2", "r3"]}
+CASES: dict[str, tuple[list[Record], bool]] = {
+    "never compacted": (OLD, False),
+    "compacted": (compacted(*GONE_ON), True),
+    "compacted, and nothing since": (compacted(), True),
+    "hinted": (compacted(*GONE_ON, last_prompt("m")), True),
+    "hinted to the old part": (compacted(*GONE_ON, last_prompt("r1")), False),
+    "some messages kept": (compacted(*GONE_ON, segment=KEPT), True),
+    "listed messages kept": (compacted(*GONE_ON, preserved=LISTED), True),
+    "marks that lead nowhere": (compacted(*GONE_ON, segment={**KEPT, "headUuid": "zz"}), False),
+    "a boundary that hangs on the old part": (compacted(*GONE_ON, parent="f5"), False),
+    "a boundary that is only spoken of": ([*OLD, user('"subtype":"compact_boundary"', uuid="q", parent="f5")], False),
+    "spoken of after a true one": (
+        compacted(*GONE_ON, user('say "compact_boundary"', uuid="q", parent="m", ts=14)),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_live_part_is_the_same(name: str, tmp_path: Path) -> None:
+    """Numbers, offsets and order are those that the whole file gives; where it can't be told, the whole is read."""
+    records, less = CASES[name]
+    path = write_session(tmp_path, SESSION, records)
+    assert Path(path).stat().st_size > SKIPPED_BYTES
+    whole, part, read_less = seen(path)
+    assert part == whole
+    assert read_less == less
+
+
+def test_a_small_file_is_read_whole(tmp_path: Path) -> None:
+    """Up to five mebibytes clients look behind a compaction, too."""
+    row = [boundary(uuid="b", before="r3", ts=10), summary("told", uuid="s", parent="b", ts=11), *GONE_ON]
+    assert not seen(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
+
+
+def test_generated_sessions(tmp_path: Path) -> None:
+    """Long sessions made of real turns, compacted again and again."""
+    corpus()
+    for seed in range(3):
+        path = tmp_path / f"{seed}.jsonl"
+        generate_session(str(path), 8_000_000, seed, compacted_bytes=1_500_000)
+        whole, part, read_less = seen(str(path))
+        assert part == whole
+        assert read_less
+
+
+def test_how_much_is_live(tmp_path: Path) -> None:
+    """Told by as much of the end as is asked about; of a file that was never compacted all is live."""
+    path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
+    size = Path(path).stat().st_size
+    live = size - next(node.offset for node in scan(path).nodes if node.boundary)
+    assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [False, False, True, True]
+    kept = write_session(tmp_path, SESSION, compacted(*GONE_ON, segment=KEPT))
+    assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [False, True]
+    whole = write_session(tmp_path, SESSION, OLD)
+    size = Path(whole).stat().st_size
+    assert [is_live_part_within(whole, limit) for limit in (size - 1, size)] == [False, True]

@@ -1,0 +1,215 @@
+"""Tokens: what the API counted, the window it is a share of, and the same answer from a file's end alone."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.tokens import Context, characters_per_token, context_of, recent_context, window_for
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    boundary,
+    conversation,
+    last_prompt,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.needs import corpus
+
+PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
+KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
+
+
+def after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
+    """Two turns that used 150,000 tokens, a compaction, and ``more``."""
+    turns = conversation(2)
+    turns[3]["message"]["usage"] = {"input_tokens": 150_000}
+    return [*turns, boundary(uuid="b", segment=segment, ts=9), summary("x" * 400, uuid="s", parent="b", ts=9), *more]
+
+
+@pytest.fixture(autouse=True)
+def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reaches so short that small files have a beginning out of reach."""
+    monkeypatch.setattr(tokens, "TAIL_REACHES", (1_500, 6_000))
+
+
+def both(path: str) -> Context:
+    """The context in use, after both ways of finding it agreed."""
+    recent = recent_context(path)
+    assert recent == context_of(scan(path).chain)
+    return recent
+
+
+def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
+    files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
+    for file in files:
+        whole = context_of(scan(str(file)).chain)
+        for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
+            monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
+            assert recent_context(str(file)) == whole, file
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([], 0),
+        (conversation(1), 1_100),
+        (conversation(9), 2_700),
+        ([*conversation(3), last_prompt("r1")], 1_500),
+        ([*conversation(3), {**last_prompt("r1"), "explicit": True}], 1_100),
+        ([*conversation(3), {**last_prompt("r1"), "explicit": True}, *[PADDING] * 9], 1_100),
+        ([*conversation(3), last_prompt("gone"), *[PADDING] * 9], 1_500),
+        ([*conversation(3), user("x", uuid="x", parent="r1", ts=50), *[PADDING] * 9], 1_100),
+        ([*conversation(3), user("x", uuid="x", parent="r1", ts=50)], 1_100),
+        ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent=None, ts=50)], 0),
+        ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent="gone", ts=6)], 1_500),
+        ([*conversation(3), *[PADDING] * 9, *conversation(1, prefix="y", start=90)], 1_100),
+        ([last_prompt("r1"), *conversation(3), *[PADDING] * 9, *conversation(2, prefix="y", start=90)], 1_100),
+        ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
+        (conversation(9)[::-1], 2_700),
+        ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
+        (after_compaction(), 100),
+        (after_compaction(*[PADDING] * 9), 100),
+        (after_compaction(segment=KEPT), 105),
+        (after_compaction(*[PADDING] * 9, segment=KEPT), 105),
+        (after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT), 105),
+        (after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
+        (after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9), 150_000),
+        ([last_prompt("r1"), *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING])], 100),
+    ],
+)
+def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, tmp_path: Path) -> None:
+    """Branches, hints, gaps and compactions out of reach give the same count as the whole file."""
+    found = both(write_session(tmp_path, SESSION, records))
+    assert abs(found.tokens - expected) <= 3
+
+
+def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
+    """A record without a parent, of an answer whose other record has one: which records stand before it, all tell."""
+    talk = [user("x", uuid="u0", parent=None, ts=0)]
+    talk += [user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)]
+    kept = {"anchorUuid": "s", "headUuid": "u6", "tailUuid": "u8"}
+    talk += [boundary(uuid="b", ts=9, segment=kept), summary("sum", uuid="s", parent="b", ts=9)]
+    for number in range(10, 30):
+        parent = talk[-1]["uuid"]
+        talk.append(tool_use(f"c{number}", uuid=f"a{number}", parent=parent, ts=number, tokens=200 * number))
+        talk.append(tool_result(f"c{number}", uuid=f"r{number}", parent=f"a{number}", ts=number))
+    talk.append(assistant("y", uuid="one", parent="r29", ts=31, tokens=0, message_id="m"))
+    talk += [last_prompt("one"), user("x", uuid="left", parent="one", ts=32)]
+    talk.append(assistant("y", uuid="two", parent=None, ts=33, tokens=0, message_id="m"))
+    both(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
+    """Whatever the order of branches, hints, compactions and noise, the end tells what the whole tells."""
+    records: list[Record] = []
+    known: list[str] = []
+    counts: dict[str, int] = {}
+    for number in range(chance.randrange(3, 40)):
+        name = f"n{number}"
+        parent = chance.choice([known[-1] if known else None] * 12 + [*known[-5:], None, "gone"])
+        ts = number + chance.choice([0] * 9 + [-3])
+        kind = chance.choice("uaaatthpbs")
+        if kind == "u":
+            records.append(user("x" * chance.choice([10, 900]), uuid=name, parent=parent, ts=ts))
+        elif kind == "a":
+            answer = chance.choice(["m", "n", "o", *[f"own{number}"] * 4])
+            count = counts.setdefault(answer, chance.choice([0, 100 * number + 50]))  # one answer, one count
+            records.append(assistant("y", uuid=name, parent=parent, ts=ts, tokens=count, message_id=answer))
+        elif kind == "t":
+            records.append(tool_use(f"c{number}", uuid=name, parent=parent, ts=ts, tokens=200 * number + 90))
+            records.append(tool_result(f"c{number}", uuid=f"{name}r", parent=name, ts=ts))
+            known.append(name)
+            name = f"{name}r"
+        elif kind == "h":
+            records.append(last_prompt(chance.choice([*known, "gone"])))
+            continue
+        elif kind == "p":
+            records.append(PADDING)
+            continue
+        else:
+            segment = None
+            if kind == "s" and len(known) > 4:
+                segment = {"anchorUuid": f"{name}s", "headUuid": known[-3], "tailUuid": known[-1]}
+            records.append(boundary(uuid=name, ts=ts, segment=segment))
+            records.append(summary("sum", uuid=f"{name}s", parent=name, ts=ts))
+            known.append(name)
+            name = f"{name}s"
+        known.append(name)
+    if records:
+        both(write_session(tmp_path, SESSION, records))
+
+
+def test_big_files_skip_what_was_compacted(tmp_path: Path) -> None:
+    """Over 5 MiB a link to before the compaction leads nowhere, for both ways."""
+    big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
+    records = after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
+    assert both(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """A deleted file is an expected failure."""
+    with pytest.raises(SessionNotFound):
+        recent_context(str(tmp_path / "gone.jsonl"))
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)])
+def test_window(count: int, expected: int) -> None:
+    """200,000 tokens, a million where the use says so."""
+    assert window_for(count) == expected
+
+
+def test_a_set_window_wins(tmp_path: Path) -> None:
+    """The caller's window is taken over what the session tells."""
+    path = write_session(tmp_path, SESSION, conversation(1))
+    assert recent_context(path, 400_000) == Context(1_100, 400_000, measured=True)
+    assert context_of(scan(path).chain, 400_000).window == 400_000
+
+
+def test_percent_and_room() -> None:
+    """The share is rounded; the client compacts at once where context and reserve pass the window."""
+    assert Context(100_000, 200_000, measured=True).percent == 50
+    assert not Context(167_000, 200_000, measured=True).compacts_at_once
+    assert Context(167_001, 200_000, measured=True).compacts_at_once
+
+
+def test_ratio_of_a_session(tmp_path: Path) -> None:
+    """Characters per token come from what was added between the first and the last measured answer."""
+    records = [
+        user("x" * 9_999, uuid="u1"),
+        assistant("y", uuid="a1", parent="u1", ts=1, tokens=20_000),
+        user("x" * 5_000, uuid="u2", parent="a1", ts=2),
+        assistant("y" * 1_000, uuid="a2", parent="u2", ts=3, tokens=22_000),
+    ]
+    assert characters_per_token(scan(write_session(tmp_path, SESSION, records)).chain) == 3.0
+
+
+@pytest.mark.parametrize("added", [100, 1_000_000])
+def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
+    """A ratio that images or a cut would bend out of shape is kept between 1.5 and 8."""
+    records = [
+        assistant("y", uuid="a1", ts=1, tokens=20_000),
+        user("x" * added, uuid="u2", parent="a1", ts=2),
+        assistant("y", uuid="a2", parent="u2", ts=3, tokens=30_000),
+    ]
+    assert characters_per_token(scan(write_session(tmp_path, SESSION, records)).chain) in {1.5, 8.0}
+
+
+def test_ratio_of_a_short_session() -> None:
+    """Where nothing was measured four characters stand for a token."""
+    assert characters_per_token([]) == 4.0

@@ -1,0 +1,188 @@
+"""Transcripts: every defect of real input is tolerated, counted and kept; turns and pairs follow the live chain."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.transcripts.lines import BOM
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    call,
+    conversation,
+    custom_title,
+    last_prompt,
+    line,
+    result,
+    session_bytes,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+
+TURNS = conversation(2)
+CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x", "cwd": "/x"}}
+
+
+def ids(content: bytes, folder: Path) -> list[str]:
+    """The live chain of a file with these bytes."""
+    path = folder / "x.jsonl"
+    path.write_bytes(content)
+    return [node.uuid for node in scan(str(path)).chain]
+
+
+@pytest.mark.parametrize(
+    ("content", "bad", "torn"),
+    [
+        (session_bytes(TURNS), [], False),
+        (session_bytes(TURNS)[:-1], [], True),
+        (session_bytes(TURNS) + b'{"type":"user","uuid":"to', [4], True),
+        (BOM + session_bytes(TURNS), [], False),
+        (session_bytes(TURNS).replace(b"\n", b"\r\n"), [], False),
+        (b"\n \n" + session_bytes(TURNS).replace(b"\n", b"\n\n"), [], False),
+        (b"garbage\n" + session_bytes(TURNS) + b"[1,2]\nnull\n", [0, 5, 6], False),
+        (session_bytes(TURNS).replace(b"prompt 2", b"prompt \xff\xfe 2"), [], False),
+        (session_bytes(TURNS).replace(b"prompt 2", b"prompt \\ud800 2"), [], False),
+        (session_bytes(TURNS).replace(b"prompt 2", "\u2028\u2029\x85".encode()), [], False),
+        (session_bytes([{"type": "never-seen", "uuid": "n", "parentUuid": "r0"}, *TURNS, {"no": "type"}]), [], False),
+        (session_bytes([*TURNS, {"type": ["odd"], "uuid": {}}, {"type": "user", "uuid": 7}]), [], False),
+    ],
+    ids=[
+        "sound", "no final newline", "torn last line", "byte order mark", "CRLF", "blank lines", "garbage lines",
+        "invalid UTF-8", "lone surrogate", "raw line separators", "unknown kinds", "odd types",
+    ],
+)  # fmt: skip
+def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_path: Path) -> None:
+    """Each defect of real files leaves the conversation whole, and is counted where lines are lost."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    transcript = scan(str(path))
+    assert [node.uuid for node in transcript.chain] == ["r0", "r1", "r2", "r3"]
+    assert (transcript.bad_lines, transcript.torn) == (bad, torn)
+    assert transcript.size == len(content)
+    assert transcript.line_count == content.count(b"\n") + torn
+
+
+def test_a_line_of_60_megabytes(tmp_path: Path) -> None:
+    """A huge tool result is one record like any other."""
+    huge = tool_result("c", "x" * 60_000_000, uuid="r", parent="c")
+    content = session_bytes([user("u", uuid="u"), tool_use("c", uuid="c", parent="u"), huge])
+    assert ids(content, tmp_path) == ["u", "c", "r"]
+
+
+def test_records_are_read_back(tmp_path: Path) -> None:
+    """A node finds its record on disk again, odd encodings and queued prompts included."""
+    queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
+    odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
+    path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
+    transcript = scan(path)
+    assert [transcript.read(node)["type"] for node in transcript.nodes] == ["user", "assistant"] * 2 + ["user"] * 2
+    assert transcript.read(transcript.chain[-1])["message"]["content"] == "\ufffd\ufffd"
+
+
+def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
+    """A record that is no longer where it was is an error, not another record."""
+    path = write_session(tmp_path, SESSION, TURNS)
+    transcript = scan(path)
+    write_session(tmp_path, SESSION, TURNS[1:])
+    with pytest.raises(SessionNotFound, match="changed"):
+        transcript.read(transcript.nodes[0])
+    os.unlink(path)
+    with pytest.raises(SessionNotFound, match="can't be read"):
+        transcript.read(transcript.nodes[0])
+    with pytest.raises(SessionNotFound, match="can't be read"):
+        scan(path)
+
+
+def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
+    """A Codex rollout is recognised and refused in one sentence."""
+    path = write_session(tmp_path, SESSION, [CODEX, {"type": "response_item", "payload": {}}])
+    with pytest.raises(NotATranscript, match=r"^[^.]*\.jsonl is a Codex rollout file, not a Claude Code transcript$"):
+        scan(path)
+
+
+def test_bookkeeping_is_counted(tmp_path: Path) -> None:
+    """Kinds without links are counted by name; models by the answers that were measured."""
+    synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
+    path = write_session(tmp_path, SESSION, [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")])
+    transcript = scan(path)
+    assert transcript.bookkeeping == {"custom-title": 1, "last-prompt": 2}
+    assert transcript.models == {"claude-opus-4-5": 2}
+
+
+def test_turns_start_at_prompts(tmp_path: Path) -> None:
+    """A turn is a prompt and all up to the next; results and remarks of the client don't open one."""
+    records = [
+        user("summary", uuid="s", isCompactSummary=True),
+        user("one", uuid="u1", parent="s", ts=1),
+        tool_use("c1", uuid="a1", parent="u1", ts=2),
+        tool_result("c1", uuid="r1", parent="a1", ts=3),
+        user("caveat", uuid="m1", parent="r1", ts=4, isMeta=True),
+        user("two", uuid="u2", parent="m1", ts=5),
+    ]
+    turns = scan(write_session(tmp_path, SESSION, records)).turns
+    assert [(turn.number, [node.uuid for node in turn.nodes]) for turn in turns] == [
+        (1, ["u1", "a1", "r1", "m1"]),
+        (2, ["u2"]),
+    ]
+
+
+def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
+    """Each call of the live chain by its id, with the record that answers it, or None."""
+    records = [
+        user("one", uuid="u1"),
+        assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
+        user([result("c2"), result("c1")], uuid="r1", parent="a1", ts=2),
+    ]
+    pairs = scan(write_session(tmp_path, SESSION, records)).pairs
+    assert {key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()} == {
+        "c1": ("a1", "r1"),
+        "c2": ("a1", "r1"),
+        "c3": ("a1", None),
+    }
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
+    """A scan pauses the garbage collector and leaves it on or off as found, also when it fails."""
+    path = write_session(tmp_path, SESSION, [CODEX])
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(NotATranscript):
+            scan(path)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def test_a_reach_gives_the_end(tmp_path: Path) -> None:
+    """Within a reach only whole lines of the end are scanned; a reach of the whole file is the whole file."""
+    path = write_session(tmp_path, SESSION, TURNS)
+    size = os.path.getsize(path)
+    last = len(line(TURNS[-1])) + 1
+    assert [node.uuid for node in scan(path, last).nodes] == ["r3"]
+    assert scan(path, last - 1).nodes == []
+    assert (scan(path, size).whole, scan(path, size - 1).whole, scan(path).whole) == (True, False, True)
+    assert scan(path, last).size == size
+
+
+def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -> None:
+    """Unless a record before them has it already; thousands of them cost no more than other records."""
+    records: list[Record] = [
+        {**user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n), "sentAsUuid": f"sent{n}"}
+        for n in range(20_000)
+    ]
+    taken: Record = {**user("again", uuid="own", parent="sent19999", ts=20_000), "sentAsUuid": "sent7"}
+    first: Record = {**user("own id", uuid="x", parent="own", ts=20_001), "sentAsUuid": "x"}
+    transcript = scan(write_session(tmp_path, SESSION, [*records, taken, first]))
+    assert [node.uuid for node in transcript.nodes] == [*(f"sent{n}" for n in range(20_000)), "own", "x"]
+    assert [transcript.holds(uuid) for uuid in ("sent0", "own0", "own")] == [True, False, True]

@@ -1,0 +1,72 @@
+"""Turns: which records open one, and the words that ask for some of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.transcripts.turns import FORMS, opens_turn, parse
+from tests.builders import assistant, summary, tool_result, user
+
+
+def test_what_opens_a_turn() -> None:
+    """A prompt does; answers, results, summaries and what the client inserts do not."""
+    assert opens_turn(user("go", uuid="u"))
+    assert opens_turn({"type": "user", "message": {"content": "of a plain export"}})
+    for record in (
+        assistant("done", uuid="a"),
+        tool_result("c", uuid="u", parent=None),
+        summary("all of it", uuid="u", parent=None),
+        user("inserted", uuid="u", isMeta=True),
+        user("of a sub-agent", uuid="u", isSidechain=True),
+        {},
+    ):
+        assert not opens_turn(record)
+
+
+def test_turns_of_a_subagent() -> None:
+    """In its own file, where every record is marked as a side chain, prompts count all the same."""
+    assert opens_turn(user("look", uuid="u", isSidechain=True), subagent=True)
+    assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "numbers"),
+    [
+        ("7", 9, [7]),
+        ("12-15", 20, [12, 13, 14, 15]),
+        ("3-", 5, [3, 4, 5]),
+        ("4-99", 5, [4, 5]),
+        ("last", 5, [5]),
+        (" -3 ", 5, [3, 4, 5]),
+        ("-9", 2, [1, 2]),
+        ("0", 5, [0]),
+        ("0-2", 5, [0, 1, 2]),
+        ("0", 0, [0]),
+    ],
+)
+def test_what_is_asked_for(text: str, count: int, numbers: list[int]) -> None:
+    """One, some, to the end, the last ones; what lies past the end is cut off."""
+    assert list(parse(text).within(count)) == numbers
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"]
+)
+def test_what_asks_for_nothing(text: str) -> None:
+    """A usage error shows the forms there are."""
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert caught.value.remedy == FORMS
+    assert "\x1b" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "there"),
+    [("6", 5, "It has turns 1 to 5."), ("last", 0, "It has no turns; --turns 0 is what stands in it.")],
+)
+def test_turns_that_are_not_there(text: str, count: int, there: str) -> None:
+    """Said with what there is."""
+    with pytest.raises(UsageError) as caught:
+        parse(text).within(count)
+    assert caught.value.remedy == there

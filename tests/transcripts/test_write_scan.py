@@ -1,0 +1,111 @@
+"""Survey: which messages an API would refuse as they are, what they become, whose snapshots are whose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.transcripts.records import message
+from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.write_scan import Snapshot, Survey, mended, needs_mending
+from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
+
+TEXT = {"type": "text", "text": "said"}
+SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+BLANK = {"type": "text", "text": " \n"}
+
+
+def said(kind: str, content: Any) -> Record:
+    """A message with exactly this content."""
+    row = user("", uuid="x") if kind == "user" else assistant([], uuid="x")
+    return {**row, "message": {**row["message"], "content": content}}
+
+
+SOUND: dict[str, Record] = {
+    "a prompt": said("user", "hi"),
+    "blocks": said("user", [TEXT, result("t")]),
+    "a result without content": said("user", [result("t", "")]),
+    "an answer": said("assistant", [TEXT, call("t")]),
+    "thinking of which the signature alone is kept": said("assistant", [SIGNED]),
+    "encrypted thinking": said("assistant", [{"type": "redacted_thinking", "data": "x"}]),
+    "an answer without blocks, which every client passes over": said("assistant", []),
+    "a block of a kind that nobody knows": said("assistant", [{"type": "new"}]),
+}
+
+MENDED: dict[str, tuple[Record, Any]] = {
+    "an answer of old clients, a plain string": (said("assistant", "hi"), [{"type": "text", "text": "hi"}]),
+    "a blank answer": (said("assistant", "  "), None),
+    "a blank prompt": (said("user", "\n"), None),
+    "no blocks": (said("user", []), None),
+    "blank text beside a call": (said("assistant", [BLANK, call("t")]), [call("t")]),
+    "blank text alone": (said("assistant", [BLANK]), None),
+    "text that is none": (said("assistant", [{"type": "text", "text": 5}, TEXT]), [TEXT]),
+    "thinking without a signature": (said("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]), [TEXT]),
+    "thinking that is no text": (
+        said("assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT]),
+        [TEXT],
+    ),
+    "encryption of nothing": (said("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]), [TEXT]),
+    "what is no block": (said("user", [None, 5, "x", TEXT]), [TEXT]),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_messages_are_left_alone(name: str) -> None:
+    """What APIs and clients take is not mended, and mending would change nothing."""
+    assert not needs_mending(SOUND[name])
+    if message(SOUND[name])["content"]:
+        assert mended(SOUND[name]) == SOUND[name]
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_refused_forms_are_mended(name: str) -> None:
+    """What is refused goes, what is sound stays, and the rest of the record with it."""
+    record, content = MENDED[name]
+    assert needs_mending(record)
+    wanted = None if content is None else {**record, "message": {**record["message"], "content": content}}
+    assert mended(record) == wanted
+    assert wanted is None or not needs_mending(wanted)
+
+
+def surveyed(folder: Path, rows: list[Any]) -> Survey:
+    """What is found in a file of these records."""
+    path = folder / f"{SESSION}.jsonl"
+    path.write_bytes(session_bytes(rows))
+    survey = Survey()
+    scan(str(path), observers=[survey])
+    return survey
+
+
+def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
+    """The second of the same id goes; a call and a result may share theirs."""
+    twice = [assistant([call("t"), TEXT, call("t")], uuid="a"), user([result("t", "1"), result("t", "2")], uuid="b")]
+    survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
+    assert survey.mends == {1, 2}
+    assert [message(mended(row) or {})["content"] for row in twice] == [[call("t"), TEXT], [result("t", "1")]]
+
+
+def test_only_messages_are_mended(tmp_path: Path) -> None:
+    """Numbers are lines; bad lines and bookkeeping count as lines."""
+    rows: list[Any] = [user("hi", uuid="u"), b"{torn", {"type": "mode"}, assistant([BLANK], uuid="a")]
+    assert surveyed(tmp_path, [*rows, said("assistant", "old")]).mends == {3, 4}
+
+
+def test_snapshots_name_their_message(tmp_path: Path) -> None:
+    """The snapshot's own message before the one that updated it; of a difference the snapshot it belongs to."""
+    first: Record = {
+        "type": "file-history-snapshot",
+        "messageId": "new",
+        "snapshot": {"messageId": "old"},
+        "isSnapshotUpdate": True,
+    }
+    second: Record = {"type": "file-history-delta", "messageId": "m", "snapshotMessageId": "s"}
+    third: Record = {"type": "file-history-snapshot", "messageId": "only", "snapshot": "torn"}
+    survey = surveyed(tmp_path, [user("hi", uuid="u"), first, second, third, {"type": "mode", "messageId": "no"}])
+    raw = (tmp_path / f"{SESSION}.jsonl").read_bytes()
+    assert [found.message for found in survey.snapshots] == ["old", "s", "only"]
+    for found, row in zip(survey.snapshots, (first, second, third), strict=True):
+        assert isinstance(found, Snapshot)
+        assert raw[found.offset :][: found.length] == session_bytes([row])
