@@ -13,14 +13,9 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive.file_history import backup as keeping
-from resume_hooks.archive.file_history import writing
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.hooks import checkpoint_state as marks
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import pending_handoff as handed_off
-from resume_hooks.hooks import prompt, session
+from resume_hooks.archive.file_history import backup, writing
+from resume_hooks.archive.trash import contents
+from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
@@ -78,7 +73,7 @@ def test_between_the_end_of_a_session_and_the_next_one(
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.environ)]
     assert linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else []) or abs(jump) == 60
-    assert not notes.names("clear-")
+    assert not hook_state.names("clear-")
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
     assert read_links(config_home.environ)[-1].child_id == session_id(3)
@@ -87,13 +82,13 @@ def test_between_the_end_of_a_session_and_the_next_one(
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_between_a_question_and_its_yes(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
     """It is not taken for an answer in time, and asking again works."""
-    pending.keep(Question(SESSION, "", time.time()))
+    confirmations.keep(Question(SESSION, "", time.time()))
     hands.ahead = jump
-    found = pending.find(SESSION)
+    found = confirmations.find(SESSION)
     assert found is not None
     assert not found.is_open
-    pending.keep(Question(SESSION, "", time.time()))
-    again = pending.find(SESSION)
+    confirmations.keep(Question(SESSION, "", time.time()))
+    again = confirmations.find(SESSION)
     assert again is not None
     assert again.is_open
 
@@ -105,7 +100,7 @@ def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, 
     assert "handed off" in said
     hands.ahead = jump
     started = send(session.main, path, NEW, hook_event_name="SessionStart", source="startup")
-    assert "waits here" not in str(started) or 0 <= jump <= handed_off.FRESH
+    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.FRESH
     again = send(prompt.main, path, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.environ)
@@ -117,7 +112,7 @@ def test_between_a_checkpoint_and_its_rewind(config_home: ConfigHome, hands: Clo
     """A mark outlives it: where it was set is told by the record, not by the time."""
     assert "checkpoint" in send(prompt.main, path, prompt=">checkpoint goal")["reason"]
     hands.ahead = jump
-    assert marks.find(SESSION) is not None
+    assert checkpoint_state.find(SESSION) is not None
     with open(path, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
     said = send(prompt.main, path, prompt=">rewind what came of it")["reason"]
@@ -128,11 +123,11 @@ def test_between_a_checkpoint_and_its_rewind(config_home: ConfigHome, hands: Clo
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands: Clock, jump: float) -> None:
     """A claim of another time is one of a hook that was ended."""
-    notes.keep("x", {})
-    assert notes.begin("x")
-    assert not notes.begin("x")
+    hook_state.keep("x", {})
+    assert hook_state.begin("x")
+    assert not hook_state.begin("x")
     hands.ahead = jump
-    assert notes.begin("x")
+    assert hook_state.begin("x")
 
 
 def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
@@ -144,7 +139,7 @@ def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHom
         project.put("a", f"new {len(names)}")
         decided = project.plan(project.simple({"a": project.keep("a", "old")}))
         names.append(os.path.basename(writing.write(decided, project.home.environ)))
-        found = keeping.plan_undo(OWN, project.home.environ)
+        found = backup.plan_undo(OWN, project.home.environ)
         names.append(os.path.basename(writing.write(found, project.home.environ)))
         assert project.path("a").read_text() == f"new {len(names) - 2}"
     assert names == sorted(names)
@@ -172,8 +167,8 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
-        with trash.only_one(config_home.environ):
-            folders.append(trash.new_folder(SESSION, clock.now(), config_home.environ))
+        with contents.only_one(config_home.environ):
+            folders.append(contents.new_folder(SESSION, clock.now(), config_home.environ))
         with backups.only_one(SESSION, config_home.environ), open(path, "rb") as stream:
             kept = backups.keep(SESSION, stream.fileno(), config_home.environ)
         assert Path(kept).read_bytes() == Path(path).read_bytes()

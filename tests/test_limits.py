@@ -14,24 +14,20 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.derive import rollover as quick_rollover
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive import rollover
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import prompt, reply, triggers
+from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.reading.outline import outline
 from resume_hooks.reading.selections import Reading
 from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions import link_log as links
-from resume_hooks.sessions import titles
+from resume_hooks.sessions import link_log, titles
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain
-from resume_hooks.transcripts import raw_edit as fields
-from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts import raw_edit, records, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import (
     SESSION,
@@ -75,10 +71,10 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     sparse(state / "settings.json", GIGABYTE, b"{")
     sparse(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
     began = time.process_time()
-    assert links.read_links(config_home.environ) == []
+    assert link_log.read_links(config_home.environ) == []
     assert settings.load(config_home.environ)["threshold"].source == "default"
     assert settings.refused(config_home.environ)
-    assert pending.find(SESSION) is None
+    assert confirmations.find(SESSION) is None
     assert time.process_time() - began < MOST_SECONDS
     assert (state / "links.jsonl").stat().st_size == GIGABYTE
 
@@ -90,9 +86,9 @@ def test_many_notes(config_home: ConfigHome) -> None:
     for number in range(10_000):
         (folder / f"handoff-{number}-x.json").touch(0o600)
     began = time.process_time()
-    assert notes.find("x") == {}
-    assert len(notes.names("handoff-")) == 10_000
-    notes.sweep("trim-")
+    assert hook_state.find("x") == {}
+    assert len(hook_state.names("handoff-")) == 10_000
+    hook_state.sweep("trim-")
     assert time.process_time() - began < MOST_SECONDS
 
 
@@ -119,10 +115,8 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trigger": lambda: triggers.recognise(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: titles.root_of(text),
-        "trim": lambda: trimming.plan(
-            trimming.read(session), config_home.environ, Options(threshold=80, keep_recent=0)
-        ),
-        "handoff": lambda: quick_rollover.plan(session, config_home.environ, kind="handoff"),
+        "trim": lambda: plan.plan(plan.read(session), config_home.environ, Options(threshold=80, keep_recent=0)),
+        "handoff": lambda: rollover.plan(session, config_home.environ, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: Reading(session),
         "fsck": lambda: examine(session, config_home.environ),
@@ -145,7 +139,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     """A title of ten megabytes is a line of eighty characters."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
     began = time.process_time()
-    decided = quick_rollover.plan(session_file(path), config_home.environ, kind="handoff")
+    decided = rollover.plan(session_file(path), config_home.environ, kind="handoff")
     assert len(decided.birth.title) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
@@ -189,7 +183,7 @@ def test_what_nests_without_end() -> None:
     for _ in range(5_000):
         value = [value]
     with pytest.raises(TooDeep):
-        fields.encode({"uuid": "u", "a": value, "b": "\ud800"})
+        raw_edit.encode({"uuid": "u", "a": value, "b": "\ud800"})
     assert list(records.strings(value)) == ["x"]
 
 
@@ -207,7 +201,7 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     outline(session)
     Reading(session)
     examine(session, config_home.environ)
-    trimming.plan(trimming.read(session), config_home.environ, Options(threshold=80, keep_recent=0))
+    plan.plan(plan.read(session), config_home.environ, Options(threshold=80, keep_recent=0))
     with opened_index(config_home.environ) as index:
         assert index.notes == []
 
@@ -220,9 +214,9 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * tokens.MAX_TOKENS
-    made = quick_rollover.write(quick_rollover.plan(session, config_home.environ), config_home.environ)
+    made = rollover.write(rollover.plan(session, config_home.environ), config_home.environ)
     assert Path(made.file).is_file()
-    trimming.plan(trimming.read(session), config_home.environ, Options(threshold=80))
+    plan.plan(plan.read(session), config_home.environ, Options(threshold=80))
 
 
 def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
@@ -230,5 +224,5 @@ def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
     record = records.parse(body)
     assert record is not None
-    assert fields.with_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
-    assert records.parse(fields.with_fields(body, record, {"parentUuid": "p"})) == {"parentUuid": "p", "uuid": "a"}
+    assert raw_edit.with_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
+    assert records.parse(raw_edit.with_fields(body, record, {"parentUuid": "p"})) == {"parentUuid": "p", "uuid": "a"}

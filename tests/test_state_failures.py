@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks import context_notice as notice
-from resume_hooks.hooks import prompt, session
+from resume_hooks.hooks import context_notice, prompt, session
 from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
@@ -142,7 +141,7 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
         answers = {text: said(path, text) for text in TRIGGERS}
         for event in EVENTS:
             sent = json.dumps({"session_id": SESSION, "transcript_path": path, "cwd": CWD, **event}).encode()
-            for main in (session.main, notice.main):
+            for main in (session.main, context_notice.main):
                 out = answered(main, sent)
                 assert out == b"" or isinstance(json.loads(out), dict)
     for text, answer in answers.items():

@@ -12,17 +12,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock, settings
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import contents
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import is_private, private_folder, state_home
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.search.index.status import status_of
-from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
 from resume_hooks.storage import backups
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -59,7 +58,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def _record(home: ConfigHome) -> None:
-    links.record_link(LINK, home.environ)
+    link_log.record_link(LINK, home.environ)
 
 
 def _store(home: ConfigHome) -> None:
@@ -67,11 +66,11 @@ def _store(home: ConfigHome) -> None:
 
 
 def _ask(home: ConfigHome) -> None:
-    pending.keep(Question(SESSION, "", 2e9))
-    notes.sweep("", 0.0)
-    notes.take(f"mark-{SESSION}.json")
-    notes.begin("x")
-    notes.end("x")
+    confirmations.keep(Question(SESSION, "", 2e9))
+    hook_state.sweep("", 0.0)
+    hook_state.take(f"mark-{SESSION}.json")
+    hook_state.begin("x")
+    hook_state.end("x")
 
 
 def _index(home: ConfigHome) -> None:
@@ -82,8 +81,8 @@ def _index(home: ConfigHome) -> None:
 
 
 def _trash(home: ConfigHome) -> None:
-    with trash.only_one(home.environ):
-        trash.new_folder(SESSION, clock.now(), home.environ)
+    with contents.only_one(home.environ):
+        contents.new_folder(SESSION, clock.now(), home.environ)
 
 
 def _back_up(home: ConfigHome) -> None:
@@ -193,12 +192,12 @@ def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome)
 def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> None:
     """All rows are there, the other name has what it had, and nothing temporary is left."""
     state = state_of(config_home)
-    links.record_link(LINK, config_home.environ)
+    link_log.record_link(LINK, config_home.environ)
     (config_home.root / "copy").hardlink_to(state / "links.jsonl")
     before = (config_home.root / "copy").read_bytes()
     other = LINK._replace(child_id=session_id(3))
-    links.record_link(other, config_home.environ)
-    assert links.read_links(config_home.environ) == [LINK, other]
+    link_log.record_link(other, config_home.environ)
+    assert link_log.read_links(config_home.environ) == [LINK, other]
     assert (config_home.root / "copy").read_bytes() == before
     assert [path.name for path in state.iterdir()] == ["links.jsonl"]
     assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600

@@ -13,7 +13,7 @@ from functools import cache
 
 from benchmarks.recovery.judge import Row, keeps, rows_of
 from benchmarks.recovery.truth import HALVES, KINDS, Item, items, summary
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
@@ -36,13 +36,13 @@ def digest(session: str) -> Digest:
 @cache
 def full(session: str) -> Sequence[Row]:
     """The full digest."""
-    return rows_of(shown.full(digest(session)))
+    return rows_of(as_text.full(digest(session)))
 
 
 @cache
 def opening(session: str) -> Sequence[Row]:
     """The tier that a child opens with."""
-    return rows_of(shown.opening(digest(session), session.rpartition("/")[2], 3))
+    return rows_of(as_text.opening(digest(session), session.rpartition("/")[2], 3))
 
 
 @cache

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resume_hooks import settings
-from resume_hooks.derive import cut_point as cutting
-from resume_hooks.derive import fork
+from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import NOTHING, Contents
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import UsageError
@@ -21,8 +20,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions import locate, title_lock
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 __all__ = [
@@ -113,11 +111,11 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     Raises ResumeHooksError; nothing is left behind then.
     """
     kind = "handoff" if next_step.strip() else "rollover"
-    session = store.session_file(_named(session_file))
+    session = locate.session_file(_named(session_file))
     contents = Contents(digest_of(session, os.environ)) if kind == "handoff" else NOTHING
     decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step, contents=contents)
     if dry_run:
-        numbering.release()
+        title_lock.release()
     return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
 
 
@@ -127,12 +125,12 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file`` empty. Raises
     ResumeHooksError; nothing is left behind then.
     """
-    session = store.session_file(_named(session_file))
-    reading = trimming.read(session, settings.number("context_window"))
-    decided = trimming.plan(reading, os.environ, options_of() if options is None else options)
+    session = locate.session_file(_named(session_file))
+    reading = plan.read(session, settings.number("context_window"))
+    decided = plan.plan(reading, os.environ, options_of() if options is None else options)
     if dry_run or not decided.pays:
-        numbering.release()
-    return trimming.receipt(decided) if dry_run or not decided.pays else trimming.write(decided, os.environ)
+        title_lock.release()
+    return plan.receipt(decided) if dry_run or not decided.pays else plan.write(decided, os.environ)
 
 
 def fork_session(
@@ -150,11 +148,11 @@ def fork_session(
     """
     if at is not None and turn is not None:
         raise UsageError("at and turn exclude each other", "A session is cut once.")
-    cut = cutting.AtTurn(turn) if turn is not None else cutting.parse_record(str(at)) if at is not None else None
-    session = store.session_file(_named(session_file))
+    cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
+    session = locate.session_file(_named(session_file))
     decided = fork.plan(session, os.environ, cut=cut, home=None if home is None else os.fspath(home))
     if dry_run:
-        numbering.release()
+        title_lock.release()
     return fork.receipt(decided) if dry_run else fork.write(decided, os.environ)
 
 

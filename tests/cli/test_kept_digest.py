@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.record import digest_at
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
@@ -18,6 +18,6 @@ def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, 
     digest = digest_at(str(child))
     assert digest is not None
     done = cli("read", f"{child.stem}:3")
-    assert shown.full(digest) in done.stdout.decode()
+    assert as_text.full(digest) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}

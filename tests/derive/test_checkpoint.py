@@ -9,7 +9,7 @@ import pytest
 from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import MAX_GOAL, Placed
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
     Record,
@@ -29,7 +29,7 @@ from tests.builders import (
 
 def placed(tmp_path: Path, records: list[Record], goal: str = "") -> Placed:
     """The mark that a session of these records would get."""
-    return checkpoint.place(store.session_file(write_session(tmp_path, SESSION, records)), goal)
+    return checkpoint.place(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
 def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_sub_agents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "agent-1a2b3c.jsonl"
     Path(write_session(tmp_path, SESSION, conversation(1))).rename(path)
     with pytest.raises(InSubagent):
-        checkpoint.place(store.session_file(str(path)))
+        checkpoint.place(locate.session_file(str(path)))
 
 
 def test_a_goal_has_a_limit(tmp_path: Path) -> None:

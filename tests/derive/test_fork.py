@@ -16,13 +16,13 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, Truncator
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read as read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import project_key
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
@@ -77,7 +77,7 @@ def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
 
 def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
     """The receipt of a fork that was written."""
-    return fork.write(fork.plan(store.session_file(path), os.environ, cut=cut, **how), os.environ)
+    return fork.write(fork.plan(locate.session_file(path), os.environ, cut=cut, **how), os.environ)
 
 
 def body(path: str) -> list[bytes]:
@@ -93,7 +93,7 @@ def chain(path: str) -> list[Record]:
 
 def problems(path: str) -> set[str]:
     """The kinds of errors and warnings in a file."""
-    report = examine(store.session_file(path), os.environ)
+    report = examine(locate.session_file(path), os.environ)
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
 
@@ -126,7 +126,7 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     """Not a byte, not an instant of it changes; a plan alone writes nothing."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_000))
     before = path.read_bytes()
-    decided = fork.plan(store.session_file(str(path)), os.environ)
+    decided = fork.plan(locate.session_file(str(path)), os.environ)
     assert sorted(path.parent.iterdir()) == [path]
     assert not fork.receipt(decided).written
     fork.write(decided, os.environ)
@@ -202,9 +202,9 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     rows[5]["parentUuid"] = "e"
     path = written(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
-    trimmed = trimming.write(trimming.plan(trimming.read(store.session_file(path)), os.environ, options), os.environ)
+    trimmed = plan.write(plan.plan(plan.read(locate.session_file(path)), os.environ, options), os.environ)
     made = forked(forked(trimmed.file).file)
-    assert [node.uuid for node in read_trimmed(store.session_file(made.file)).trimmed] == ["o"]
+    assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
     assert record["original_session_id"] == SESSION
     assert record["message"]["content"][0]["content"].startswith("[Results from Bash tool suppressed")
@@ -268,14 +268,14 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
     """A session in which nobody spoke is an expected failure."""
     path = written(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
-        fork.plan(store.session_file(path), os.environ)
+        fork.plan(locate.session_file(path), os.environ)
 
 
 def test_a_sub_agent_is_no_session(config_home: ConfigHome) -> None:
     """Nobody resumes its transcript."""
     path = written(config_home, [user("do", uuid="u", isSidechain=True), user("it", uuid="v", parent="u")])
     with pytest.raises((UsageError, NothingToFork)):
-        fork.plan(store.session_file(path), os.environ)
+        fork.plan(locate.session_file(path), os.environ)
 
 
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:

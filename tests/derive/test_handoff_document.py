@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
 from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.reading.digest.entries import Digest, Entry
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 
 DIGEST = Digest(
@@ -35,15 +35,15 @@ def planned(
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
-    parent = store.session_file(path)
-    return quick_rollover.plan(
+    parent = locate.session_file(path)
+    return rollover.plan(
         parent, home.environ, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST)
     )
 
 
 def text_of(decided: RolloverPlan) -> str:
     """Its document."""
-    return document(decided, quick_rollover.receipt(decided))
+    return document(decided, rollover.receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:

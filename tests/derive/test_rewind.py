@@ -17,7 +17,7 @@ from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.errors import InSubagent, UsageError
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
@@ -58,7 +58,7 @@ def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark
 def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> RewindPlan:
     """The plan of a rewind of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
-    return rewind.plan(store.session_file(path), mark(at), report, os.environ)
+    return rewind.plan(locate.session_file(path), mark(at), report, os.environ)
 
 
 def rewound(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
@@ -142,7 +142,7 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     """Not a byte, not an instant of it changes; a plan alone writes nothing."""
     path = Path(write_session(config_home.project(), SESSION, explored(), mtime=1_000))
     before = path.read_bytes()
-    decided = rewind.plan(store.session_file(str(path)), mark("r3"), "x", os.environ)
+    decided = rewind.plan(locate.session_file(str(path)), mark("r3"), "x", os.environ)
     assert sorted(path.parent.iterdir()) == [path]
     assert not rewind.receipt(decided).written
     rewind.write(decided, os.environ)
@@ -291,7 +291,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = rewind.write(rewind.plan(store.session_file(path), mark("r3", text), text, os.environ), os.environ)
+    made = rewind.write(rewind.plan(locate.session_file(path), mark("r3", text), text, os.environ), os.environ)
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -323,9 +323,9 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
 def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
     """Its card is a place to come back to; the counter goes on."""
     made = rewound(config_home, explored(), "r3")
-    again = checkpoint.place(store.session_file(made.file)).mark
+    again = checkpoint.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = rewind.write(rewind.plan(store.session_file(made.file), again, "x", os.environ), os.environ)
+    other = rewind.write(rewind.plan(locate.session_file(made.file), again, "x", os.environ), os.environ)
     assert other.title == "Fix the parser · rewind 2"
     assert len(chain(other)) == 8
 
@@ -339,7 +339,7 @@ def test_the_corpus(config_home: ConfigHome, name: str) -> None:
     path = config_home.project() / f"{SESSION}.jsonl"
     shutil.copyfile(source, path)
     before = hashlib.sha256(path.read_bytes()).digest()
-    session = store.session_file(str(path))
+    session = locate.session_file(str(path))
     row = linear(scan(str(path)).chain)
     spoken = [place for place, node in enumerate(row.nodes, 1) if node.spoken]
     if not spoken:

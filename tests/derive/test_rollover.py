@@ -16,12 +16,12 @@ from claude_agent_sdk import get_session_info, get_session_messages, list_sessio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import MAX_STEP, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import session_id_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.opening_records import NEXT_STEP
@@ -50,16 +50,16 @@ TREE = b'{"type":"worktree-state","worktreeSession":{"path":"/w","sessionId":"%s
 ENVELOPE = ["parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "type"]
 
 
-def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION) -> store.SessionFile:
+def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION) -> locate.SessionFile:
     """A session of two turns with a title, and what else is given."""
     records = [*conversation(2, session_id=number), custom_title(title, number), *more]
-    return store.session_file(write_session(home.project(), number, records))
+    return locate.session_file(write_session(home.project(), number, records))
 
 
-def rolled(home: ConfigHome, parent: store.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
+def rolled(home: ConfigHome, parent: locate.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = quick_rollover.write(quick_rollover.plan(parent, home.environ, **options), home.environ)
+    receipt = rollover.write(rollover.plan(parent, home.environ, **options), home.environ)
     return receipt, read(receipt.file)
 
 
@@ -185,8 +185,8 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
     first, _ = rolled(config_home, a_parent(config_home))
     with open(first.file, "ab") as stream:
         stream.write(json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n")
-    second, _ = rolled(config_home, store.session_file(first.file))
-    third, _ = rolled(config_home, store.session_file(first.file), kind="rollover")
+    second, _ = rolled(config_home, locate.session_file(first.file))
+    third, _ = rolled(config_home, locate.session_file(first.file), kind="rollover")
     assert [r.title for r in (first, second, third)] == [
         "Fix the parser · handoff 1",
         "Fix the parser · handoff 2",
@@ -202,7 +202,7 @@ def test_a_lost_root_still_names_its_line(config_home: ConfigHome) -> None:
     with open(first.file, "ab") as stream:
         stream.write(json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n")
     os.unlink(parent.path)
-    second, records = rolled(config_home, store.session_file(first.file))
+    second, records = rolled(config_home, locate.session_file(first.file))
     assert second.title == "Fix the parser · handoff 2"
     assert "1. (file gone) · " in records[1]["message"]["content"]
 
@@ -221,7 +221,7 @@ def test_a_hostile_folder_is_no_bug(config_home: ConfigHome, cwd: Any) -> None:
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    receipt, _ = rolled(config_home, store.session_file(str(path)))
+    receipt, _ = rolled(config_home, locate.session_file(str(path)))
     assert receipt.written
 
 
@@ -247,7 +247,7 @@ def written(home: ConfigHome, *records: Any) -> str:
 )
 def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
     """A session in which nobody asked anything has nothing to carry; nothing is made."""
-    parent = store.session_file(make(config_home))
+    parent = locate.session_file(make(config_home))
     before = listing(config_home.root)
     with pytest.raises(NothingToHandOff):
         rolled(config_home, parent)
@@ -258,13 +258,13 @@ def test_a_sub_agents_transcript_is_refused(config_home: ConfigHome) -> None:
     """It is no session: the one that it belongs to can be handed off."""
     path = written(config_home, user("task", uuid="a", isSidechain=True), assistant("x", uuid="b", parent="a"))
     with pytest.raises(UsageError, match="sub-agent"):
-        rolled(config_home, store.session_file(path))
+        rolled(config_home, locate.session_file(path))
 
 
 def test_a_parent_outside_the_projects_is_warned_of(config_home: ConfigHome, tmp_path: Path) -> None:
     """The child is made beside it; the receipt says that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
-    receipt, _ = rolled(config_home, store.session_file(path))
+    receipt, _ = rolled(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
     assert "--resume will not find it" in receipt.warnings[0]
 
@@ -318,7 +318,7 @@ def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: s
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    receipt, _ = rolled(config_home, store.session_file(str(path)), next_step=step)
+    receipt, _ = rolled(config_home, locate.session_file(str(path)), next_step=step)
     assert all(check.ok for check in receipt.checks)
 
 
@@ -343,9 +343,9 @@ def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
     """Deciding leaves the whole home as it was, and its receipt says so."""
     parent = a_parent(config_home, TAG)
     before = listing(config_home.root)
-    decided = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on")
+    decided = rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on")
     assert listing(config_home.root) == before
-    receipt = quick_rollover.receipt(decided)
+    receipt = rollover.receipt(decided)
     assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.birth.path)
 
 
@@ -354,50 +354,50 @@ def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
-        quick_rollover.plan(parent, config_home.environ)
+        rollover.plan(parent, config_home.environ)
 
 
 def test_a_vanished_parent_after_the_plan(config_home: ConfigHome) -> None:
     """The plan holds all that the child needs: it is made, and its lineage shows the gap."""
     parent = a_parent(config_home)
-    decided = quick_rollover.plan(parent, config_home.environ)
+    decided = rollover.plan(parent, config_home.environ)
     os.unlink(parent.path)
-    assert all(check.ok for check in quick_rollover.write(decided, config_home.environ).checks)
+    assert all(check.ok for check in rollover.write(decided, config_home.environ).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
-    decided = quick_rollover.plan(a_parent(config_home), config_home.environ)
+    decided = rollover.plan(a_parent(config_home), config_home.environ)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.birth.setting.session_id):
-        quick_rollover.write(decided, config_home.environ)
+        rollover.write(decided, config_home.environ)
     assert read_links(config_home.environ) == []
 
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
-    decided = quick_rollover.plan(a_parent(config_home), config_home.environ)
-    quick_rollover.write(decided, config_home.environ)
+    decided = rollover.plan(a_parent(config_home), config_home.environ)
+    rollover.write(decided, config_home.environ)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
-        quick_rollover.write(decided, config_home.environ)
+        rollover.write(decided, config_home.environ)
     assert listing(config_home.project()) == before
 
 
 REFUSED = """
 import os, resource, signal, sys
-from resume_hooks.derive import rollover as quick_rollover; from resume_hooks.sessions import locate as store
+from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-parent = store.session_file(sys.argv[1])
-decided = quick_rollover.plan(parent, os.environ, kind="handoff")
+parent = locate.session_file(sys.argv[1])
+decided = rollover.plan(parent, os.environ, kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:
     os.setuid(65534)
 try:
-    quick_rollover.write(decided, os.environ)
+    rollover.write(decided, os.environ)
 except WriteFailed as error:
     print(error.message)
 """
@@ -423,8 +423,8 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     """The child is made and named; the receipt warns that links.jsonl was not written."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = quick_rollover.plan(a_parent(config_home), environ, kind="handoff")
-    receipt = quick_rollover.write(decided, environ)
+    decided = rollover.plan(a_parent(config_home), environ, kind="handoff")
+    receipt = rollover.write(decided, environ)
     assert os.path.exists(receipt.file)
     assert "the session itself holds it" in receipt.warnings[0]
 
@@ -432,10 +432,10 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
 def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str) -> None:
     """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
-    decided = quick_rollover.plan(a_parent(config_home), config_home.environ, kind="handoff", next_step="go on")
+    decided = rollover.plan(a_parent(config_home), config_home.environ, kind="handoff", next_step="go on")
     before = listing(config_home.root)
     with pytest.raises(CheckFailed, match="was not kept"):
-        quick_rollover.write(damaged(decided, broken), config_home.environ)
+        rollover.write(damaged(decided, broken), config_home.environ)
     assert listing(config_home.root).keys() == before.keys()
 
 
@@ -469,7 +469,7 @@ def test_a_child_of_every_real_session(config_home: ConfigHome, path: Path) -> N
     number = path.stem if session_id_of(str(path)) else str(uuid.uuid4())
     copy = config_home.project("/work/real") / f"{number}.jsonl"
     shutil.copyfile(path, copy)
-    parent = store.session_file(str(copy))
+    parent = locate.session_file(str(copy))
     whole = scan(parent.path)
     if not whole.models and not any(node.prompt for node in whole.nodes):
         with pytest.raises(NothingToHandOff):

@@ -13,15 +13,14 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import lines
 from resume_hooks.derive.originals import CONTENTS
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import message, parse
@@ -80,8 +79,8 @@ def parent(config_home: ConfigHome) -> str:
 
 def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child of a session; its file."""
-    decided = trimming.plan(trimming.read(session_file(path)), home.environ, options)
-    return trimming.write(decided, home.environ).file
+    decided = plan.plan(plan.read(session_file(path)), home.environ, options)
+    return plan.write(decided, home.environ).file
 
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
@@ -313,19 +312,21 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     decided = untrim.plan(untrim.read(session_file(child)), config_home.environ)
     spoiled = (line.replace(b"many words", b"mani words") for line in lines(decided.child))
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
-        create_session(decided.birth.path, spoiled, lambda path: checks.require(untrim._checks(decided, path), path))
+        create_session(
+            decided.birth.path, spoiled, lambda path: invariants.require(untrim._checks(decided, path), path)
+        )
     assert not os.path.exists(decided.birth.path)
 
 
 def _of_corpus(config_home: ConfigHome, file: Path, options: Options) -> None:
     parent = str(shutil.copyfile(file, config_home.project() / file.name))
     try:
-        decided = trimming.plan(trimming.read(session_file(parent)), config_home.environ, options)
+        decided = plan.plan(plan.read(session_file(parent)), config_home.environ, options)
     except (NothingToTrim, NotATranscript):
         return
     if not decided.choices:
         return
-    child = trimming.write(decided, config_home.environ).file
+    child = plan.write(decided, config_home.environ).file
     receipt = untrimmed(child, config_home, strict=True)
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()

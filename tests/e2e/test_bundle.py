@@ -15,7 +15,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.reading.export.bundle_writer import export
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
@@ -41,7 +41,7 @@ def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
 
 def packed(sessions: list[Path], home: ClientHome) -> bytes:
     """Sessions as a bundle, with redaction as ever."""
-    files = [store.session_file(str(session)) for session in sessions]
+    files = [locate.session_file(str(session)) for session in sessions]
     return b"".join(export(files, environ_of(home), redact=True, left_out=Counter()))
 
 
@@ -60,7 +60,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = fork.write(fork.plan(store.session_file(str(root)), environ_of(home)), environ_of(home))
+    child = fork.write(fork.plan(locate.session_file(str(root)), environ_of(home)), environ_of(home))
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.derive import rewind
 from resume_hooks.derive.checkpoint import Mark
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import scan
@@ -199,7 +199,7 @@ def rewinds_well(name: str, client: ClientVersion, home: ClientHome, api: MockAp
     parent = home.install_session(source, str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    session = store.session_file(str(parent))
+    session = locate.session_file(str(parent))
     for node in legal_points(tuple(scan(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
         made = rewind.write(rewind.plan(session, mark, REPORT, environ), environ)

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, Truncator
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.nodes import Node
@@ -116,7 +116,7 @@ def environ_of(home: ClientHome) -> dict[str, str]:
 def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
     """The receipt of a fork."""
     environ = environ_of(home)
-    return fork.write(fork.plan(store.session_file(str(parent)), environ, cut=cut), environ)
+    return fork.write(fork.plan(locate.session_file(str(parent)), environ, cut=cut), environ)
 
 
 def installed(home: ClientHome, name: str) -> Path:

@@ -7,11 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.trash import restore as restoring
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.archive.trash import contents, delete, restore
+from resume_hooks.sessions import locate, rename
 from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -26,14 +23,14 @@ def environ(home: ClientHome) -> dict[str, str]:
     return {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
 
 
-def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) -> store.SessionFile:
+def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) -> locate.SessionFile:
     """A session of this project in which a word was said, a day ago."""
     extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
     records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
     records += [assistant(f"I keep {word}", uuid=f"{number[:8]}-a", parent=f"{number[:8]}-u", ts=1, **extra)]
     path = home.install_session(session_bytes(records), number)
     os.utime(path, (DAY_AGO, DAY_AGO))
-    return store.session_file(str(path))
+    return locate.session_file(str(path))
 
 
 def picker(tui: Tui) -> str:
@@ -66,12 +63,12 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 ) -> None:
     """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
     renamed, other = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
-    bookkeeping.write(bookkeeping.renamed(other, "old title", environ(home)))
+    rename.write(rename.renamed(other, "old title", environ(home)))
     with Tui(wide_client, home, api) as tui:
         tui.start()
         assert "old title" in picker(tui)
-        bookkeeping.write(bookkeeping.renamed(renamed, "parser works", environ(home)))
-        bookkeeping.write(bookkeeping.renamed(other, "lexer works", environ(home)))
+        rename.write(rename.renamed(renamed, "parser works", environ(home)))
+        rename.write(rename.renamed(other, "lexer works", environ(home)))
         shown = picker(tui)
         assert "parser works" in shown
         assert "lexer works" in shown
@@ -88,8 +85,8 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A session that /rename named before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
-    bookkeeping.write(bookkeeping.renamed(session, "first name", environ(home)))
-    bookkeeping.write(bookkeeping.renamed(session, "second name", environ(home)))
+    rename.write(rename.renamed(session, "first name", environ(home)))
+    rename.write(rename.renamed(session, "second name", environ(home)))
     with Tui(client, home, api) as tui:
         tui.start(resume=ONE)
         tui.wait_for(r"── second name ─")
@@ -100,8 +97,8 @@ def test_names_change_nothing_that_is_sent(wide_client: ClientVersion, home: Cli
     """Title, name and tag are bookkeeping."""
     session = spoken_in(home, ONE, "ALPHA", wide_client)
     before = sent(wide_client, home, api, ONE)
-    bookkeeping.write(bookkeeping.renamed(session, "a title", environ(home)))
-    bookkeeping.write(bookkeeping.tagged(session, "a-tag", environ(home)))
+    rename.write(rename.renamed(session, "a title", environ(home)))
+    rename.write(rename.tagged(session, "a-tag", environ(home)))
     assert _words(sent(wide_client, home, api, ONE)) == _words(before)
 
 
@@ -118,7 +115,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
         tui.wait_idle()
     theirs = [line for line in path.read_bytes().split(b"\n") if line[:14] in {b'{"type":"custo', b'{"type":"agent'}]
     ours = spoken_in(home, ONE, "BETA", client)
-    bookkeeping.write(bookkeeping.renamed(ours, "the title", environ(home), force=True))
+    rename.write(rename.renamed(ours, "the title", environ(home), force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
     assert Glance(str(path)).agent_name == "the title"
@@ -130,9 +127,9 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     """Not listed, not resumed; restored, it sends the same request as before."""
     session, _ = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     before = sent(wide_client, home, api, ONE)
-    bookkeeping.write(bookkeeping.renamed(session, "parser works", environ(home)))
+    rename.write(rename.renamed(session, "parser works", environ(home)))
     whole = Path(session.path).read_bytes()
-    deletion.write(deletion.plan(store.session_file(session.path), environ(home)), environ(home))
+    delete.write(delete.plan(locate.session_file(session.path), environ(home)), environ(home))
     with Tui(wide_client, home, api) as tui:
         tui.start()
         shown = picker(tui)
@@ -142,7 +139,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         gone = run_print(wide_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restoring.write(restoring.plan(trash.find("parser works", environ(home)), environ(home)), environ(home))
+        restore.write(restore.plan(contents.find("parser works", environ(home)), environ(home)), environ(home))
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
     assert _words(sent(wide_client, home, api, ONE)) == _words(before)
@@ -155,8 +152,8 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     session, expired = (spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
-    deletion.write(deletion.plan(store.session_file(session.path), environ(home)), environ(home))
-    restoring.write(restoring.plan(trash.find(ONE, environ(home)), environ(home)), environ(home))
+    delete.write(delete.plan(locate.session_file(session.path), environ(home)), environ(home))
+    restore.write(restore.plan(contents.find(ONE, environ(home)), environ(home)), environ(home))
     api.script = [(12.0, "slow")]
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.file_history import history
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_files import ask, rewind_files, trimmed
@@ -93,7 +93,7 @@ def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, s
     shutil.copytree(home.root, aside, symlinks=True)
     before = tree(home.cwd)
     seen, compared = [], 0
-    for prompt in history.read(store.session_file(str(file))).prompts:
+    for prompt in history.read(locate.session_file(str(file))).prompts:
         wanted = theirs(client, home, api, session_id, prompt.uuid)
         shutil.rmtree(home.root)
         shutil.copytree(aside, home.root, symlinks=True)

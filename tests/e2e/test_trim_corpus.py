@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.transcripts.content import MEDIA, THINKING
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
@@ -58,7 +58,7 @@ def trims_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     try:
-        reading = trimming.read(store.session_file(str(parent)))
+        reading = plan.read(locate.session_file(str(parent)))
     except NothingToTrim:
         assert not any(node.spoken for node in scan(str(parent)).chain)
         return
@@ -66,10 +66,10 @@ def trims_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi)
     whole = sent(find_client(NEWEST), home, api, twin.stem)
     known = thoughts([message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain])
     for options in SETTINGS.values():
-        decided = trimming.plan(reading, environ, options)
+        decided = plan.plan(reading, environ, options)
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, trimming.write(decided, environ).session_id)
+        trimmed = sent(client, home, api, plan.write(decided, environ).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -81,9 +81,9 @@ def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, session_
 def trimmed(parent: Path, home: ClientHome) -> str:
     """A child of the session in which everything is trimmed that can be; its id."""
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    decided = trimming.plan(trimming.read(store.session_file(str(parent))), environ, EVERYTHING)
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), environ, EVERYTHING)
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
-    return trimming.write(decided, environ).session_id
+    return plan.write(decided, environ).session_id
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:

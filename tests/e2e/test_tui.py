@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
@@ -174,10 +174,10 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     environ = home.env()
-    source = store.session_file(str(parent))
+    source = locate.session_file(str(parent))
     contents = Contents(digest_of(source, environ))
-    plan = quick_rollover.plan(source, environ, kind="handoff", next_step="fix the tests", contents=contents)
-    child = quick_rollover.write(plan, environ)
+    plan = rollover.plan(source, environ, kind="handoff", next_step="fix the tests", contents=contents)
+    child = rollover.write(plan, environ)
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
         tui.wait_for("Handed off from")
@@ -194,7 +194,7 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     environ = home.env()
-    child = quick_rollover.write(quick_rollover.plan(store.session_file(str(parent)), environ, kind="handoff"), environ)
+    child = rollover.write(rollover.plan(locate.session_file(str(parent)), environ, kind="handoff"), environ)
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))

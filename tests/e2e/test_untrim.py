@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_corpus import sent
@@ -31,8 +31,8 @@ def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHom
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
-    decided = trimming.plan(trimming.read(store.session_file(str(parent))), environ, EVERYTHING)
-    child = store.session_file(trimming.write(decided, environ).file)
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), environ, EVERYTHING)
+    child = locate.session_file(plan.write(decided, environ).file)
     whole = untrim.write(untrim.plan(untrim.read(child), environ), environ)
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.pack import pack
@@ -26,11 +26,11 @@ def test_a_restored_session_resumes(wide_client: ClientVersion, home: ClientHome
     pack(keep(session, environ(home)), environ(home))
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
-    done = retrieval.write(retrieval.plan(find(ONE, environ(home)), environ(home)), environ(home))
+    done = restore.write(restore.plan(find(ONE, environ(home)), environ(home)), environ(home))
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (ONE, raw, b"large")
     assert sent(wide_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", wide_client)
-    other = retrieval.write(retrieval.plan(find(ONE, environ(home)), environ(home)), environ(home))
+    other = restore.write(restore.plan(find(ONE, environ(home)), environ(home)), environ(home))
     assert other.session_id != ONE
     assert sent(wide_client, home, api, other.session_id) == before
     assert "BETA" in str(sent(wide_client, home, api, ONE))

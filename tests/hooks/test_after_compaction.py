@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rollover as quick_rollover
-from resume_hooks.hooks import after_compaction as compacted
+from resume_hooks.derive import rollover
+from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import given_back
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
@@ -56,8 +56,8 @@ def test_a_first_session_without_rules_gets_nothing(config_home: ConfigHome) -> 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     """Of a child of ours, as its opening had it."""
     parent = write_session(config_home.project(), ONE, conversation(2))
-    plan = quick_rollover.plan(store.session_file(parent), config_home.environ, kind="handoff", next_step="go on")
-    receipt = quick_rollover.write(plan, config_home.environ)
+    plan = rollover.plan(locate.session_file(parent), config_home.environ, kind="handoff", next_step="go on")
+    receipt = rollover.write(plan, config_home.environ)
     text = given_back(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
     assert text.count(CLOSING) == 1
@@ -114,8 +114,8 @@ def test_hostile_words_stay_inside(config_home: ConfigHome) -> None:
 def test_what_takes_too_long_is_left_out(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client waits: in time or not at all."""
     write_session(config_home.project(), ONE, ruled(1))
-    monkeypatch.setattr(compacted, "LIMIT", 0.05)
-    monkeypatch.setattr(compacted, "digest_of", lambda *_: time.sleep(20))
+    monkeypatch.setattr(after_compaction, "LIMIT", 0.05)
+    monkeypatch.setattr(after_compaction, "digest_of", lambda *_: time.sleep(20))
     began = time.monotonic()
     assert back(config_home, 1) == ""
     assert time.monotonic() - began < 10

@@ -14,9 +14,7 @@ import pytest
 from resume_hooks.derive import rewind
 from resume_hooks.derive.rewind import MAX_REPORT
 from resume_hooks.errors import WriteFailed
-from resume_hooks.hooks import checkpoint_state as marks
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import checkpoint_state, confirmations, hook_state
 from resume_hooks.hooks.confirmations import CHECKPOINT
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
@@ -101,7 +99,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     assert ("Ctrl+C once" in text.split("\n")[-1]) is (sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
-    assert marks.find(SESSION) is None
+    assert checkpoint_state.find(SESSION) is None
 
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
@@ -114,30 +112,30 @@ def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) ->
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
     say(">checkpoint try it")
-    first = marks.find(SESSION)
+    first = checkpoint_state.find(SESSION)
     with parent.open("a") as stream:
         stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
     assert say(">checkpoint try it").startswith("checkpoint already set here")
-    assert marks.find(SESSION) == first
+    assert checkpoint_state.find(SESSION) == first
 
 
 def test_a_second_one_asks(say: Say, parent: Path) -> None:
     """It says what is active and how old, changes nothing, and replaces on the exact word."""
     say(">checkpoint the old goal")
-    first = marks.find(SESSION)
+    first = checkpoint_state.find(SESSION)
     explore(parent)
     text = say(">checkpoint the new goal")
     assert text.startswith("checkpoint · one is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", "/resume-hooks:checkpoint yes   or  >checkpoint yes"):
         assert part in text
     assert text.endswith("\nReplace: >checkpoint yes")
-    assert marks.find(SESSION) == first
+    assert checkpoint_state.find(SESSION) == first
     assert say(">checkpoint the new goal>checkpoint YES").startswith("checkpoint replaced")
-    now = marks.find(SESSION)
+    now = checkpoint_state.find(SESSION)
     assert now is not None
     assert (now.uuid, now.goal) == ("xa", "the new goal")
     assert "nothing to confirm" in say(">checkpoint yes")
-    assert marks.find(SESSION) == now
+    assert checkpoint_state.find(SESSION) == now
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
@@ -147,18 +145,18 @@ def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
     assert say("/resume-hooks:checkpoint").endswith("\nReplace: /resume-hooks:checkpoint yes")
 
 
-@pytest.mark.parametrize("age", [pending.OPEN + 1, -60])
+@pytest.mark.parametrize("age", [confirmations.OPEN + 1, -60])
 def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
     say(">checkpoint old")
     say(">checkpoint new")
-    question = pending.find(SESSION, CHECKPOINT)
+    question = confirmations.find(SESSION, CHECKPOINT)
     assert question is not None
-    pending.keep(question._replace(asked=time.time() - age))
+    confirmations.keep(question._replace(asked=time.time() - age))
     text = say(">checkpoint yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
-    found = marks.find(SESSION)
+    found = checkpoint_state.find(SESSION)
     assert found is not None
     assert found.goal == "old"
 
@@ -168,12 +166,12 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     text = say(">checkpoint yes")
     assert "no question about a checkpoint is open" in text
     assert "No active checkpoint." in text
-    assert marks.find(SESSION) is None
-    pending.keep(pending.Question(SESSION, "", time.time()))
-    pending.keep(pending.Question(session_id(2), "x", time.time(), kind=CHECKPOINT))
+    assert checkpoint_state.find(SESSION) is None
+    confirmations.keep(confirmations.Question(SESSION, "", time.time()))
+    confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=CHECKPOINT))
     assert "nothing to confirm" in say(">checkpoint yes")
-    assert marks.find(SESSION) is None
-    assert pending.find(SESSION) is not None, "the question of a trim is still open"
+    assert checkpoint_state.find(SESSION) is None
+    assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
 
 
 def test_no_checkpoint(say: Say, parent: Path) -> None:
@@ -190,7 +188,7 @@ def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
     """In the exact words; the checkpoint stays."""
     say(">checkpoint x")
     assert "Report cannot be empty." in say(prompt)
-    assert marks.find(SESSION) is not None
+    assert checkpoint_state.find(SESSION) is not None
     assert children(parent) == []
 
 
@@ -200,7 +198,7 @@ def test_a_report_that_is_too_long(say: Say, parent: Path) -> None:
     text = say(">rewind " + "r" * (MAX_REPORT + 1))
     assert "500,001 characters, more than 500,000" in text
     assert "arrow up" in text
-    assert marks.find(SESSION) is not None
+    assert checkpoint_state.find(SESSION) is not None
     assert children(parent) == []
 
 
@@ -209,7 +207,7 @@ def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
     """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "Checkpoint not available in subagents." in text
-    assert marks.find(SESSION) is None
+    assert checkpoint_state.find(SESSION) is None
     assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
 
 
@@ -242,7 +240,7 @@ def test_a_pasted_command_behind_it_makes_nothing(say: Say, parent: Path) -> Non
     say(">checkpoint x")
     assert "nothing was made" in say(f">rewind it was slower/resume {session_id(3)}")
     assert children(parent) == []
-    assert marks.find(SESSION) is not None
+    assert checkpoint_state.find(SESSION) is not None
 
 
 def test_while_the_model_works(say: Say, parent: Path) -> None:
@@ -250,7 +248,7 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     assert "the last step that is whole" in say(">checkpoint x")
-    found = marks.find(SESSION)
+    found = checkpoint_state.find(SESSION)
     assert found is not None
     assert found.uuid == "r3"
 
@@ -263,7 +261,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     assert text.startswith("rewound")
     assert "does not resolve any more (its record is gone): the new session starts at the root" in text
     assert len(children(parent)) == 1
-    assert marks.find(SESSION) is None
+    assert checkpoint_state.find(SESSION) is None
 
 
 def test_of_several_at_once_one_makes_a_child(say: Say, parent: Path) -> None:
@@ -280,7 +278,7 @@ def test_of_several_at_once_one_makes_a_child(say: Say, parent: Path) -> None:
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was made, so it can be tried again."""
     say(">checkpoint x")
-    before = marks.find(SESSION)
+    before = checkpoint_state.find(SESSION)
 
     def refuse(*_: object) -> None:
         raise WriteFailed("The disk is full")
@@ -289,7 +287,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         patch.setattr(rewind, "write", refuse)
         trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
-    assert marks.find(SESSION) == before
+    assert checkpoint_state.find(SESSION) == before
     assert say(">rewind it was slower").startswith("rewound")
 
 
@@ -311,7 +309,7 @@ GARBAGE: dict[str, Any] = {
 def test_garbage_is_no_mark(say: Say, parent: Path, config_home: ConfigHome, name: str) -> None:
     """What was not written by a checkpoint is none, and is replaced by the next one without a question."""
     say(">checkpoint x")
-    path = Path(notes.place(f"mark-{SESSION}.json"))
+    path = Path(hook_state.place(f"mark-{SESSION}.json"))
     value = GARBAGE[name]
     path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
     assert "No active checkpoint." in say(">rewind x")

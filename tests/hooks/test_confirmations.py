@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
 from tests.builders import SESSION, ConfigHome, session_id
 
 OTHER = session_id(2)
-OLD = time.time() - 2 * notes.KEPT
+OLD = time.time() - 2 * hook_state.KEPT
 
 
 def place(home: ConfigHome, session: str = SESSION) -> Path:
@@ -48,11 +47,11 @@ def test_what_is_kept_is_found(config_home: ConfigHome) -> None:
     old = os.umask(0)
     question = asked()._replace(options='--tools "a b" \ud83d é')
     try:
-        pending.keep(asked(5))
-        pending.keep(question)
+        confirmations.keep(asked(5))
+        confirmations.keep(question)
     finally:
         os.umask(old)
-    assert pending.find(SESSION) == question
+    assert confirmations.find(SESSION) == question
     assert question.is_open
     assert place(config_home).stat().st_mode & 0o777 == 0o600
     assert place(config_home).parent.stat().st_mode & 0o777 == 0o700
@@ -64,60 +63,60 @@ def test_what_is_kept_is_found(config_home: ConfigHome) -> None:
 )
 def test_a_question_is_open_for_ten_minutes(config_home: ConfigHome, age: float, is_open: bool) -> None:
     """Also where the clock was set back: what comes from the future is no question, but for a few seconds."""
-    pending.keep(asked(age))
-    found = pending.find(SESSION)
+    confirmations.keep(asked(age))
+    found = confirmations.find(SESSION)
     assert found is not None
     assert found.is_open is is_open
 
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     """It still says what came of it."""
-    pending.keep(asked(child=OTHER))
-    found = pending.find(SESSION)
+    confirmations.keep(asked(child=OTHER))
+    found = confirmations.find(SESSION)
     assert found is not None
     assert (found.child, found.is_open) == (OTHER, False)
 
 
 def test_it_can_be_taken_once(config_home: ConfigHome) -> None:
     """Of two who take it one gets it."""
-    pending.keep(asked())
-    assert [pending.take(SESSION), pending.take(SESSION)] == [True, False]
-    assert pending.find(SESSION) is None
+    confirmations.keep(asked())
+    assert [confirmations.take(SESSION), confirmations.take(SESSION)] == [True, False]
+    assert confirmations.find(SESSION) is None
 
 
 def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     """Of two who begin one gets it; others can tell until it ends, or until nobody can be at it any more."""
-    assert not pending.is_begun(SESSION)
+    assert not confirmations.is_begun(SESSION)
     question = asked(300)
-    assert not pending.begin(question)
-    pending.keep(question)
-    assert [pending.begin(question), pending.begin(question)] == [True, False]
-    assert pending.find(SESSION) is None
-    assert pending.is_begun(SESSION)
-    os.utime(f"{place(config_home)}.begun", (time.time() - notes.MAKING - 1,) * 2)
-    assert not pending.is_begun(SESSION)
-    pending.keep(question)
-    assert pending.begin(question), "whoever began was ended"
-    pending.end(SESSION)
-    pending.end(SESSION)
+    assert not confirmations.begin(question)
+    confirmations.keep(question)
+    assert [confirmations.begin(question), confirmations.begin(question)] == [True, False]
+    assert confirmations.find(SESSION) is None
+    assert confirmations.is_begun(SESSION)
+    os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.MAKING - 1,) * 2)
+    assert not confirmations.is_begun(SESSION)
+    confirmations.keep(question)
+    assert confirmations.begin(question), "whoever began was ended"
+    confirmations.end(SESSION)
+    confirmations.end(SESSION)
     assert list(place(config_home).parent.iterdir()) == []
 
 
 def test_what_was_answered_meanwhile_cannot_be_begun(config_home: ConfigHome) -> None:
     """Whoever looked at the question before makes no second child of it; the answer stays."""
     question = asked()
-    pending.keep(question._replace(child=OTHER))
-    assert not pending.begin(question)
-    assert not pending.is_begun(SESSION)
-    assert pending.find(SESSION) == question._replace(child=OTHER)
+    confirmations.keep(question._replace(child=OTHER))
+    assert not confirmations.begin(question)
+    assert not confirmations.is_begun(SESSION)
+    assert confirmations.find(SESSION) == question._replace(child=OTHER)
 
 
 def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
     """Neither another session's question, nor a copy of one under this session's name."""
-    pending.keep(asked())
-    assert pending.find(OTHER) is None
+    confirmations.keep(asked())
+    assert confirmations.find(OTHER) is None
     place(config_home).rename(place(config_home, OTHER))
-    assert pending.find(OTHER) is None
+    assert confirmations.find(OTHER) is None
 
 
 GARBAGE: dict[str, bytes | dict[str, Any]] = {
@@ -142,14 +141,14 @@ GARBAGE: dict[str, bytes | dict[str, Any]] = {
 def test_garbage_is_no_question(config_home: ConfigHome, name: str) -> None:
     """And never a trace."""
     plant(config_home, GARBAGE[name])
-    assert pending.find(SESSION) is None
+    assert confirmations.find(SESSION) is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"])
 def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
     """What JSON can say and no clock does."""
     plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
-    found = pending.find(SESSION)
+    found = confirmations.find(SESSION)
     assert found is None or not found.is_open
 
 
@@ -157,14 +156,14 @@ def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: 
 def test_what_others_may_write_is_no_question(config_home: ConfigHome, mode: int) -> None:
     """Whoever wrote it last."""
     plant(config_home, sound()).chmod(mode)
-    assert pending.find(SESSION) is None
+    assert confirmations.find(SESSION) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_another_user_planted_is_no_question(config_home: ConfigHome) -> None:
     """The owner of the file is asked for, whatever it says."""
     os.chown(plant(config_home, sound()), 12_345, 12_345)
-    assert pending.find(SESSION) is None
+    assert confirmations.find(SESSION) is None
 
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
@@ -179,10 +178,10 @@ def test_what_is_no_file_is_no_question(config_home: ConfigHome, how: str) -> No
         path.mkdir()
     else:
         path.symlink_to(outside if how == "link" else config_home.root / "nowhere")
-    assert pending.find(SESSION) is None
+    assert confirmations.find(SESSION) is None
     if how != "folder":
-        pending.keep(asked())
-        assert pending.find(SESSION) is not None
+        confirmations.keep(asked())
+        assert confirmations.find(SESSION) is not None
     assert outside.read_bytes() == before
     assert not (config_home.root / "nowhere").exists()
 
@@ -191,7 +190,7 @@ def test_a_folder_in_its_place_leaves_nothing_behind(config_home: ConfigHome) ->
     """A question that can't be kept is an OSError, and no temporary file stays."""
     (place(config_home) / "x").mkdir(parents=True)
     with pytest.raises(OSError, match="directory"):
-        pending.keep(asked())
+        confirmations.keep(asked())
     assert list(place(config_home).parent.iterdir()) == [place(config_home)]
 
 
@@ -206,5 +205,5 @@ def test_old_questions_of_other_sessions_are_swept(config_home: ConfigHome) -> N
     kept[2].mkdir()
     for path in (*old, *kept[1:]):
         os.utime(path, (OLD, OLD))
-    pending.keep(asked())
+    confirmations.keep(asked())
     assert set(folder.iterdir()) == {place(config_home), *kept}

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.hooks import background as later
-from resume_hooks.hooks import expiring_sessions as near_end
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import Handoff, leave
 from resume_hooks.hooks.session import handle
 from resume_hooks.sessions.archived.manifest import find, kept_ids
@@ -47,7 +45,7 @@ def said(home: ConfigHome, source: str = "startup") -> str:
 
 def stamped(name: str) -> dict[str, Any]:
     """A stamp, without its version."""
-    return {key: value for key, value in notes.find(name).items() if key != "version"}
+    return {key: value for key, value in hook_state.find(name).items() if key != "version"}
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
@@ -86,12 +84,12 @@ def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) 
 
 def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second hook keeps the rest."""
-    monkeypatch.setattr(near_end, "LIMIT", -1.0)
+    monkeypatch.setattr(expiring_sessions, "LIMIT", -1.0)
     for number in (1, 2, 3):
         aged(config_home, number, 25)
     assert said(config_home).startswith("resume-hooks: kept 1 session that the client deletes soon, 2 more to come · ")
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     assert kept_ids(config_home.environ) == [session_id(number) for number in (1, 2, 3)]
     assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
 
@@ -111,7 +109,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     aged(config_home, 1, 25)
     said(config_home)
     aged(config_home, 2, 25)
-    assert notes.begin(f"due-{config_home.project().name}.json")
+    assert hook_state.begin(f"due-{config_home.project().name}.json")
     assert said(config_home) == ""
     assert kept_ids(config_home.environ) == [session_id(1)]
 
@@ -135,9 +133,9 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     aged(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle(end) == b""
-    assert wanted.wanted() == [session_id(1)]
-    later.catch_up(start(config_home, "clear"))
-    assert (wanted.wanted(), kept_ids(config_home.environ)) == ([], [session_id(1)])
+    assert pending.wanted() == [session_id(1)]
+    background.catch_up(start(config_home, "clear"))
+    assert (pending.wanted(), kept_ids(config_home.environ)) == ([], [session_id(1)])
 
 
 def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
@@ -148,17 +146,17 @@ def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
     record_link(Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.environ)
     aged(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     assert (stamped("vault.json"), kept_ids(config_home.environ)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     kept = find(session_id(1), config_home.environ)
     assert kept
     assert kept.form == "packed"
     stamp = stamped("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["seen"] == stamp["made"]
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     assert stamped("vault.json") == stamp
 
 
@@ -170,10 +168,10 @@ def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
         aged(config_home, number, 25)
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     assert len(kept_ids(config_home.environ)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    later.catch_up(start(config_home))
+    background.catch_up(start(config_home))
     assert len(kept_ids(config_home.environ)) == 3
 
 
@@ -184,5 +182,5 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        later.main()
+        background.main()
     assert kept_ids(config_home.environ) == []

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.hooks.offer_clear import let_wait
 from resume_hooks.hooks.pending_handoff import MOST
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.hooks.conftest import Run
 
@@ -37,8 +37,8 @@ def parent(config_home: ConfigHome) -> str:
 
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
-    plan = quick_rollover.plan(store.session_file(parent), home.environ, kind="handoff", next_step=step)
-    return quick_rollover.write(plan, home.environ)
+    plan = rollover.plan(locate.session_file(parent), home.environ, kind="handoff", next_step=step)
+    return rollover.write(plan, home.environ)
 
 
 @pytest.mark.parametrize("prompt", [">handoff fix the tests", "/resume-hooks:handoff fix the tests"])
@@ -105,10 +105,10 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
         assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
         for n in range(60)
     ]
-    parent = store.session_file(str(write_session(config_home.project(), SESSION, talk)))
+    parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.environ))
-    plan = quick_rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on " * 200, contents=contents)
-    receipt = quick_rollover.write(plan, config_home.environ)
+    plan = rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on " * 200, contents=contents)
+    receipt = rollover.write(plan, config_home.environ)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     assert let_wait(receipt)

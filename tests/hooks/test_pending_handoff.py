@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks import hook_state, pending_handoff
 from resume_hooks.hooks.pending_handoff import FRESH, MOST, Handoff
 from resume_hooks.system.processes import started
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
 PID = os.getpid()
-OLD = notes.KEPT + 60
+OLD = hook_state.KEPT + 60
 
 
 @pytest.fixture
@@ -46,46 +45,46 @@ def again(handoff: Handoff, number: int) -> Handoff:
 
 def test_clear_takes_it_once(config_home: ConfigHome, handoff: Handoff) -> None:
     """Whole, in a private file; the second one gets nothing."""
-    handed_off.leave(handoff)
+    pending_handoff.leave(handoff)
     (name,) = waiting(config_home)
-    assert os.stat(notes.place(name)).st_mode & 0o777 == 0o600
-    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
-    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    assert os.stat(hook_state.place(name)).st_mode & 0o777 == 0o600
+    assert pending_handoff.take(PID, folder(config_home), PARENT) == handoff
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
     assert waiting(config_home) == []
 
 
 def test_a_client_has_one(config_home: ConfigHome, handoff: Handoff) -> None:
     """The last one; other clients keep theirs."""
-    handed_off.leave(handoff._replace(pid=1))
-    handed_off.leave(handoff)
-    handed_off.leave(again(handoff, 4))
+    pending_handoff.leave(handoff._replace(pid=1))
+    pending_handoff.leave(handoff)
+    pending_handoff.leave(again(handoff, 4))
     assert len(waiting(config_home)) == 2
-    taken = handed_off.take(PID, folder(config_home), PARENT)
+    taken = pending_handoff.take(PID, folder(config_home), PARENT)
     assert taken is not None
     assert taken.child_id == session_id(4)
 
 
 def test_a_clear_that_nobody_saw_begin_takes_it(config_home: ConfigHome, handoff: Handoff) -> None:
     """On a machine too slow for the end of the old session to be marked, client and folder decide."""
-    handed_off.leave(handoff)
-    assert handed_off.take(PID, folder(config_home), None) == handoff
+    pending_handoff.leave(handoff)
+    assert pending_handoff.take(PID, folder(config_home), None) == handoff
 
 
 def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: Handoff) -> None:
     """The client may go back to where it was left."""
-    handed_off.leave(handoff)
-    assert handed_off.take(PID, folder(config_home), OTHER) is None
-    assert handed_off.take(PID, str(config_home.project("/elsewhere")), PARENT) is None
-    assert handed_off.take(PID + 1, folder(config_home), PARENT) is None
-    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.leave(handoff)
+    assert pending_handoff.take(PID, folder(config_home), OTHER) is None
+    assert pending_handoff.take(PID, str(config_home.project("/elsewhere")), PARENT) is None
+    assert pending_handoff.take(PID + 1, folder(config_home), PARENT) is None
+    assert pending_handoff.take(PID, folder(config_home), PARENT) == handoff
 
 
 def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome, handoff: Handoff) -> None:
     """It started at another time; where that can't be told the number counts."""
-    handed_off.leave(handoff._replace(started="1"))
-    assert handed_off.take(PID, folder(config_home), PARENT) is None
-    handed_off.leave(handoff._replace(started=""))
-    assert handed_off.take(PID, folder(config_home), PARENT) is not None
+    pending_handoff.leave(handoff._replace(started="1"))
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
+    pending_handoff.leave(handoff._replace(started=""))
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is not None
 
 
 @pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
@@ -99,50 +98,50 @@ def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: Han
     if change == "link":
         child.symlink_to(config_home.root / "moved")
     made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
-    handed_off.leave(handoff._replace(at=made))
-    assert handed_off.tell(folder(config_home)) is None
-    assert handed_off.take(PID, folder(config_home), PARENT) is None
+    pending_handoff.leave(handoff._replace(at=made))
+    assert pending_handoff.tell(folder(config_home)) is None
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
     assert waiting(config_home) == []
 
 
 def test_opening_the_child_drops_it(config_home: ConfigHome, handoff: Handoff) -> None:
     """Whichever client does; another session's start leaves it."""
-    handed_off.leave(handoff)
-    handed_off.drop(OTHER)
+    pending_handoff.leave(handoff)
+    pending_handoff.drop(OTHER)
     assert len(waiting(config_home)) == 1
-    handed_off.drop(CHILD)
+    pending_handoff.drop(CHILD)
     assert waiting(config_home) == []
 
 
 def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: Handoff) -> None:
     """In its folder alone; ``/clear`` and a resumed child still find it."""
-    handed_off.leave(handoff)
-    assert handed_off.tell(str(config_home.project("/elsewhere"))) is None
-    assert handed_off.tell(folder(config_home)) == handoff
-    assert handed_off.tell(folder(config_home)) is None
-    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
-    handed_off.leave(handoff)
-    assert handed_off.tell(folder(config_home)) == handoff
-    handed_off.drop(CHILD)
+    pending_handoff.leave(handoff)
+    assert pending_handoff.tell(str(config_home.project("/elsewhere"))) is None
+    assert pending_handoff.tell(folder(config_home)) == handoff
+    assert pending_handoff.tell(folder(config_home)) is None
+    assert pending_handoff.take(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.leave(handoff)
+    assert pending_handoff.tell(folder(config_home)) == handoff
+    pending_handoff.drop(CHILD)
     assert waiting(config_home) == []
 
 
 def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Handoff) -> None:
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
-        handed_off.leave(again(handoff, number)._replace(pid=number, at=time.time() - age))
-    told = handed_off.tell(folder(config_home))
+        pending_handoff.leave(again(handoff, number)._replace(pid=number, at=time.time() - age))
+    told = pending_handoff.tell(folder(config_home))
     assert told is not None
     assert told.child_id == session_id(5)
-    assert handed_off.tell(folder(config_home)) is None
+    assert pending_handoff.tell(folder(config_home)) is None
 
 
 def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: Handoff) -> None:
     """And no later start has to look at it, though ``/clear`` still may take it."""
-    handed_off.leave(handoff._replace(at=time.time() - FRESH - 10))
-    assert handed_off.tell(folder(config_home)) is None
+    pending_handoff.leave(handoff._replace(at=time.time() - FRESH - 10))
+    assert pending_handoff.tell(folder(config_home)) is None
     assert [name.endswith(".json") for name in waiting(config_home)] == [False]
-    assert handed_off.take(PID, folder(config_home), PARENT) is not None
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is not None
 
 
 BAD: list[dict[str, Any]] = [
@@ -172,21 +171,21 @@ def test_a_note_that_says_something_odd_is_none(
     config_home: ConfigHome, handoff: Handoff, change: dict[str, Any]
 ) -> None:
     """It is neither taken nor told, and the next start does not look at it again."""
-    handed_off.leave(handoff)
+    pending_handoff.leave(handoff)
     (name,) = waiting(config_home)
-    sound = json.loads(Path(notes.place(name)).read_text())
-    Path(notes.place(name)).write_text(json.dumps({**sound, **change}))
-    assert handed_off.take(PID, folder(config_home), PARENT) is None
-    assert handed_off.tell(folder(config_home)) is None
+    sound = json.loads(Path(hook_state.place(name)).read_text())
+    Path(hook_state.place(name)).write_text(json.dumps({**sound, **change}))
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
+    assert pending_handoff.tell(folder(config_home)) is None
     assert not any(name.endswith(".json") for name in waiting(config_home))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "readable by all to write", "huge", "no json"])
 def test_what_is_no_note_of_ours(config_home: ConfigHome, handoff: Handoff, kind: str) -> None:
     """Nothing waits for it, nothing comes of it."""
-    handed_off.leave(handoff)
+    pending_handoff.leave(handoff)
     (name,) = waiting(config_home)
-    place = Path(notes.place(name))
+    place = Path(hook_state.place(name))
     raw = place.read_bytes()
     if kind == "readable by all to write":
         place.chmod(0o666)
@@ -203,27 +202,27 @@ def test_what_is_no_note_of_ours(config_home: ConfigHome, handoff: Handoff, kind
         else:
             (config_home.root / "elsewhere").write_bytes(raw)
             place.symlink_to(config_home.root / "elsewhere")
-    assert handed_off.take(PID, folder(config_home), PARENT) is None
-    assert handed_off.tell(folder(config_home)) is None
+    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
+    assert pending_handoff.tell(folder(config_home)) is None
 
 
 def test_old_notes_are_swept(config_home: ConfigHome, handoff: Handoff) -> None:
     """With the next handoff; whatever waits for a trim stays."""
-    handed_off.leave(handoff._replace(pid=1))
+    pending_handoff.leave(handoff._replace(pid=1))
     (name,) = waiting(config_home)
-    os.utime(notes.place(name), (time.time() - OLD,) * 2)
-    notes.keep("trim-x.json", {})
-    handed_off.leave(handoff)
+    os.utime(hook_state.place(name), (time.time() - OLD,) * 2)
+    hook_state.keep("trim-x.json", {})
+    pending_handoff.leave(handoff)
     assert waiting(config_home) == [f"handoff-{PID}-{CHILD}.json", "trim-x.json"]
 
 
 def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
     """Its session was left in another way; one of another session stays."""
-    handed_off.leave(handoff)
-    handed_off.retire(OTHER)
-    assert handed_off.take(PID, folder(config_home), PARENT) == handoff
-    handed_off.leave(handoff)
-    handed_off.retire(PARENT)
+    pending_handoff.leave(handoff)
+    pending_handoff.retire(OTHER)
+    assert pending_handoff.take(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.leave(handoff)
+    pending_handoff.retire(PARENT)
     assert waiting(config_home) == []
 
 
@@ -232,6 +231,6 @@ def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
 )
 def test_work_after_it_is_noticed(config_home: ConfigHome, handoff: Handoff, answered: str, outdated: bool) -> None:
     """An answer of the model's in the session that was handed off; without the file nobody can tell."""
-    assert not handed_off.is_outdated(handoff)
+    assert not pending_handoff.is_outdated(handoff)
     write_session(config_home.project(), PARENT, [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"])
-    assert handed_off.is_outdated(handoff) is outdated
+    assert pending_handoff.is_outdated(handoff) is outdated

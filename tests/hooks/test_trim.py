@@ -17,9 +17,7 @@ import pytest
 
 from resume_hooks.derive.trim import plan
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import answer as answers
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import trim as trimming
+from resume_hooks.hooks import answer, confirmations, trim
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
@@ -88,9 +86,9 @@ def children(parent: Path) -> list[Path]:
 
 def change(session: str = SESSION, **fields: Any) -> None:
     """Write the session's question anew with some fields replaced."""
-    question = pending.find(session)
+    question = confirmations.find(session)
     assert question is not None
-    pending.keep(question._replace(**fields))
+    confirmations.keep(question._replace(**fields))
 
 
 @pytest.mark.parametrize("prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"])
@@ -224,7 +222,7 @@ def test_yes_without_a_question(say: Say, parent: Path) -> None:
     assert children(parent) == []
 
 
-@pytest.mark.parametrize("age", [pending.OPEN + 1, 1e8, -60])
+@pytest.mark.parametrize("age", [confirmations.OPEN + 1, 1e8, -60])
 def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
     """Older than ten minutes, or of a clock that was set back: nothing is written, its options are not lost."""
     say(">trim --tools Read")
@@ -445,7 +443,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 ) -> None:
     """Nothing was made, so the next yes tries again."""
     trigger = Trigger("trim", "", slash=False, pasted=False)
-    trimming.answer(trigger, str(parent), SESSION, 0)
+    trim.answer(trigger, str(parent), SESSION, 0)
 
     def refuse(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
@@ -454,7 +452,7 @@ def test_a_write_that_fails_leaves_the_question_open(
         patch.setattr(plan, "write", refuse)
         assert "The disk is full" in card(trigger._replace(text="yes"), {"session_id": SESSION})
     assert children(parent) == []
-    assert trimming.answer(trigger._replace(text="yes"), str(parent), SESSION, 0).to_copy.startswith("/resume ")
+    assert trim.answer(trigger._replace(text="yes"), str(parent), SESSION, 0).to_copy.startswith("/resume ")
 
 
 def test_a_session_that_would_take_too_long(
@@ -462,14 +460,14 @@ def test_a_session_that_would_take_too_long(
 ) -> None:
     """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
     trigger = Trigger("trim", "", slash=False, pasted=False)
-    trimming.answer(trigger, str(parent), SESSION, 0)
+    trim.answer(trigger, str(parent), SESSION, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(trimming, "WHOLE", 0)
-        with pytest.raises(answers.TimeLimit, match="longer than a prompt may wait") as caught:
-            trimming.answer(trigger._replace(text="yes"), str(parent), SESSION, 0)
+        patch.setattr(trim, "WHOLE", 0)
+        with pytest.raises(answer.TimeLimit, match="longer than a prompt may wait") as caught:
+            trim.answer(trigger._replace(text="yes"), str(parent), SESSION, 0)
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
-    found = pending.find(SESSION)
+    found = confirmations.find(SESSION)
     assert found is not None
     assert found.is_open
 
@@ -493,17 +491,17 @@ YES = Trigger("trim", "yes", slash=False, pasted=False)
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
     """The question that another prompt took comes back with its child, and that is what is shown."""
-    trimming.answer(YES._replace(text=""), str(parent), SESSION, 0)
-    trimming.answer(YES, str(parent), SESSION, 0)
+    trim.answer(YES._replace(text=""), str(parent), SESSION, 0)
+    trim.answer(YES, str(parent), SESSION, 0)
     (child,) = children(parent)
-    question = pending.find(SESSION)
+    question = confirmations.find(SESSION)
     assert question is not None
     again = question._replace(child="")
-    pending.keep(again)
-    assert pending.begin(again)
-    timer = threading.Timer(0.2, pending.keep, args=(question,))
+    confirmations.keep(again)
+    assert confirmations.begin(again)
+    timer = threading.Timer(0.2, confirmations.keep, args=(question,))
     timer.start()
-    found = trimming.answer(YES, str(parent), SESSION, 0)
+    found = trim.answer(YES, str(parent), SESSION, 0)
     timer.join()
     assert found.to_copy == f"/resume {child.stem}"
     assert children(parent) == [child]
@@ -512,9 +510,9 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
 def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home: ConfigHome) -> None:
     """It says that the child is being made, and not that nothing was asked; a maker that was ended is forgotten."""
     say(">trim")
-    question = pending.find(SESSION)
+    question = confirmations.find(SESSION)
     assert question is not None
-    assert pending.begin(question)
+    assert confirmations.begin(question)
     text = say(">trim yes")
     assert "another prompt is making this trim right now" in text
     assert children(parent) == []

@@ -16,7 +16,7 @@ from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.system import bug_log as log
+from resume_hooks.system import bug_log
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, system, user, write_session
 
 NAME = "aliceplanted"
@@ -70,7 +70,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     try:
         raise KeyError(PLANTED["secret"], PLANTED["prompt"])  # noqa: TRY301 - raised here on purpose
     except KeyError as error:
-        path = log.note("search", "1", error)
+        path = bug_log.note("search", "1", error)
     with open(path, "a", encoding="utf-8") as stream:
         stream.write(f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n")
     monkeypatch.chdir(project)

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.system import bug_log as log
+from resume_hooks.system import bug_log
 from tests.builders import ConfigHome
 
 
@@ -218,7 +218,7 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
     """How many, when the last one was, and what to send along."""
     assert found(cwd, "log").code == "log-ok"
     for _ in range(2):
-        log.note("search", "1", KeyError("secret"))
+        bug_log.note("search", "1", KeyError("secret"))
     finding = found(cwd, "log")
     assert (finding.level, finding.code) == ("note", "log-bugs")
     assert finding.detail.startswith("2 bugs noted in ")

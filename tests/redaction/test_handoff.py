@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.handoff_files import write_for
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.reading.digest.as_text import full
@@ -44,10 +44,10 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
     settings.store("handoff_dir", "_handoffs", config_home.environ)
     settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.environ)
     contents = Contents(digest_of(session_file(leaky), config_home.environ))
-    decided = quick_rollover.plan(
+    decided = rollover.plan(
         session_file(leaky), config_home.environ, kind="handoff", next_step="go on", contents=contents
     )
-    receipt = quick_rollover.write(decided, config_home.environ)
+    receipt = rollover.write(decided, config_home.environ)
     files = write_for(decided, receipt, config_home.environ)
     written = [Path(path).read_text() for path in (receipt.file, *files.documents, files.ledger)]
     assert len(written) == 3
@@ -59,14 +59,14 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
 def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
     """The parent keeps what it held: scrub takes it out, a handoff does not."""
     before = Path(leaky).read_bytes()
-    decided = quick_rollover.plan(session_file(leaky), config_home.environ)
-    quick_rollover.write(decided, config_home.environ)
+    decided = rollover.plan(session_file(leaky), config_home.environ)
+    rollover.write(decided, config_home.environ)
     assert Path(leaky).read_bytes() == before
 
 
 def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
     """What is typed for the child reaches the child as it was typed."""
-    decided = quick_rollover.plan(session_file(leaky), config_home.environ, next_step=f"use {GITHUB}")
+    decided = rollover.plan(session_file(leaky), config_home.environ, next_step=f"use {GITHUB}")
     assert next_step_of(decided.opening) == f"use {GITHUB}"
 
 
@@ -82,8 +82,8 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
 def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    decided = quick_rollover.plan(session_file(str(path)), config_home.environ)
-    assert quick_rollover.receipt(decided).warnings == ()
+    decided = rollover.plan(session_file(str(path)), config_home.environ)
+    assert rollover.receipt(decided).warnings == ()
 
 
 def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> None:

@@ -12,11 +12,9 @@ import pytest
 from claude_agent_sdk import delete_session, get_session_info, list_sessions, rename_session, tag_session
 
 from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash import delete, restore
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions import locate, rename
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -53,10 +51,10 @@ def listed(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["session_id"]))
 
 
-def with_ours(sessions: list[str], change: Callable[[SessionFile, str], bookkeeping.Change]) -> list[dict[str, Any]]:
+def with_ours(sessions: list[str], change: Callable[[SessionFile, str], rename.Change]) -> list[dict[str, Any]]:
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
-        bookkeeping.write(change(store.session_file(path), f"name {number}"))
+        rename.write(change(locate.session_file(path), f"name {number}"))
     return listed(("last_modified", "file_size"))
 
 
@@ -79,9 +77,9 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
     home, paths = copies
     contents = [Path(path).read_bytes() for path in paths]
     ours = {
-        "rename": lambda session, name: bookkeeping.renamed(session, name, home.environ),
-        "tag": lambda session, name: bookkeeping.tagged(session, name, home.environ),
-        "clear": lambda session, _: bookkeeping.tagged(session, "", home.environ),
+        "rename": lambda session, name: rename.renamed(session, name, home.environ),
+        "tag": lambda session, name: rename.tagged(session, name, home.environ),
+        "clear": lambda session, _: rename.tagged(session, "", home.environ),
     }[verb]
     theirs: Callable[[str, str], None] = {
         "rename": rename_session,
@@ -103,10 +101,10 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     before = listed(())
     contents = {path: Path(path).read_bytes() for path in paths}
     for path in paths[::2]:
-        deletion.write(deletion.plan(store.session_file(path), home.environ), home.environ)
+        delete.write(delete.plan(locate.session_file(path), home.environ), home.environ)
     after_ours = listed(())
     for entry in trash.held(home.environ):
-        restoring.write(restoring.plan(entry, home.environ), home.environ)
+        restore.write(restore.plan(entry, home.environ), home.environ)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert listed() == [
         {key: value for key, value in row.items() if key != "last_modified"}
@@ -123,7 +121,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
 @pytest.fixture
 def one(config_home: ConfigHome) -> SessionFile:
     """A session that was last written long ago."""
-    return store.session_file(write_session(config_home.project(), SESSION, conversation(1), mtime=OLD))
+    return locate.session_file(write_session(config_home.project(), SESSION, conversation(1), mtime=OLD))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ def one(config_home: ConfigHome) -> SessionFile:
 )
 def test_tags_are_cleaned_as_the_sdk_does(one: SessionFile, config_home: ConfigHome, tag: str) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
-    bookkeeping.write(bookkeeping.tagged(one, tag, config_home.environ))
+    rename.write(rename.tagged(one, tag, config_home.environ))
     ours = Glance(one.path).tag
     tag_session(SESSION, tag)
     assert Glance(one.path).tag == ours
@@ -144,12 +142,12 @@ def test_both_refuse_what_is_empty(one: SessionFile, config_home: ConfigHome, em
         with pytest.raises(ValueError, match="non-empty"):
             sdk(SESSION, empty)
     with pytest.raises(UsageError):
-        bookkeeping.renamed(one, empty, config_home.environ)
+        rename.renamed(one, empty, config_home.environ)
 
 
 def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile, config_home: ConfigHome) -> None:
     """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
-    bookkeeping.write(bookkeeping.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.environ))
     assert os.stat(one.path).st_mtime == OLD
     rename_session(SESSION, "theirs")
     assert os.stat(one.path).st_mtime > OLD
@@ -157,10 +155,10 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile,
 
 def test_difference_the_sdk_leaves_the_name_above_the_box(one: SessionFile, config_home: ConfigHome) -> None:
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
-    bookkeeping.write(bookkeeping.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.environ))
     rename_session(SESSION, "theirs")
     assert (Glance(one.path).custom_title, Glance(one.path).agent_name) == ("theirs", "ours")
-    bookkeeping.write(bookkeeping.renamed(one, "theirs", config_home.environ))
+    rename.write(rename.renamed(one, "theirs", config_home.environ))
     assert Glance(one.path).agent_name == "theirs"
 
 
@@ -169,7 +167,7 @@ def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(one: SessionF
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
     assert Glance(one.path).custom_title == title
-    bookkeeping.write(bookkeeping.renamed(one, title, config_home.environ))
+    rename.write(rename.renamed(one, title, config_home.environ))
     assert Glance(one.path).custom_title == "two lines red"
 
 
@@ -189,7 +187,7 @@ def test_difference_the_sdk_writes_behind_half_a_line(one: SessionFile, config_h
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
     assert Glance(one.path).custom_title == ""
-    bookkeeping.write(bookkeeping.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.environ))
     assert Glance(one.path).custom_title == "ours"
 
 
@@ -202,9 +200,9 @@ def test_difference_the_sdk_writes_through_a_link(one: SessionFile, config_home:
     rename_session(other, "x")
     assert target.read_bytes() != b"precious\n"
     with pytest.raises(SessionNotFound):
-        store.resolve(other, "/", config_home.environ)
+        locate.resolve(other, "/", config_home.environ)
     with pytest.raises(UsageError):
-        bookkeeping.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.environ)
+        rename.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.environ)
 
 
 def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: SessionFile, config_home: ConfigHome) -> None:
@@ -218,8 +216,8 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: Session
     assert get_session_info(SESSION) is None
     Path(one.path).write_bytes(content)
     os.utime(one.path, (OLD, OLD))
-    deletion.write(deletion.plan(store.session_file(one.path), config_home.environ), config_home.environ)
+    delete.write(delete.plan(locate.session_file(one.path), config_home.environ), config_home.environ)
     assert not backup.exists()
-    restoring.write(restoring.plan(trash.find(SESSION, config_home.environ), config_home.environ), config_home.environ)
+    restore.write(restore.plan(trash.find(SESSION, config_home.environ), config_home.environ), config_home.environ)
     assert backup.read_bytes() == b"the user's"
     assert Path(one.path).read_bytes() == content

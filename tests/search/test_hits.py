@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
-from resume_hooks.search import engine as searching
+from resume_hooks.search import engine
 from resume_hooks.search.hits import Hits
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
@@ -185,6 +185,6 @@ def test_a_session_that_cannot_be_read_later(config_home: ConfigHome, monkeypatc
         paths[0].unlink(missing_ok=True)
         return enter(db, scope)
 
-    monkeypatch.setattr(searching, "enter", enter_late)
+    monkeypatch.setattr(engine, "enter", enter_late)
     found = search(config_home, "linter")
     assert (places(found), found.total) == ([(2, 0)], 1)

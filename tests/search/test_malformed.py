@@ -8,7 +8,7 @@ import random
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.search import engine as searching
+from resume_hooks.search import engine
 from resume_hooks.search.engine import Found, find
 from resume_hooks.search.index.connect import Opened, opened_index
 from resume_hooks.search.query import parse
@@ -42,7 +42,7 @@ def _ask(index: Opened, words: list[str]) -> Found | None:
     except UsageError:
         return None
     # The index is opened once: what is asked about here is what comes after that.
-    return searching._search(index, query, Scope(), 5, os.environ) if query.terms else None
+    return engine._search(index, query, Scope(), 5, os.environ) if query.terms else None
 
 
 @pytest.mark.parametrize(

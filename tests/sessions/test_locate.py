@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.errors import AmbiguousLocator, NotATranscript, SessionNotFound, UsageError
 from resume_hooks.paths import project_key
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve
 from tests.builders import (
     CWD,
@@ -99,7 +99,7 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(config_home.project(), ONE, [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")])
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
-    for row in store.candidates(store.all_sessions(config_home.environ)):
+    for row in locate.candidates(locate.all_sessions(config_home.environ)):
         assert resolved(config_home, str(row["title"])) == row["session_id"]
     assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
     assert resolved(config_home, "/go on now") == TWO
@@ -253,18 +253,18 @@ def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) ->
 
 def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
     """Where there is nothing, nothing is listed."""
-    assert store.sessions_in("/nowhere") == []
+    assert locate.sessions_in("/nowhere") == []
     (config_home.config / "projects").rmdir()
-    assert store.all_sessions(config_home.environ) == []
-    assert store.sessions_of(CWD, config_home.environ) == []
+    assert locate.all_sessions(config_home.environ) == []
+    assert locate.sessions_of(CWD, config_home.environ) == []
 
 
 def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
     """No folder that was deleted, and none that can be listed, is named as one that can't."""
     talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
-    assert store.unlistable(config_home.environ) == []
-    assert store.unlistable({"HOME": "/nowhere"}) == []
+    assert locate.unlistable(config_home.environ) == []
+    assert locate.unlistable({"HOME": "/nowhere"}) == []
     with pytest.raises(SessionNotFound) as caught:
         resolved(config_home, TWO)
     assert caught.value.remedy == "Was it deleted after 30 days?"
@@ -277,25 +277,25 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     talk(config_home, THREE, cwd="/c", age=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
-    assert [session.session_id for session in store.all_sessions(config_home.environ)] == [TWO, THREE, ONE]
+    assert [session.session_id for session in locate.all_sessions(config_home.environ)] == [TWO, THREE, ONE]
 
 
 def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     """Deleted between the listing and the reading: left out, no failure."""
     talk(config_home, ONE, custom_title("here"))
-    listed = store.all_sessions(config_home.environ)
+    listed = locate.all_sessions(config_home.environ)
     os.unlink(listed[0].path)
-    assert store.titled("here", listed) == []
-    assert store.candidates(listed) == []
-    assert not store.belongs(listed[0].path, CWD)
+    assert locate.titled("here", listed) == []
+    assert locate.candidates(listed) == []
+    assert not locate.belongs(listed[0].path, CWD)
 
 
 def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:
     """Only files in a project folder, under their id."""
     inside = resolve(talk(config_home, ONE), CWD, config_home.environ)
     outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.environ)
-    assert store.is_known(inside, config_home.environ)
-    assert not store.is_known(outside, config_home.environ)
+    assert locate.is_known(inside, config_home.environ)
+    assert not locate.is_known(outside, config_home.environ)
 
 
 def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -308,8 +308,8 @@ def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_pa
     link.symlink_to(outside)
     other = config_home.project() / "memory.txt"
     other.write_bytes(Path(inside).read_bytes())
-    assert store.resolve(str(inside), "/", model).session_id == session_id(1)
+    assert locate.resolve(str(inside), "/", model).session_id == session_id(1)
     for path in (outside, link, other, tmp_path / "x" / ".." / "notes.jsonl"):
         with pytest.raises((UsageError, SessionNotFound)):
-            store.resolve(str(path), "/", model)
-    assert store.resolve(str(outside), "/", config_home.environ).path == str(outside)
+            locate.resolve(str(path), "/", model)
+    assert locate.resolve(str(outside), "/", config_home.environ).path == str(outside)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.rename import MAX_LENGTH, renamed, tagged, write
@@ -32,7 +32,7 @@ READS_AS_ANOTHER = (
 @pytest.fixture
 def session(config_home: ConfigHome) -> SessionFile:
     """A session that was last written long ago."""
-    return store.session_file(write_session(config_home.project(), SESSION, conversation(2), mtime=OLD))
+    return locate.session_file(write_session(config_home.project(), SESSION, conversation(2), mtime=OLD))
 
 
 def records_after(session: SessionFile, before: bytes) -> list[object]:
@@ -98,7 +98,7 @@ def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> 
     """The SDK writes the title alone: clients then go on showing the old name above the input box."""
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
     path = write_session(config_home.project(), SESSION, [*conversation(1), name, custom_title("New")])
-    change = renamed(store.session_file(path), "New", config_home.environ)
+    change = renamed(locate.session_file(path), "New", config_home.environ)
     assert [record["type"] for record in change.records] == ["agent-name"]
 
 
@@ -111,7 +111,7 @@ def test_a_title_of_another_session_is_refused(session: SessionFile, config_home
     assert Glance(session.path).custom_title == "Fix"
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
-    assert renamed(store.session_file(far), "Fix", config_home.environ).records
+    assert renamed(locate.session_file(far), "Fix", config_home.environ).records
 
 
 def test_the_first_prompt_of_another_is_a_title_too(session: SessionFile, config_home: ConfigHome) -> None:
@@ -287,7 +287,7 @@ def test_what_another_program_writes_at_once_is_told(
 
 def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
     """A client that has it open (2.1.329) may write the title that it knew again."""
-    session = store.session_file(write_session(config_home.project(), SESSION, conversation(1)))
+    session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     change = renamed(session, "x", config_home.environ)
     assert "/rename" in change.warnings[0]
     write(change)

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.title_lock import PATIENCE, hold, release
 
 HOLDER = """
@@ -42,7 +42,7 @@ def test_another_process_is_waited_for_but_not_for_long(tmp_path: Path) -> None:
     process = holder(tmp_path)
     try:
         assert PATIENCE <= seconds(tmp_path) < PATIENCE + 2
-        assert not numbering._held
+        assert not title_lock._held
     finally:
         process.kill()
         process.communicate()
@@ -55,9 +55,9 @@ def test_it_writes_nothing_and_lets_go(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     for folder in (tmp_path / "nobody", tmp_path / "link", tmp_path, tmp_path):
         hold(str(folder))
-    assert list(numbering._held) == [str(tmp_path)]
+    assert list(title_lock._held) == [str(tmp_path)]
     release()
-    assert not numbering._held
+    assert not title_lock._held
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
     process = holder(tmp_path)
     process.communicate("")

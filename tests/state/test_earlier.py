@@ -13,20 +13,17 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash import contents, restore
 from resume_hooks.derive import untrim
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.hooks import checkpoint_state as marks
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import prompt
+from resume_hooks.hooks import checkpoint_state, hook_state, prompt
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import VERSION
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.scope import Scope
-from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions import link_log
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
@@ -63,7 +60,7 @@ def test_there_is_one_of_every_form() -> None:
 def test_links_and_lineage(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
     """Every link is read, and each child leads to its parent."""
     family = Family(config_home.environ)
-    rows = links.read_links(config_home.environ)
+    rows = link_log.read_links(config_home.environ)
     children = [name.removesuffix(".jsonl") for name in earlier["transcripts"] if BULKY not in name]
     assert {link.child_id for link in rows} >= set(children)
     assert (CLEARED, SESSION) in {(link.child_id, link.parent_id) for link in rows}
@@ -98,11 +95,11 @@ def test_the_index(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
 def test_notes_backups_and_trash(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
     """A mark can be gone back to, a deleted session comes back, a session trimmed in place is made whole."""
     if f"pending/mark-{SESSION}.json" in earlier["files"]:
-        assert marks.find(SESSION) is not None
+        assert checkpoint_state.find(SESSION) is not None
     said = prompt.card(Trigger("trim", "yes", slash=False, pasted=False), {"session_id": BULKY, "cwd": CWD})
     assert "resume-hooks failed" not in said
-    for entry in trash.held(config_home.environ):
-        restoring.write(restoring.plan(entry, config_home.environ), config_home.environ)
+    for entry in contents.held(config_home.environ):
+        restore.write(restore.plan(entry, config_home.environ), config_home.environ)
         path = resolve(DELETED, CWD, config_home.environ).path
         assert Path(path).read_bytes() == Path(write_session(config_home.root, DELETED, conversation(2))).read_bytes()
     kept = [name for name in earlier["files"] if name.startswith("backups/") and name.endswith(".jsonl")]
@@ -123,8 +120,8 @@ def test_a_later_engine_s_state_is_left_as_it_is(config_home: ConfigHome) -> Non
     (state / "settings.json").write_text('{"version": 99, "threshold": 700, "unheard": {"of": 1}}')
     entry = state / "trash" / DELETED / "2099-01-01T00-00-00.000Z"
     entry.mkdir(parents=True, mode=0o700)
-    (entry / trash.DONE).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
-    notes.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
+    (entry / contents.DONE).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
+    hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     db = sqlite3.connect(state / "index.db")
     db.execute("UPDATE about SET version=99")
     db.commit()
@@ -133,9 +130,9 @@ def test_a_later_engine_s_state_is_left_as_it_is(config_home: ConfigHome) -> Non
     assert settings.load(config_home.environ)["threshold"].value == 700
     with pytest.raises(WriteFailed, match="newer"):
         settings.store("threshold", "800", config_home.environ)
-    assert trash.held(config_home.environ) == []
-    assert [stray.gone for stray in trash.strays(config_home.environ)] == [False]
-    assert marks.find(SESSION) is None
+    assert contents.held(config_home.environ) == []
+    assert [stray.gone for stray in contents.strays(config_home.environ)] == [False]
+    assert checkpoint_state.find(SESSION) is None
     with opened_index(config_home.environ) as index:
         assert "newer" in index.notes[0]
     assert find(["prompt"], Scope(), config_home.environ).hits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.storage import atomic as rewrite
+from resume_hooks.storage import atomic
 from resume_hooks.storage import move as moving
 from resume_hooks.storage.move import inside, is_same, move, remove, take, weigh
 
@@ -95,7 +95,7 @@ def test_of_two_that_move_a_file_one_has_it(tmp_path: Path, monkeypatch: pytest.
     """The other fails and leaves nothing."""
     source = tmp_path / "f"
     source.write_bytes(b"mine")
-    link = rewrite.name_exclusively
+    link = atomic.name_exclusively
 
     def and_somebody_else(old: str, new: str) -> bool:
         linked = link(old, new)

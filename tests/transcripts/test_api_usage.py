@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.transcripts import api_usage as traffic
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import api_usage, tokens
 from resume_hooks.transcripts.api_usage import (
     FIVE_MINUTES,
     HOUR,
@@ -228,4 +227,4 @@ def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
     assert seen(config_home, rows).cached <= 2 * tokens.MAX_TOKENS
-    assert traffic.LAST_TURNS > 1
+    assert api_usage.LAST_TURNS > 1

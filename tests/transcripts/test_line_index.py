@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.transcripts import line_index as seeking
+from resume_hooks.transcripts import line_index
 from resume_hooks.transcripts.line_index import Numbers, line_start, line_with, lines_before, opened
 from resume_hooks.transcripts.lines import Line, read_lines
 
@@ -23,8 +23,8 @@ BYTES = st.lists(
 def _small_steps() -> object:
     """Pieces of a few bytes, so that lines lie across many of them."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(seeking, "STEP", 4)
-    patch.setattr(seeking, "SEARCHED_BYTES", 16)
+    patch.setattr(line_index, "STEP", 4)
+    patch.setattr(line_index, "SEARCHED_BYTES", 16)
     yield
     patch.undo()
 

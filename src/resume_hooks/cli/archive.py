@@ -10,10 +10,9 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.archive.retention import archive_now as archiving
+from resume_hooks.archive.retention import archive_now
 from resume_hooks.archive.retention.archive_now import Archive, Outcome
-from resume_hooks.archive.vault import first_use_notice as first_use
-from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault import first_use_notice, policy
 from resume_hooks.archive.vault.forget import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import Gone, went
@@ -23,7 +22,7 @@ from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import Kept, held
 from resume_hooks.sessions.archived.sessions import is_kept
@@ -102,10 +101,10 @@ def _refuse(locators: Sequence[str], modes: Sequence[bool], *, project: bool, ev
 
 def _sessions(locators: Sequence[str], *, project: bool, everywhere: bool) -> list[SessionFile]:
     if everywhere:
-        return store.all_sessions(os.environ)
+        return locate.all_sessions(os.environ)
     if project:
         folder = current_folder()
-        return [each for each in store.sessions_of(folder, os.environ) if belongs(each.path, folder)]
+        return [each for each in locate.sessions_of(folder, os.environ) if belongs(each.path, folder)]
     found = [located(locator) for locator in locators] if locators else [located(None)]
     return list({session.path: session for session in found}.values())
 
@@ -116,18 +115,18 @@ def _kept(locators: Sequence[str]) -> list[Kept]:
 
 def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -> int:
     if dry_run:
-        would = archiving.preview(sessions, os.environ)
+        would = archive_now.preview(sessions, os.environ)
         data = NOTHING | {"archived": [_outcome(each, ()) for each in would]}
         emit("archive", data, lambda: f"{_counted(would)}\n\nNothing was written.", as_json=as_json)
         return 0
     with at_work("Archiving", quiet=as_json) as advance:
-        done = archiving.archive(sessions, os.environ, advance)
+        done = archive_now.archive(sessions, os.environ, advance)
     data = NOTHING | {
         "archived": [_outcome(each, done.packed) for each in done.outcomes],
         "dropped": [each._asdict() for each in done.dropped],
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes) or bool(done.packed),
     }
-    told = first_use.line(os.environ, current_folder()) if data["written"] else ""
+    told = first_use_notice.line(os.environ, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
     notes += [said for each in done.outcomes if each.kept for said in harms(each.kept)]

@@ -13,7 +13,7 @@ from resume_hooks.cli.output import current_folder, emit, json_option, located, 
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 
 SHOWN = 200
 """Secrets that are listed to people; ``--json`` lists all."""
@@ -93,7 +93,7 @@ def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[st
     if everywhere:
         return None
     if project:
-        return {session.session_id for session in store.sessions_of(current_folder(), os.environ)}
+        return {session.session_id for session in locate.sessions_of(current_folder(), os.environ)}
     return {located(locator).session_id}
 
 

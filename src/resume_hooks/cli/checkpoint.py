@@ -11,7 +11,7 @@ from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_o
 from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import checkpoint_state
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import locate
@@ -54,7 +54,7 @@ def command(locator: str | None, **how: Unpack[How]) -> None:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
     session = locate(locator, current_folder(), os.environ)
     checkpoint.refuse_subagent(session)
-    active = marks.find(session.session_id)
+    active = checkpoint_state.find(session.session_id)
     if how["show"] or how["clear"]:
         _old(session, active, how)
     else:
@@ -65,7 +65,7 @@ def _old(session: SessionFile, active: Mark | None, how: How) -> None:
     """Show the active checkpoint, or forget it."""
     cleared = active is not None and how["clear"] and not how["dry_run"]
     if cleared:
-        marks.clear(session.session_id)
+        checkpoint_state.clear(session.session_id)
     done = "forgotten" if cleared else "would be forgotten" if how["clear"] else "active"
     _answer(session, active, None, done, how, written=cleared)
 
@@ -82,7 +82,7 @@ def _new(session: SessionFile, active: Mark | None, how: How) -> None:
         )
     writes = not same and not how["dry_run"]
     if writes:
-        marks.keep(placed.mark)
+        checkpoint_state.keep(placed.mark)
     mark = active if same else placed.mark
     done = "set" if writes else "already set" if same else "would be set"
     _answer(session, mark, None if same else active, done, how, written=writes)
@@ -111,7 +111,7 @@ def _row(mark: Mark | None) -> dict[str, Any] | None:
 
 def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     if mark is None:
-        return marks.NONE
+        return checkpoint_state.NONE
     return table(
         [
             ("checkpoint", done),

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli import relocate as moved
+from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.continue_as import finish, forked, settled
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, say
@@ -42,7 +42,7 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
     whole = forks and is_kept(session.path, os.environ)  # a fork is made of a kept copy, too
     if asks and not whole:
         session = settled(session)
-    elif not whole and (lost := moved.lost(session, os.environ)) is not None:
+    elif not whole and (lost := relocate.lost(session, os.environ)) is not None:
         raise lost.refusal(session)
     made = forked(session) if forks else None
     begun = _start_of(session, made)

@@ -11,7 +11,7 @@ from typing import TypedDict
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli import relocate as moved
+from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.menu import Answer, ask
 from resume_hooks.cli.output import on_stderr, say
@@ -45,11 +45,11 @@ def settled(session: SessionFile) -> SessionFile:
 
     A vaulted one is brought back, once the user said yes.
     """
-    found = moved.lost(session, os.environ)
+    found = relocate.lost(session, os.environ)
     if found is not None and found.kept:
-        session = moved.brought_back(session, found, os.environ)
-        found = moved.lost(session, os.environ)
-    return session if found is None else moved.rehomed(session, found, os.environ)
+        session = relocate.brought_back(session, found, os.environ)
+        found = relocate.lost(session, os.environ)
+    return session if found is None else relocate.rehomed(session, found, os.environ)
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash import contents, delete
 from resume_hooks.archive.trash.contents import Entry, Stray
 from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
@@ -68,16 +67,16 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
     if locator is None:
         _empty(older_than, damaged=damaged, asks=asks, dry_run=dry_run, as_json=as_json)
     else:
-        _delete(deletion.plan(located(locator), os.environ), asks, force=force, dry_run=dry_run, as_json=as_json)
+        _delete(delete.plan(located(locator), os.environ), asks, force=force, dry_run=dry_run, as_json=as_json)
 
 
 def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_json: bool) -> None:
     if not (force or dry_run):
-        deletion.require_quiet(decided.session, os.environ)
+        delete.require_quiet(decided.session, os.environ)
     if asks:
         say(_facts(decided))
     agreed = not dry_run and (not asks or click.confirm("\nMove it to the trash?", err=True))
-    entry = deletion.write(decided, os.environ, force=force) if agreed else decided.entry
+    entry = delete.write(decided, os.environ, force=force) if agreed else decided.entry
     data = {
         "session": deleted_row(entry, os.environ),
         "live": decided.live,
@@ -108,9 +107,9 @@ def _still_kept(entries: Sequence[Entry]) -> list[str]:
 
 def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * DAY_MS
-    found = [entry for entry in trash.held(os.environ) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    found = [entry for entry in contents.held(os.environ) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    strays = trash.strays(os.environ)
+    strays = contents.strays(os.environ)
     also = [stray for stray in strays if stray.gone or damaged]
     what = _all(wanted, also)
     if asks and what:
@@ -118,7 +117,7 @@ def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, 
     agreed = bool(what) and not dry_run
     if agreed and asks:
         agreed = click.confirm(f"\nRemove {what}, for good?", err=True)
-    gone = deletion.empty(wanted, os.environ, also) if agreed else wanted
+    gone = delete.empty(wanted, os.environ, also) if agreed else wanted
     data: dict[str, Any] = {"session": None, "live": "", "derived": [], "written": agreed}
     data |= {"emptied": [deleted_row(entry, os.environ) for entry in gone], "strays": stray_rows(also)}
 

@@ -10,8 +10,7 @@ import click
 from resume_hooks import clock
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import current_folder, located, locator_argument
-from resume_hooks.derive import cut_point as cutting
-from resume_hooks.derive import fork as forking
+from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
 from resume_hooks.derive.fork import ForkPlan
@@ -61,9 +60,9 @@ def command(locator: str | None, **how: Unpack[ForkHow]) -> None:
     home = _home(how)
     client = client_to_start(how)
     session, cut = _asked(locator, how)
-    decided = forking.plan(session, os.environ, cut=cut, home=home, output_dir=how["output_dir"])
+    decided = fork.plan(session, os.environ, cut=cut, home=home, output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = forking.receipt(decided) if how["dry_run"] else forking.write(decided, os.environ)
+    made = fork.receipt(decided) if how["dry_run"] else fork.write(decided, os.environ)
     answer("fork", made, how, client, more={"cut": _data(decided)}, text=lambda: _text(decided, made))
 
 
@@ -84,7 +83,7 @@ def _asked(locator: str | None, how: ForkHow) -> tuple[SessionFile, Truncator | 
     if len(given) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} exclude each other", "A session is cut once.")
-    at = cutting.parse(how["at"]) if how["at"] is not None else None
+    at = cut_point.parse(how["at"]) if how["at"] is not None else None
     if isinstance(at, Reference):
         return _session_of(at, locator), AtRecord(at.record)
     return located(locator), at or _cut(how)

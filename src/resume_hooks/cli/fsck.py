@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, Group, Report
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 
 SHOWN = 3
@@ -50,9 +50,9 @@ def command(
     _refuse(locator, everywhere=everywhere, repairing=repairing, branch=branch, dry_run=dry_run)
     if repairing:
         return _repair(located(locator), branch, dry_run=dry_run, as_json=as_json)
-    sessions = store.all_sessions(os.environ) if everywhere else [located(locator)]
+    sessions = locate.all_sessions(os.environ) if everywhere else [located(locator)]
     reports = [examine(session, os.environ) for session in _shown_at_work(sessions, quiet=as_json)]
-    hidden = store.unlistable(os.environ) if everywhere else []
+    hidden = locate.unlistable(os.environ) if everywhere else []
     emit(
         "fsck",
         _data(reports, hidden),

@@ -10,14 +10,13 @@ import click
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.editor import edited, require_terminal
 from resume_hooks.cli.output import emit, located, locator_argument
-from resume_hooks.derive import digest_edit
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import digest_edit, rollover
 from resume_hooks.derive.child.create import Birth, expect
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
@@ -101,7 +100,7 @@ def _require_sense(how: HandoffHow) -> None:
 
 
 def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, expected: Birth | None = None) -> RolloverPlan:
-    return quick_rollover.plan(
+    return rollover.plan(
         parent,
         os.environ,
         kind="handoff",
@@ -115,7 +114,7 @@ def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, expected: Bi
 def _show(decided: RolloverPlan, how: HandoffHow) -> None:
     """Print what a child would be told."""
     digest = decided.contents.digest or Digest()
-    whole = shown.full(digest)
+    whole = as_text.full(digest)
 
     def text() -> str:
         if not how["full"]:
@@ -149,8 +148,8 @@ def _make(decided: RolloverPlan, how: HandoffHow) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     out = out_path(how["out"], decided, force=how["force"]) if how["out"] else ""
     if how["dry_run"]:
-        return Made(quick_rollover.receipt(decided), wanted_for(decided, os.environ, out))
-    receipt = quick_rollover.write(decided, os.environ)
+        return Made(rollover.receipt(decided), wanted_for(decided, os.environ, out))
+    receipt = rollover.write(decided, os.environ)
     return Made(receipt, write_for(decided, receipt, os.environ, out, force=how["force"]))
 
 

@@ -14,7 +14,7 @@ from resume_hooks.cli.child import How, answer, client_to_start, require_folder
 from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import Wish
 from resume_hooks.derive.imports.bundle.reading import is_bundle
 from resume_hooks.derive.imports.plan import ImportPlan, Source
@@ -117,10 +117,10 @@ def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
 
 
 def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
-    decided = importing.plan(taken, bringing.folder, os.environ)
+    decided = plan.plan(taken, bringing.folder, os.environ)
     if decided.existing is not None and not bringing.force:
-        return decided, importing.known(decided, decided.existing)
-    return decided, importing.receipt(decided) if bringing.dry_run else importing.write(decided)
+        return decided, plan.known(decided, decided.existing)
+    return decided, plan.receipt(decided) if bringing.dry_run else plan.write(decided)
 
 
 @contextlib.contextmanager

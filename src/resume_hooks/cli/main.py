@@ -19,7 +19,7 @@ from resume_hooks import __version__
 from resume_hooks.cli.color import wanted
 from resume_hooks.cli.output import COMPLETING, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
-from resume_hooks.system import bug_log as log
+from resume_hooks.system import bug_log
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -197,7 +197,7 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 
 
 def _bug(verb: str, error: Exception, as_json: bool) -> int:
-    where = log.note(verb if verb in VERBS else "command", __version__, error)
+    where = bug_log.note(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     remedy = (
         f"No session that was there was changed by it. The trace is in {where}."

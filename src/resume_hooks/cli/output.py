@@ -13,7 +13,7 @@ import click
 import orjson
 
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.system.text import encodable_all, plain
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def failure(
     return {"schema": SCHEMA, "verb": verb, "ok": False, "error": error}
 
 
-def located(locator: str | None) -> store.SessionFile:
+def located(locator: str | None) -> locate.SessionFile:
     """The session that a locator names, seen from the current folder."""
-    return store.resolve(locator, current_folder(), os.environ)
+    return locate.resolve(locator, current_folder(), os.environ)
 
 
 def current_folder() -> str:

@@ -17,7 +17,7 @@ from resume_hooks.cli.output import current_folder, say
 from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.maintenance import find_moved_repo as repositories
+from resume_hooks.maintenance import find_moved_repo
 from resume_hooks.maintenance.find_moved_repo import Place
 from resume_hooks.paths import canonical, project_names
 from resume_hooks.sessions.archived.manifest import find
@@ -88,12 +88,12 @@ def brought_back(session: SessionFile, found: Lost, environ: Mapping[str, str]) 
     say(found.why)
     click.confirm("Bring it back, to go on in it?", default=True, abort=True)
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
-    from resume_hooks.archive.vault import restore as retrieval  # noqa: PLC0415
+    from resume_hooks.archive.vault import restore  # noqa: PLC0415
 
     kept = find(session.session_id, environ)
     if kept is None:
         raise SessionNotFound(f"{session.session_id} is gone from the vault", "resume-hooks archive --list")
-    done = retrieval.write(retrieval.plan(kept, environ), environ)
+    done = restore.write(restore.plan(kept, environ), environ)
     for warning in done.warnings:
         say(f"note: {warning}", err=True)
     return session_file(done.path)
@@ -120,9 +120,9 @@ def _is_looked_for(session: SessionFile, folder: str, environ: Mapping[str, str]
 def _homes(session: SessionFile, folder: str, environ: Mapping[str, str]) -> tuple[Place, ...]:
     """The folders that something speaks for, then the current one."""
     here = _here()
-    known = repositories.neighbours(one.path for one in all_sessions(environ))
-    likely = [here.folder, *repositories.siblings(folder), *known]
-    found = repositories.places(repositories.traces(session.path, folder), likely, environ)[:MOST]
+    known = find_moved_repo.neighbours(one.path for one in all_sessions(environ))
+    likely = [here.folder, *find_moved_repo.siblings(folder), *known]
+    found = find_moved_repo.places(find_moved_repo.traces(session.path, folder), likely, environ)[:MOST]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 

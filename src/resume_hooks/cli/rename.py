@@ -7,7 +7,7 @@ import os
 import click
 
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
-from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions import rename
 from resume_hooks.sessions.rename import Change
 
 
@@ -28,7 +28,7 @@ def command(locator: str, title: str, force: bool, dry_run: bool, as_json: bool)
       resume-hooks rename 5e12a303 "Fix the parser"
       resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
     """
-    change = bookkeeping.renamed(located(locator), title, os.environ, force=force)
+    change = rename.renamed(located(locator), title, os.environ, force=force)
     answer("rename", change, "title", dry_run=dry_run, as_json=as_json)
 
 
@@ -36,7 +36,7 @@ def answer(verb: str, change: Change, what: str, *, dry_run: bool, as_json: bool
     """Make a change, unless it is only to be shown, and say what came of it."""
     written = bool(change.records) and not dry_run
     if written:
-        bookkeeping.write(change)
+        rename.write(change)
     data = {
         "session_id": change.session.session_id,
         "file": change.session.path,

@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import Entry, Stray
 from resume_hooks.archive.trash.restore import Restoration
-from resume_hooks.archive.vault import lookup as finding
+from resume_hooks.archive.vault import lookup
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.lookup import states
 from resume_hooks.cli.archived_text import kept_row, kept_text
@@ -56,9 +55,9 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
     if isinstance(found, Kept):
         _from_vault(found, dry_run=dry_run, as_json=as_json)
         return
-    decided = restoring.plan(found, os.environ)
+    decided = restore.plan(found, os.environ)
     if not dry_run:
-        decided = restoring.write(decided, os.environ)
+        decided = restore.write(decided, os.environ)
     row = deleted_row(decided.entry, os.environ)
     data = NOTHING | {"session": row if dry_run else row | {"kept_in": ""}, "written": not dry_run}
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
@@ -67,10 +66,10 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
 def _found(locator: str) -> Entry | Kept:
     """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
     try:
-        return trash.find(locator, os.environ)
+        return contents.find(locator, os.environ)
     except SessionNotFound:
         try:
-            return finding.find(locator, os.environ)
+            return lookup.find(locator, os.environ)
         except SessionNotFound as error:
             raise SessionNotFound(
                 f"Neither the trash nor the vault holds a session '{locator.strip()}'",
@@ -147,7 +146,7 @@ def held_text(entry: Entry) -> str:
 
 
 def _list(*, as_json: bool) -> None:
-    found, strays = trash.held(os.environ), trash.strays(os.environ)
+    found, strays = contents.held(os.environ), contents.strays(os.environ)
     kept = [
         each
         for each in held(os.environ)

@@ -9,16 +9,14 @@ from typing import Any, TypedDict, Unpack
 import click
 
 from resume_hooks import clock, settings
-from resume_hooks.cli import disambiguate as choice
-from resume_hooks.cli import relocate as moved
+from resume_hooks.cli import disambiguate, relocate
 from resume_hooks.cli.continue_as import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
 from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
 from resume_hooks.cli.start_client import start_of
-from resume_hooks.derive import compare as ways
-from resume_hooks.derive import cost
+from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
@@ -88,16 +86,16 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
         if not go_on(session, way, _finish(how)):
             raise _nothing_made()
         return
-    found = compared(session, limit=ways.LOOKED_AT)
+    found = compared(session, limit=compare.LOOKED_AT)
     say(_card(found))
     while not go_on(session, asked_way(session, found), _finish(how)):
         say("")  # nothing was made: another way may do
 
 
-def compared(session: SessionFile, *, limit: int) -> ways.Comparison:
-    """The ways on from a session; ``limit`` in bytes, as ``ways.compare`` has it."""
+def compared(session: SessionFile, *, limit: int) -> compare.Comparison:
+    """The ways on from a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
-    return ways.compare(session.session_id, session.path, os.environ, window, clock.now(), limit=limit)
+    return compare.compare(session.session_id, session.path, os.environ, window, clock.now(), limit=limit)
 
 
 def _way(how: ResumeHow) -> str | None:
@@ -131,11 +129,11 @@ def _named(locator: str | None) -> SessionFile | None:
     words = locator.strip()
     forms = RESOLVERS if words.lower().startswith("title:") else EXACT
     try:
-        return store.resolve(words, current_folder(), os.environ, resolvers=forms)
+        return locate.resolve(words, current_folder(), os.environ, resolvers=forms)
     except AmbiguousLocator as error:
-        row = choice.picked(error)
+        row = disambiguate.picked(error)
         file = str(row["session_file"])
-        return store.session_file(file) if os.path.exists(file) else located(str(row["session_id"]))
+        return locate.session_file(file) if os.path.exists(file) else located(str(row["session_id"]))
     except SessionNotFound:
         if is_one_form(words):
             raise
@@ -153,7 +151,7 @@ def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
 
     _, made = bring_in(locator, Bringing(allow_private=how["allow_private"]))
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
-    return store.session_file(made.file or made.parent_file)
+    return locate.session_file(made.file or made.parent_file)
 
 
 def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
@@ -164,14 +162,14 @@ def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
 
 def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
     """Where nobody can be asked: the ways on, compared, or what was asked for; the command comes last."""
-    lost = moved.lost(session, os.environ)
+    lost = relocate.lost(session, os.environ)
     if way is not None or how["show"] or how["copy"]:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):
             raise lost.refusal(session)
         if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
             raise _nothing_made()
         return
-    found = compared(session, limit=ways.WAITED_FOR)
+    found = compared(session, limit=compare.WAITED_FOR)
     last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, os.environ).command
     notes = [lost.why] if lost else []
     emit("resume", facts(found, last), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
@@ -181,7 +179,7 @@ def _nothing_made() -> ResumeHooksError:
     return ResumeHooksError("Nothing was made, so there is no child to go on in", "As it is: --way as-is")
 
 
-def facts(found: ways.Comparison, shell: str) -> dict[str, Any]:
+def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
     """A comparison in its documented JSON form; ``shell`` is the command that goes on."""
     context, seen, rates = found.context, found.traffic, cost.rates_of(found.traffic.lifetime)
     return {
@@ -205,20 +203,20 @@ def facts(found: ways.Comparison, shell: str) -> dict[str, Any]:
     }
 
 
-def render(found: ways.Comparison) -> str:
+def render(found: compare.Comparison) -> str:
     """A comparison for people, with what to type for each way."""
     short = found.session_id[:8]
     commands = table(
         [
             ("go on", f"/resume {found.session_id}   in Claude Code"),
-            *((way, f"resume-hooks {way} {short}") for way in (ways.TRIM, ways.HANDOFF, ways.ROLLOVER)),
+            *((way, f"resume-hooks {way} {short}") for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
             ("", "/resume-hooks:trim, :handoff, :rollover   in the session itself"),
         ]
     )
     return f"{_card(found)}\n\n{commands}"
 
 
-def _card(found: ways.Comparison) -> str:
+def _card(found: compare.Comparison) -> str:
     """A comparison without anything to type."""
     shown = table(
         [

@@ -15,7 +15,7 @@ from resume_hooks.derive.checkpoint import refuse_subagent
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
-from resume_hooks.hooks import checkpoint_state as marks
+from resume_hooks.hooks import checkpoint_state
 from resume_hooks.hooks.checkpoint_cards import not_rewound
 from resume_hooks.sessions.subagents import locate
 from resume_hooks.system.text import one_line
@@ -50,15 +50,15 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
     client = client_to_start(how)
     session = locate(locator, current_folder(), os.environ)
     refuse_subagent(session)
-    mark = marks.find(session.session_id)
+    mark = checkpoint_state.find(session.session_id)
     if mark is None:
-        raise NoCheckpoint(marks.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
+        raise NoCheckpoint(checkpoint_state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
     decided = rewind.plan(session, mark, _report(how["report"]), os.environ, how["output_dir"])
     require_start(client, decided.birth)
     if how["dry_run"]:
         made = rewind.receipt(decided)
     else:
-        with marks.used(mark):
+        with checkpoint_state.used(mark):
             made = rewind.write(decided, os.environ)
     answer("rewind", made, how, client, more={"rewind": _data(decided)}, text=lambda: _text(decided, made))
 

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import click
 
-from resume_hooks.archive.file_history import backup as keeping
-from resume_hooks.archive.file_history import history, target, writing
-from resume_hooks.archive.file_history import plan_rewind as rewinding
+from resume_hooks.archive.file_history import backup, history, plan_rewind, target, writing
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.archive.file_history.target import FORMS, Aim, told
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
@@ -109,7 +107,7 @@ def _asked(locator: str | None, how: FilesHow) -> _Asked:
         raise UsageError("Say either --to or --undo", FORMS)
     if how["to"] is None:
         session = located(locator)
-        undo = keeping.plan_undo(session.session_id, os.environ)
+        undo = backup.plan_undo(session.session_id, os.environ)
         return _Asked(session, None, undo, why_live(session, os.environ))
     wanted = target.parse(how["to"])
     session = located(locator if locator is not None else wanted.session)
@@ -118,7 +116,7 @@ def _asked(locator: str | None, how: FilesHow) -> _Asked:
     require_own(session, os.environ)
     read = history.read(session)
     aimed = target.aim(read, wanted)
-    return _Asked(session, aimed, rewinding.plan(read, aimed, os.environ), why_live(session, os.environ))
+    return _Asked(session, aimed, plan_rewind.plan(read, aimed, os.environ), why_live(session, os.environ))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from resume_hooks.cli.child import answer, child_options, client_to_start, require_start
 from resume_hooks.cli.model_options import SummaryHow
 from resume_hooks.cli.output import located, locator_argument
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.locate import SessionFile
@@ -57,7 +57,7 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
 
 def _quick(parent: SessionFile, how: RolloverHow) -> Receipt:
     client = client_to_start(how)
-    decided = quick_rollover.plan(parent, os.environ, output_dir=how["output_dir"])
+    decided = rollover.plan(parent, os.environ, output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = quick_rollover.receipt(decided) if how["dry_run"] else quick_rollover.write(decided, os.environ)
+    made = rollover.receipt(decided) if how["dry_run"] else rollover.write(decided, os.environ)
     return answer("rollover", made, how, client)

@@ -14,7 +14,7 @@ from resume_hooks.cli.child import answer, child_options, client_to_start, recei
 from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.output import located, locator_argument, say
 from resume_hooks.cli.schema.smart import SmartTrimReceipt, StoredPlan
-from resume_hooks.derive.child import create as birth
+from resume_hooks.derive.child import create
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.model.port import Spent
@@ -29,7 +29,7 @@ from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan
 from resume_hooks.derive.trim.smart.verdicts import Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import read_regular
-from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.project_folder import home_folder
 
 LARGEST_PLAN = 16 * 1024 * 1024
@@ -83,7 +83,7 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     asks = wanted and not how["yes"] and _can_ask(how)
     if asks:
         say(_plan_text(planned))
-    numbering.release()  # whoever is asked may take their time
+    title_lock.release()  # whoever is asked may take their time
     agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
     made = smart.write(decided, os.environ) if agreed else trimming.receipt(decided.trim)
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []
@@ -103,7 +103,7 @@ def _asked(reading: Reading, how: SmartHow) -> _Planned:
     """Ask the model what may go."""
     name = model_name(how["model"])
     # What can't be a parent is refused before a model is paid for.
-    birth.expect(reading.session, reading.glance, KIND, os.environ, how["output_dir"])
+    create.expect(reading.session, reading.glance, KIND, os.environ, how["output_dir"])
     rules = UNJUDGED if how["prompt"].strip() else CERTAIN
     offered = offer(reading, options_of(how["keep_recent"], settings.number("keep_recent"), rules), os.environ)
     limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import config_home
-from resume_hooks.system import claude_cli as client
+from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, resume_command
 
 CONFIG = "CLAUDE_CONFIG_DIR"
@@ -71,7 +71,7 @@ def environment(begun: Start, environ: Mapping[str, str]) -> dict[str, str]:
 
 def start(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, where there is none or it can't be started."""
-    program = client.executable(os.environ)
+    program = claude_cli.executable(os.environ)
     if program is None:
         raise ResumeHooksError("claude is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()

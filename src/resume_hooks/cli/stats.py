@@ -14,7 +14,7 @@ from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical
-from resume_hooks.reading.stats import state_sizes as folders
+from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import Counted, gather
 from resume_hooks.reading.stats.state_sizes import Part
 from resume_hooks.reading.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
@@ -55,7 +55,7 @@ def command(since: str | None, month: bool, everywhere: bool, project: str | Non
     with at_work("Counting", quiet=as_json) as told:
         gathered = gather(os.environ, told)
     found = figures(gathered.transcripts, day, _belongs(None if everywhere else project_at(folder, os.environ)))
-    state = folders.parts(os.environ)
+    state = state_sizes.parts(os.environ)
     data = {
         "scope": "all" if everywhere else folder,
         "since": day,

@@ -9,7 +9,7 @@ import click
 from resume_hooks.cli.output import complete_locator, dry_run_option, json_option, located
 from resume_hooks.cli.rename import answer
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions import rename
 
 
 @click.command("tag")
@@ -32,4 +32,4 @@ def command(locator: str, tag: str | None, clear: bool, dry_run: bool, as_json: 
         raise UsageError("Give either a TAG or --clear", "resume-hooks tag LOCATOR TAG")
     if tag is not None and not tag.strip():
         raise UsageError("An empty tag", "Give at least one character that can be seen, or --clear.")
-    answer("tag", bookkeeping.tagged(located(locator), tag or "", os.environ), "tag", dry_run=dry_run, as_json=as_json)
+    answer("tag", rename.tagged(located(locator), tag or "", os.environ), "tag", dry_run=dry_run, as_json=as_json)

@@ -19,8 +19,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.in_place import Outcome
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -104,10 +103,10 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
 
 
 def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
-    reading = trimming.read(located(locator), settings.number("context_window"))
-    decided = trimming.plan(reading, os.environ, options, output_dir=how["output_dir"])
+    reading = plan.read(located(locator), settings.number("context_window"))
+    decided = plan.plan(reading, os.environ, options, output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = trimming.receipt(decided) if how["dry_run"] or not decided.pays else trimming.write(decided, os.environ)
+    made = plan.receipt(decided) if how["dry_run"] or not decided.pays else plan.write(decided, os.environ)
     return answer(
         "trim",
         made,

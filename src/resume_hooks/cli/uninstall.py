@@ -14,7 +14,7 @@ from resume_hooks.cli.output import emit, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import state_home
 from resume_hooks.sessions.archived.layout import unpacked
-from resume_hooks.system import claude_cli as client
+from resume_hooks.system import claude_cli
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
 
 INDEX = "index.db"
@@ -73,7 +73,7 @@ def command(purge: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
             f"Remove {state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
-    if client.marketplace_folder(MARKETPLACE) == plugin_folder():
+    if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(["claude", "plugin", "marketplace", "remove", MARKETPLACE])
     ran, warning = (False, "") if dry_run else _run(commands)
     if purge and not dry_run:

@@ -10,7 +10,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
 from resume_hooks.cli.output import located, locator_argument
-from resume_hooks.derive import untrim as untrimming
+from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.untrim import Reading, UntrimPlan
 from resume_hooks.errors import UsageError
@@ -45,12 +45,12 @@ def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
       resume-hooks untrim --all --dry-run
     """
     client = client_to_start(how)
-    reading = untrimming.read(located(locator), settings.number("context_window"))
+    reading = untrim.read(located(locator), settings.number("context_window"))
     numbers = _numbers(reading, how)
-    decided = untrimming.plan(reading, os.environ, numbers, strict=how["strict"], output_dir=how["output_dir"])
+    decided = untrim.plan(reading, os.environ, numbers, strict=how["strict"], output_dir=how["output_dir"])
     require_start(client, decided.birth)
     idle = how["dry_run"] or not decided.restored
-    made = untrimming.receipt(decided) if idle else untrimming.write(decided, os.environ)
+    made = untrim.receipt(decided) if idle else untrim.write(decided, os.environ)
     answer("untrim", made, how, client, more={"restoration": _data(decided)}, text=lambda: _text(decided, made))
 
 

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Way, cost, pays_after, rates_of
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import NothingToTrim
-from resume_hooks.reading.digest import as_text as shown
-from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions import locate as store
+from resume_hooks.reading.digest import as_text
+from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import api_usage as traffic
@@ -169,10 +168,10 @@ def _fitting(trimmed: Context | None) -> Advice:
 def _trimmed(path: str, window: int, environ: Mapping[str, str]) -> _Trimmed | None:
     """What a trim with the usual options would leave; None where no conversation is there."""
     try:
-        reading = trimming.read(store.session_file(path), window)
+        reading = plan.read(locate.session_file(path), window)
     except NothingToTrim:
         return None
-    decided = trimming.decide(reading, options_of(environ=environ), environ)
+    decided = plan.decide(reading, options_of(environ=environ), environ)
     return _Trimmed(decided.after, reading.transcript.chain)
 
 
@@ -180,7 +179,7 @@ def _opening(path: str, glance: Glance, environ: Mapping[str, str]) -> int:
     """Tokens of what a handoff without a next step would open with, at most: lineage and a whole digest."""
     ancestors = Family(environ).lineage(path)
     block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
-    return round((len(block) + shown.OPENING) / CHARACTERS_PER_TOKEN)
+    return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 
 
 def _reads(glance: Glance, context: Context, base: Base, trimmed: _Trimmed | None) -> int:

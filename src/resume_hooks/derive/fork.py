@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive import cut_point as cutting
+from resume_hooks.derive import cut_point
 from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.create import Birth
@@ -26,8 +26,7 @@ from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -165,11 +164,11 @@ class _Marks:
 def _read(session: SessionFile, truncator: Truncator | None) -> Reading:
     """Scan a session: its live part, or the whole where that alone tells what is to be cut."""
     transcript, (survey, said) = scan_live(session.path, lambda: (Survey(), ReadBack()))
-    found = cutting.cut(transcript, truncator) if truncator else None
+    found = cut_point.cut(transcript, truncator) if truncator else None
     if truncator and found is None:
         survey, said = Survey(), ReadBack()
         transcript = scan(session.path, observers=(survey, said))
-        found = cutting.cut(transcript, truncator)
+        found = cut_point.cut(transcript, truncator)
     kept = transcript.ending(found.nodes) if found else transcript
     if not any(node.spoken for node in kept.chain):
         raise NothingToFork(
@@ -225,14 +224,14 @@ def _sizes(reading: Reading) -> tuple[int, int, float]:
     return before, after, round(ratio, 2)
 
 
-def _checks(decided: ForkPlan, path: str) -> list[checks.Check]:
+def _checks(decided: ForkPlan, path: str) -> list[invariants.Check]:
     """What a fork must hold beyond every session's invariants."""
     read_back, marks = ReadBack(), _Marks(decided.child, Marking(decided.birth.parent.session_id, None))
-    found = checks.check_session(path, decided.birth.session_id, [read_back, marks])
+    found = invariants.check_session(path, decided.birth.session_id, [read_back, marks])
     at_home = decided.moving is None or Glance(path).cwd == decided.moving.new
     return [
         *found,
         *read_back.checks(decided.child.linear, decided.thoughts),
-        checks.Check("every record names the one that it was", marks.sound),
-        checks.Check("it is at home in its folder", at_home),
+        invariants.Check("every record names the one that it was", marks.sound),
+        invariants.Check("it is at home in its folder", at_home),
     ]

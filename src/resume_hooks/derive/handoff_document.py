@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from resume_hooks.clock import minute
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import RolloverPlan, digest_reference
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.sessions.titles import root_of
@@ -87,7 +87,7 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     if given.edited:
         yield f"## What the fresh session was told, as the user edited it\n\n{_fenced(given.edited)}"
     if given.digest:
-        yield from _digest(shown.full(given.digest))
+        yield from _digest(as_text.full(given.digest))
     ways = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
     whole = digest_reference(birth.session_id)
     more = f"What a reference names: `resume-hooks read <reference>`; the digest itself: `{whole}`."
@@ -98,8 +98,8 @@ def _digest(whole: str) -> Iterator[str]:
     """A full digest, as ``shown`` writes it, in sections of Markdown; its first lines tell what it is of."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
-        bullet = row.startswith(shown.BULLET)
-        text = _tamed(row.removeprefix(shown.BULLET))
+        bullet = row.startswith(as_text.BULLET)
+        text = _tamed(row.removeprefix(as_text.BULLET))
         if bullet:
             blocks[-1].append(f"- {text}")
         else:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import is_session_id, projects_home, session_id_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.references import Entries, Entry, Reference, named_by
 from resume_hooks.storage.backups import folder_of
@@ -81,10 +81,10 @@ def look_up(reference: Reference, cwd: str, environ: Mapping[str, str]) -> Found
 def _asked(reference: Reference, originals: Originals, cwd: str, environ: Mapping[str, str]) -> Entry:
     """The record itself; of a session that is gone, the backup that an in-place trim left."""
     try:
-        session = store.resolve(reference.session, cwd, environ)
+        session = locate.resolve(reference.session, cwd, environ)
     except SessionNotFound:
         prefix = reference.session.lower()
-        kept = originals.backed_up(prefix) if len(prefix) >= store.MIN_PREFIX else []
+        kept = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
         if len(kept) != 1:
             raise
         for path in originals.backups(kept[0]):
@@ -113,7 +113,9 @@ class Originals:
         if origin is None:
             return "nothing says where it was"
         session_id = origin.session_id or session_id_of(origin.file) or ""
-        back = f"; bring it back: resume-hooks restore {session_id}" if trash.holds(session_id, self._environ) else ""
+        back = (
+            f"; bring it back: resume-hooks restore {session_id}" if contents.holds(session_id, self._environ) else ""
+        )
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
 
     def backups(self, session_id: str) -> list[str]:
@@ -183,7 +185,7 @@ class Originals:
             path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
             if path is not None:
                 yield path, session_id
-        yield from ((copy.path, session_id) for copy in store.all_sessions(self._environ, session_id))
+        yield from ((copy.path, session_id) for copy in locate.all_sessions(self._environ, session_id))
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.checkpoint import Mark, refuse_subagent
 from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of
@@ -25,8 +25,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import opening_lines, title_line
 from resume_hooks.sessions.references import names_of
 from resume_hooks.system.text import encodable, plain
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.lines import Line
@@ -130,7 +129,7 @@ def write(decided: RewindPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     child = decided.child
     if isinstance(child, RolloverPlan):
-        return quick_rollover.write(child, environ)
+        return rollover.write(child, environ)
     born = birth.bear(
         decided.birth, lines(child), lambda path: _checks(decided, child, path), environ, books=child.books
     )
@@ -249,13 +248,13 @@ class _Ending:
             self.text = message(record).get("content")
 
 
-def _checks(decided: RewindPlan, child: Succession, path: str) -> list[checks.Check]:
+def _checks(decided: RewindPlan, child: Succession, path: str) -> list[invariants.Check]:
     """What a rewound child must hold beyond every session's invariants."""
     read_back, ending = ReadBack(), _Ending()
-    found = checks.check_session(path, decided.birth.session_id, [read_back, ending])
+    found = invariants.check_session(path, decided.birth.session_id, [read_back, ending])
     told_whole = child.closing is not None and ending.text == child.closing.text
     return [
         *found,
         *read_back.checks(child.linear, decided.thoughts),
-        checks.Check("the report is whole", told_whole),
+        invariants.Check("the report is whole", told_whole),
     ]

@@ -14,8 +14,7 @@ from resume_hooks.derive.child.carried import carried_lines
 from resume_hooks.derive.child.create import Birth, Born, bear, expect, receipt_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NothingToHandOff, UsageError
-from resume_hooks.reading.digest import as_text as shown
-from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest import as_text, record
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
@@ -23,8 +22,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import opening_lines, opening_text, title_line
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.text import encodable, one_line, plain, plain_line
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import continue_line
@@ -94,7 +92,7 @@ def plan(
             summary=bool(contents.summary),
         ),
         *opening_lines(child.setting, text, card),
-        *([kept.line(contents.digest)] if contents.digest else []),
+        *([record.line(contents.digest)] if contents.digest else []),
         title_line(child.session_id, child.title),
         *carried_lines(glance, child.session_id),
     )
@@ -110,7 +108,7 @@ def plan(
 
 def opening_tier(digest: Digest | None, session_id: str) -> str:
     """The part of a digest that the child of that id opens with; ``""`` without one."""
-    return shown.opening(digest, session_id, DIGEST_LINE) if digest else ""
+    return as_text.opening(digest, session_id, DIGEST_LINE) if digest else ""
 
 
 def digest_reference(session_id: str) -> str:
@@ -129,7 +127,7 @@ def receipt(decided: RolloverPlan, born: Born | None = None) -> Receipt:
     """The receipt of a plan, applied or not."""
     found = receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
     given = decided.contents
-    count = left_out([shown.full(given.digest) if given.digest else "", given.summary, decided.birth.block])
+    count = left_out([as_text.full(given.digest) if given.digest else "", given.summary, decided.birth.block])
     if not count:
         return found
     many = "secret was" if count == 1 else "secrets were"
@@ -168,11 +166,11 @@ def _generations(count: int) -> str:
     return "the first of its line" if count == 1 else f"{count} sessions back to the first"
 
 
-def checks_of(decided: RolloverPlan, path: str) -> list[checks.Check]:
+def checks_of(decided: RolloverPlan, path: str) -> list[invariants.Check]:
     """What the child of a plan must hold as it is read back from ``path``."""
     return [
-        *checks.check_session(path, decided.birth.session_id),
-        checks.Check("the lineage and the next step are whole", opening_of(path) == decided.opening),
+        *invariants.check_session(path, decided.birth.session_id),
+        invariants.Check("the lineage and the next step are whole", opening_of(path) == decided.opening),
     ]
 
 

@@ -25,8 +25,7 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Entry
 from resume_hooks.storage.backups import instant_of
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
@@ -252,16 +251,16 @@ def _digest(record: Record) -> bytes:
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
 
 
-def _checks(decided: UntrimPlan, path: str) -> list[checks.Check]:
+def _checks(decided: UntrimPlan, path: str) -> list[invariants.Check]:
     """What an untrimmed child must hold beyond every session's invariants."""
     read_back, contents = ReadBack(), _Contents(decided.digests)
-    found = checks.check_session(path, decided.birth.session_id, [read_back, contents])
+    found = invariants.check_session(path, decided.birth.session_id, [read_back, contents])
     known = {piece.digest for piece in decided.reading.pieces.found if piece.kind == THINKING}
     thoughts = known.union(*(restored.thoughts for restored in decided.restored))
     return [
         *found,
         *read_back.checks(decided.child.linear, thoughts),
-        checks.Check("restored contents equal the originals", contents.found == decided.digests),
+        invariants.Check("restored contents equal the originals", contents.found == decided.digests),
     ]
 
 

@@ -15,8 +15,7 @@ from resume_hooks.paths import find_session, named_session
 from resume_hooks.reading.digest.as_text import facts
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Entry
-from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import Glance
 
@@ -44,7 +43,7 @@ def given_back(session_id: str, transcript_path: str) -> str:
 
 
 def _facts(path: str) -> str:
-    session = store.session_file(path)
+    session = locate.session_file(path)
     lineage = Family(os.environ).lineage(path)
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""

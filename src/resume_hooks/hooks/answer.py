@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.child.existing import standing_handoff
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import Contents, RolloverPlan
@@ -19,7 +19,7 @@ from resume_hooks.hooks.offer_clear import let_wait
 from resume_hooks.hooks.plain_cards import session_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.system.clipboard import Copied
 
@@ -48,20 +48,20 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     if path is None:
         return _without_transcript(trigger, session_id)
     if trigger.verb == "handoff":
-        return _handoff(store.session_file(path), trigger)
+        return _handoff(locate.session_file(path), trigger)
     with time_limit(f"resume-hooks {trigger.verb} {session_id}"):
         return _lineage(path) if trigger.verb == "lineage" else _resume(path, session_id, trigger.text, window)
 
 
-def _handoff(parent: store.SessionFile, trigger: Trigger) -> Answer:
+def _handoff(parent: locate.SessionFile, trigger: Trigger) -> Answer:
     with time_limit(f"resume-hooks handoff {parent.session_id}"):
         standing = standing_handoff(parent, trigger.text, os.environ)
         if standing is not None:
             return _answer_of(standing, trigger)
         contents = Contents(digest_of(parent, os.environ))
-        decided = quick_rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text, contents=contents)
+        decided = rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    receipt = quick_rollover.write(decided, os.environ)
+    receipt = rollover.write(decided, os.environ)
     return _answer_of(receipt, trigger, [*cards.holds(decided), *_files(decided, receipt)])
 
 

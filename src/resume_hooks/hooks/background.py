@@ -17,9 +17,7 @@ from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
 from resume_hooks.archive.retention.pack_idle import pack_quiet
 from resume_hooks.archive.vault import policy
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import expiring_sessions as near_end
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.expiry import DAY
 from resume_hooks.storage.atomic import process_runs
@@ -51,22 +49,22 @@ def main() -> None:
 
 def catch_up(event: dict[str, Any]) -> None:
     """Keep what was left, then once a day look for ancestors, pack, and let go. OSError, ResumeHooksError."""
-    headless = near_end.is_headless()
+    headless = expiring_sessions.is_headless()
     is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
-    near_end.archived(event, is_over, waiting=False)
+    expiring_sessions.archived(event, is_over, waiting=False)
     keep_wanted(os.environ, is_over)
-    last, now = notes.find(_STAMP), time.time()
-    look, made, seen = (last[key] if notes.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
-    if headless or made <= now < look or not notes.begin(_STAMP):
+    last, now = hook_state.find(_STAMP), time.time()
+    look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
+    if headless or made <= now < look or not hook_state.begin(_STAMP):
         return
     try:
         all_seen = keep_parents(os.environ, seen if seen <= now else 0, is_over)
         left = pack_quiet(os.environ, is_over)
         policy.apply(os.environ)
         look = now + (DAY if all_seen and not left else AGAIN)
-        notes.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
+        hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:
-        notes.end(_STAMP)
+        hook_state.end(_STAMP)
 
 
 def _watch(seconds: float, client: int | None) -> Callable[[], bool]:

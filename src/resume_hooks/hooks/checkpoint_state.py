@@ -12,7 +12,7 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.derive.checkpoint import MAX_GOAL, Mark
 from resume_hooks.errors import NoCheckpoint, WriteFailed
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import hook_state
 
 NONE = "No active checkpoint."
 BUSY = "Another prompt is rewinding this session right now"
@@ -28,9 +28,9 @@ _PREFIX = "mark-"
 
 def keep(mark: Mark) -> None:
     """Make a mark the session's checkpoint, in place of the last one. WriteFailed where that can't be done."""
-    notes.sweep(_PREFIX, KEPT)
+    hook_state.sweep(_PREFIX, KEPT)
     try:
-        notes.keep(_name(mark.session_id), mark._asdict())
+        hook_state.keep(_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The checkpoint could not be kept: {error.strerror or error}", "Check free space and the state folder."
@@ -39,17 +39,17 @@ def keep(mark: Mark) -> None:
 
 def find(session_id: str) -> Mark | None:
     """The session's checkpoint; None where there is none that can be trusted."""
-    return _mark(notes.find(_name(session_id)), session_id)
+    return _mark(hook_state.find(_name(session_id)), session_id)
 
 
 def clear(session_id: str) -> bool:
     """Forget the session's checkpoint; False where there was none."""
-    return notes.take(_name(session_id))
+    return hook_state.take(_name(session_id))
 
 
 def is_used(session_id: str) -> bool:
     """Whether a rewind is at work on the session's checkpoint."""
-    return notes.is_begun(_name(session_id))
+    return hook_state.is_begun(_name(session_id))
 
 
 @contextlib.contextmanager
@@ -59,15 +59,15 @@ def used(mark: Mark) -> Iterator[None]:
     NoCheckpoint where it is not the session's any more, or another rewind is at work on it.
     """
     name = _name(mark.session_id)
-    if not notes.begin(name):
+    if not hook_state.begin(name):
         raise NoCheckpoint(BUSY, "Wait a moment.")
     try:
         if find(mark.session_id) != mark:
             raise NoCheckpoint(NONE, "It was used or replaced meanwhile.")
         yield
-        notes.take(name)
+        hook_state.take(name)
     finally:
-        notes.end(name)
+        hook_state.end(name)
 
 
 def _name(session_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
 OPEN = 600
@@ -42,18 +42,18 @@ class Question(NamedTuple):
 
 def keep(question: Question) -> None:
     """Store a question in place of the session's last one; sweeps old ones. OSError where that can't be done."""
-    notes.sweep(f"{question.kind}-")
-    notes.keep(_name(question.session_id, question.kind), question._asdict())
+    hook_state.sweep(f"{question.kind}-")
+    hook_state.keep(_name(question.session_id, question.kind), question._asdict())
 
 
 def find(session_id: str, kind: str = TRIM) -> Question | None:
     """The last question of a session, open or not; None where there is none that can be trusted."""
-    return _question(notes.find(_name(session_id, kind)), session_id, kind)
+    return _question(hook_state.find(_name(session_id, kind)), session_id, kind)
 
 
 def take(session_id: str, kind: str = TRIM) -> bool:
     """Use a session's question up; False where it is gone already. Of two takers one gets it."""
-    return notes.take(_name(session_id, kind))
+    return hook_state.take(_name(session_id, kind))
 
 
 def begin(question: Question) -> bool:
@@ -62,22 +62,22 @@ def begin(question: Question) -> bool:
     False also where it is not the session's question any more: answered, or another one.
     """
     name = _name(question.session_id, question.kind)
-    if not notes.begin(name):
+    if not hook_state.begin(name):
         return False
-    if find(question.session_id, question.kind) == question and notes.take(name):
+    if find(question.session_id, question.kind) == question and hook_state.take(name):
         return True
-    notes.end(name)
+    hook_state.end(name)
     return False
 
 
 def end(session_id: str, kind: str = TRIM) -> None:
     """Whoever began is done; its question was kept again before."""
-    notes.end(_name(session_id, kind))
+    hook_state.end(_name(session_id, kind))
 
 
 def is_begun(session_id: str, kind: str = TRIM) -> bool:
     """Whether another prompt is making what was confirmed."""
-    return notes.is_begun(_name(session_id, kind))
+    return hook_state.is_begun(_name(session_id, kind))
 
 
 def _name(session_id: str, kind: str) -> str:
@@ -86,7 +86,7 @@ def _name(session_id: str, kind: str) -> str:
 
 def _question(found: dict[str, Any], session_id: str, kind: str) -> Question | None:
     options, asked, child = found.get("options"), found.get("asked"), found.get("child")
-    if found.get("session_id") != session_id or not notes.is_instant(asked):
+    if found.get("session_id") != session_id or not hook_state.is_instant(asked):
         return None
     if not isinstance(options, str) or not (child == "" or is_session_id(child)):
         return None

@@ -14,8 +14,7 @@ import time
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import find_session, named_session
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.tokens import Context
@@ -49,10 +48,10 @@ def main() -> None:
 def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
     name = f"{_PREFIX}{session_id}.json"
-    told = _whole(notes.find(name).get("told"))
+    told = _whole(hook_state.find(name).get("told"))
     _sweep()
     # First of all: a turn's end never waits again for a session that takes too long to read.
-    notes.keep(name, {"look": NEVER, "told": told})
+    hook_state.keep(name, {"look": NEVER, "told": told})
     percent, window = settings.number("notice_percent"), settings.number("context_window")
     if not percent:
         return ""
@@ -62,7 +61,7 @@ def notice(session_id: str, path: str) -> str:
         told = context.window
     larger = 0 if window else tokens.LARGE_WINDOW
     ahead = [_limit(size, percent) for size in (context.window, larger) if size > told]
-    notes.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
+    hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
     return _line(session_id, path, context) if due else ""
 
 
@@ -87,7 +86,7 @@ def _whole(value: object) -> int:
 
 def _sweep() -> None:
     """Remove the notes of sessions that are long gone."""
-    for name in notes.names(_PREFIX):
+    for name in hook_state.names(_PREFIX):
         with contextlib.suppress(OSError):
-            if time.time() - os.lstat(notes.place(name)).st_mtime > KEPT:
-                os.unlink(notes.place(name))
+            if time.time() - os.lstat(hook_state.place(name)).st_mtime > KEPT:
+                os.unlink(hook_state.place(name))

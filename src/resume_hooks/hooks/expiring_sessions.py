@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks.archive.retention.keep_expiring import Slice, archive
-from resume_hooks.archive.vault import first_use_notice as first_use
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import reply
+from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import private_folder, state_home
 from resume_hooks.sessions.archived.layout import vault
 
@@ -38,7 +37,7 @@ def kept(event: dict[str, Any]) -> str:
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     said = f"kept {count} that the client deletes soon{more}" if done.kept else ""
-    once = first_use.line(os.environ) if os.path.isdir(vault(os.environ)) else ""
+    once = first_use_notice.line(os.environ) if os.path.isdir(vault(os.environ)) else ""
     return " · ".join(filter(None, (said, once)))
 
 
@@ -52,18 +51,18 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
         return None
     claim = f"{OWN}-{project}.json"
     private_folder(state_home())
-    private_folder(os.path.dirname(notes.place(claim)))
-    if not notes.begin(claim):
+    private_folder(os.path.dirname(hook_state.place(claim)))
+    if not hook_state.begin(claim):
         return None
     try:
         made = time.time()
         cwd = os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
         done = archive(project, cwd, os.environ, is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
-            notes.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
+            hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done
     finally:
-        notes.end(claim)
+        hook_state.end(claim)
 
 
 class _Watch:

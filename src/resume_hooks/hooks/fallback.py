@@ -11,8 +11,7 @@ import sys
 import time
 from typing import Any, Dict
 
-from resume_hooks.hooks import broken_venv as damage
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import broken_venv, reply
 from resume_hooks.hooks.plain_cards import HELP, pasted_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
@@ -52,7 +51,7 @@ def engine_state() -> str:
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
-    if damage.is_marked():
+    if broken_venv.is_marked():
         return "The engine's packages no longer load; the next start of a session installs them anew."
     return "The engine is not installed yet; the next start of a session does it."
 

@@ -8,7 +8,7 @@ import time
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import DIGEST_LINE, opening_of
-from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.pending_handoff import MOST, Handoff
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.as_text import opening as digest_opening
@@ -40,7 +40,7 @@ def let_wait(receipt: Receipt) -> bool:
         if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
         ids = (receipt.parent_session_id, receipt.session_id)
-        handed_off.leave(Handoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
+        pending_handoff.leave(Handoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
     except OSError:
         return False
     return not os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")  # `-p` ends before anybody clears

@@ -13,7 +13,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Dict, NamedTuple, Optional
 
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
 from resume_hooks.system.processes import started
@@ -60,7 +60,7 @@ class Handoff(NamedTuple):
             untouched = is_session_file(self.child_file) and os.path.getsize(self.child_file) == self.child_size
         except OSError:
             return False
-        return untouched and -SKEW <= time.time() - self.at <= notes.KEPT
+        return untouched and -SKEW <= time.time() - self.at <= hook_state.KEPT
 
     def is_of(self, pid: int) -> bool:
         """Whether that process left it; a number that went to another process since is somebody else's."""
@@ -74,12 +74,12 @@ class Handoff(NamedTuple):
 
 def leave(handoff: Handoff) -> None:
     """Let a handoff wait, in place of the client's last one. OSError where that can't be done."""
-    notes.sweep(_PREFIX)
+    hook_state.sweep(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
-    notes.keep(name, handoff._asdict())
-    for other in notes.names(f"{_PREFIX}{handoff.pid}-"):
+    hook_state.keep(name, handoff._asdict())
+    for other in hook_state.names(f"{_PREFIX}{handoff.pid}-"):
         if other != name:
-            notes.take(other)
+            hook_state.take(other)
 
 
 def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
@@ -87,8 +87,8 @@ def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
 
     One of another session stays: the client may go back there.
     """
-    for name in notes.names(f"{_PREFIX}{pid}-"):
-        handoff = _handoff(notes.find(name), name)
+    for name in hook_state.names(f"{_PREFIX}{pid}-"):
+        handoff = _handoff(hook_state.find(name), name)
         if handoff is None or cleared not in {None, handoff.parent_id}:
             continue
         if handoff.is_of(pid) and handoff.lies_in(folder):
@@ -121,15 +121,15 @@ def _answered_at(row: bytes) -> str:
 
 def retire(parent_id: str) -> None:
     """Use up the handoffs of a session that was left in another way since."""
-    for name in notes.names(_PREFIX):
-        handoff = _handoff(notes.find(name), name)
+    for name in hook_state.names(_PREFIX):
+        handoff = _handoff(hook_state.find(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
             _use_up(name)
 
 
 def drop(child_id: str) -> None:
     """Use up the handoff whose child somebody opened."""
-    for name in notes.names(_PREFIX):
+    for name in hook_state.names(_PREFIX):
         if _stem(name).endswith(f"-{child_id}"):
             _use_up(name)
 
@@ -140,10 +140,10 @@ def tell(folder: str) -> Optional[Handoff]:
     Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
     """
     due = []
-    for name in notes.names(_PREFIX):
+    for name in hook_state.names(_PREFIX):
         if not name.endswith(_UNTOLD):
             continue
-        handoff = _handoff(notes.find(name), name)
+        handoff = _handoff(hook_state.find(name), name)
         if handoff is None or not handoff.waits or time.time() - handoff.at > FRESH:
             _mark_told(name)
         elif handoff.lies_in(folder) and _mark_told(name):
@@ -154,14 +154,14 @@ def tell(folder: str) -> Optional[Handoff]:
 def _mark_told(name: str) -> bool:
     """Of several clients that start at once, one gets to tell."""
     with contextlib.suppress(OSError):
-        os.rename(notes.place(name), notes.place(_stem(name) + _TOLD))
+        os.rename(hook_state.place(name), hook_state.place(_stem(name) + _TOLD))
         return True
     return False
 
 
 def _use_up(name: str) -> bool:
     """Of several takers one gets it, also while a client that starts gives it its other name."""
-    return any(notes.take(_stem(name) + ending) for ending in (_UNTOLD, _TOLD))
+    return any(hook_state.take(_stem(name) + ending) for ending in (_UNTOLD, _TOLD))
 
 
 def _stem(name: str) -> str:

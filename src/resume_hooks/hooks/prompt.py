@@ -101,10 +101,10 @@ def _failure(error: ResumeHooksError, text: str) -> str:
 
 def _bug(error: Exception, trigger: Trigger) -> str:
     from resume_hooks import __version__  # noqa: PLC0415 - only a bug waits for it
-    from resume_hooks.system import bug_log as log  # noqa: PLC0415 - only a bug waits for it
+    from resume_hooks.system import bug_log  # noqa: PLC0415 - only a bug waits for it
     from resume_hooks.system.invocation import typed  # noqa: PLC0415
 
-    log.note(f">{trigger.verb}", __version__, error)
+    bug_log.note(f">{trigger.verb}", __version__, error)
     return (
         f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(trigger.text)}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"

@@ -13,7 +13,7 @@ from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
@@ -29,7 +29,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     if path is None:
         raise NothingToRecover("There is nothing to recover: this session has no transcript yet")
     with time_limit(_COMMAND):
-        found = facts(digest_of(store.session_file(path), os.environ), SECTIONS, OPENING)
+        found = facts(digest_of(locate.session_file(path), os.environ), SECTIONS, OPENING)
     if not found:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
     return Answer(f"{_GIVEN}\n{found}", lambda copied: _card(found, copied, slash=trigger.slash))

@@ -16,12 +16,12 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
 from resume_hooks.errors import NothingToHandOff
-from resume_hooks.hooks import hook_state as notes
+from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.cards import CLEARED, child_card
 from resume_hooks.hooks.offer_clear import let_wait
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 
@@ -48,7 +48,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     if path is None:
         raise NothingToHandOff("There is nothing to hand off: this session has no transcript yet")
     deadline = time.monotonic() + WHOLE
-    parent = store.session_file(path)
+    parent = locate.session_file(path)
     with time_limit(_shell(parent), PLANNING):
         standing = _standing(parent, trigger)
         if standing is not None:
@@ -100,15 +100,15 @@ def _answer(receipt: Receipt, facts: Sequence[str], trigger: Trigger) -> Answer:
 def _keep(parent: SessionFile, trigger: Trigger, child: Receipt, facts: Sequence[str]) -> None:
     """Note what was made of what was asked for; without the note the same is made, and paid for, anew."""
     with contextlib.suppress(OSError):
-        notes.sweep(_PREFIX)
-        notes.keep(
+        hook_state.sweep(_PREFIX)
+        hook_state.keep(
             _name(parent), {"child": child.session_id, "asked": trigger.text[: rollover.MAX_WISH], "facts": list(facts)}
         )
 
 
 def _standing(parent: SessionFile, trigger: Trigger) -> Answer | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
-    note = notes.find(_name(parent))
+    note = hook_state.find(_name(parent))
     if note.get("asked") != trigger.text:
         return None
     receipt = standing_rollover(parent, os.environ)

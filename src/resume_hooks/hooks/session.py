@@ -13,11 +13,8 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Dict, Optional
 
-from resume_hooks.archive.retention import pending as wanted
-from resume_hooks.hooks import broken_venv as damage
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import pending_handoff as handed_off
-from resume_hooks.hooks import reply
+from resume_hooks.archive.retention import pending
+from resume_hooks.hooks import broken_venv, hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import Handoff
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
@@ -62,7 +59,7 @@ def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
         return _compacted(session_id, path)
     said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
-        handed_off.drop(session_id)
+        pending_handoff.drop(session_id)
     kept = _kept(event) if source and near_end else ""
     line = " · ".join(filter(None, (said, kept)))
     return reply.start("", f"resume-hooks: {line}" if line else "")
@@ -74,7 +71,7 @@ def _cleared(session_id: str, path: str) -> bytes:
     if pid is None:
         return b""
     parent_id = _take_mark(pid)
-    handoff = handed_off.take(pid, os.path.dirname(path), parent_id) if path else None
+    handoff = pending_handoff.take(pid, os.path.dirname(path), parent_id) if path else None
     if handoff is None:
         if parent_id is not None and parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _now(), pid))
@@ -82,7 +79,7 @@ def _cleared(session_id: str, path: str) -> bytes:
     with contextlib.suppress(OSError):  # the opening names the parent, too
         record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid))
         record_superseded(handoff.child_id, session_id, _now())
-    late = handed_off.is_outdated(handoff)
+    late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
     said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
     return reply.start(_opening(handoff, session_id, path, late=late), said)
@@ -104,14 +101,14 @@ def _compacted(session_id: str, path: str) -> bytes:
         # Nothing of the engine loads for the other events.
         from resume_hooks.hooks.after_compaction import given_back  # noqa: PLC0415
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
-        damage.mark()
+        broken_venv.mark()
         return b""
     return reply.start(given_back(session_id, path), "")
 
 
 def _told(folder: str) -> str:
     """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
-    handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else handed_off.tell(folder)
+    handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else pending_handoff.tell(folder)
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
@@ -124,7 +121,7 @@ def _kept(event: Dict[str, Any]) -> str:
 
         return near_end.kept(event)
     except ImportError:
-        damage.mark()
+        broken_venv.mark()
     except OSError:  # what else there is to say is said
         pass
     return ""
@@ -133,16 +130,16 @@ def _kept(event: Dict[str, Any]) -> str:
 def _mark(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
-        notes.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
-        wanted.want(session_id)  # an ancestor from now on; the next start keeps it, and nobody waits for that
+        hook_state.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
+        pending.want(session_id)  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
 def _take_mark(pid: int) -> Optional[str]:
     """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
-    mark = notes.find(_mark_of(pid))
-    notes.take(_mark_of(pid))
+    mark = hook_state.find(_mark_of(pid))
+    hook_state.take(_mark_of(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
-    fresh = notes.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
+    fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
     return session_id if is_session_id(session_id) and fresh else None
 
 

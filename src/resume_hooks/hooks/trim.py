@@ -10,19 +10,18 @@ import os
 import time
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, verdict
 from resume_hooks.derive.trim.words import HELP, parse
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import trim_cards
+from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.answer import Answer, TimeLimit, said, time_limit
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.existing_trim import standing_trim
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import find_session
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.system.text import one_line
 
 WORDS = frozenset({"yes", "cancel", "help"})
@@ -54,31 +53,31 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     if word == "help":
         return said(trim_cards.help_card(HELP, slash=trigger.slash))
     if word == "cancel":
-        question = pending.find(session_id)
-        pending.take(session_id)
+        question = confirmations.find(session_id)
+        confirmations.take(session_id)
         return said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
     if path is None:
         raise _without_transcript(session_id)
-    parent = store.session_file(path)
+    parent = locate.session_file(path)
     return _confirm(parent, trigger, window) if word == "yes" else _ask(parent, trigger, window)
 
 
-def _ask(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
+def _ask(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answer:
     _refuse(trigger.text)
     with time_limit(_shell(parent)):
         decided = _decide(parent, trigger.text, window)
-    pending.take(parent.session_id)  # a yes to this preview never answers an older one
+    confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
         return said(trim_cards.no_use_card(preview(decided)))
     unkept = ""
     try:
-        pending.keep(Question(parent.session_id, trigger.text, time.time()))
+        confirmations.keep(Question(parent.session_id, trigger.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {_shell(parent)}"
     return said(trim_cards.question_card(preview(decided), trigger.text, unkept, slash=trigger.slash))
 
 
-def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer:
+def _confirm(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answer:
     started = time.monotonic()
     question = _settled(parent.session_id)
     if question is None or not question.is_open:
@@ -88,27 +87,27 @@ def _confirm(parent: store.SessionFile, trigger: Trigger, window: int) -> Answer
     if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", _shell(parent))
     if not decided.pays:
-        pending.take(parent.session_id)
+        confirmations.take(parent.session_id)
         return said(trim_cards.no_use_card(preview(decided)))
-    if not pending.begin(question):
+    if not confirmations.begin(question):
         return _without_question(parent, _settled(parent.session_id), trigger)  # another hook was faster
     try:
         receipt = _write(decided, question)
     finally:
-        pending.end(parent.session_id)
+        confirmations.end(parent.session_id)
     return _answer_of(receipt, [*verdict(decided)], question, trigger)
 
 
 def _write(decided: TrimPlan, question: Question) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
-        receipt = trimming.write(decided, os.environ)
+        receipt = plan.write(decided, os.environ)
     except ResumeHooksError:
         with contextlib.suppress(OSError):
-            pending.keep(question)  # nothing was made, so it can be tried again
+            confirmations.keep(question)  # nothing was made, so it can be tried again
         raise
     with contextlib.suppress(OSError):  # then a second yes finds no question
-        pending.keep(question._replace(child=receipt.session_id))
+        confirmations.keep(question._replace(child=receipt.session_id))
     return receipt
 
 
@@ -118,9 +117,9 @@ def _settled(session_id: str) -> Question | None:
     A session whose child takes longer than ``WAIT`` has none yet.
     """
     deadline = time.monotonic() + WAIT
-    while (question := pending.find(session_id)) is None:
-        if not pending.is_begun(session_id):
-            return pending.find(session_id)  # it may have come back between the two looks
+    while (question := confirmations.find(session_id)) is None:
+        if not confirmations.is_begun(session_id):
+            return confirmations.find(session_id)  # it may have come back between the two looks
         if time.monotonic() >= deadline:
             return None
         time.sleep(PAUSE)
@@ -128,7 +127,7 @@ def _settled(session_id: str) -> Question | None:
 
 
 def _without_transcript(session_id: str) -> NothingToTrim:
-    if pending.find(session_id) is None:
+    if confirmations.find(session_id) is None:
         return NothingToTrim("There is nothing to trim: this session has no transcript yet")
     return NothingToTrim(
         "There is nothing to trim: the file of this session is gone since the preview",
@@ -136,7 +135,7 @@ def _without_transcript(session_id: str) -> NothingToTrim:
     )
 
 
-def _without_question(parent: store.SessionFile, question: Question | None, trigger: Trigger) -> Answer:
+def _without_question(parent: locate.SessionFile, question: Question | None, trigger: Trigger) -> Answer:
     """What a yes gets to which nothing is open: the child that the last one made, or what to do."""
     if question is not None and question.child:
         with time_limit(_shell(parent)):
@@ -144,7 +143,7 @@ def _without_question(parent: store.SessionFile, question: Question | None, trig
         if standing is not None:
             return _answer_of(standing, [], question, trigger)
     if question is None or question.is_open:
-        if question is not None or pending.is_begun(parent.session_id):
+        if question is not None or confirmations.is_begun(parent.session_id):
             return said(trim_cards.busy_card(slash=trigger.slash))
         return said(trim_cards.unasked_card(slash=trigger.slash))
     gone = bool(question.child) and find_session(question.child) is None
@@ -158,9 +157,9 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: 
     )
 
 
-def _decide(parent: store.SessionFile, text: str, window: int) -> TrimPlan:
+def _decide(parent: locate.SessionFile, text: str, window: int) -> TrimPlan:
     options = parse(text)
-    return trimming.plan(trimming.read(parent, window), os.environ, options)
+    return plan.plan(plan.read(parent, window), os.environ, options)
 
 
 def _refuse(text: str) -> None:
@@ -176,5 +175,5 @@ def _refuse(text: str) -> None:
         )
 
 
-def _shell(parent: store.SessionFile) -> str:
+def _shell(parent: locate.SessionFile) -> str:
     return f"resume-hooks trim {parent.session_id}"

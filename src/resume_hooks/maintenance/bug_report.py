@@ -19,14 +19,12 @@ from resume_hooks import __version__, clock, settings
 from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.paths import config_home, read_object
-from resume_hooks.reading.stats import state_sizes as folders
+from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import gather
 from resume_hooks.reading.stats.totals import figures, hook_data
-from resume_hooks.sessions import link_log as links
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import link_log, locate
 from resume_hooks.sessions.transcript_files import all_files
-from resume_hooks.system import bug_log as log
-from resume_hooks.system import claude_cli as client
+from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
 
 VERSION = 1
@@ -85,7 +83,7 @@ def _versions(who: Anonymous) -> dict[str, Any]:
     return {
         "engine": __version__,
         "plugin": _plugins(),
-        "client": ".".join(map(str, client.version() or ())),
+        "client": ".".join(map(str, claude_cli.version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": who.text(f"{platform.system()} {platform.release()} {platform.machine()}"),
@@ -160,24 +158,24 @@ def _settings(environ: Mapping[str, str], who: Anonymous) -> list[dict[str, Any]
 def _counts(environ: Mapping[str, str]) -> dict[str, Any]:
     files = all_files(environ)
     sizes = sorted((file.size for file in files if not file.agent), reverse=True)
-    kinds = Counter(link.kind if link.kind in KINDS else "other" for link in links.read_links(environ))
+    kinds = Counter(link.kind if link.kind in KINDS else "other" for link in link_log.read_links(environ))
     return {
         "projects": len({file.folder for file in files}),
         "sessions": len(sizes),
         "subagents": len(files) - len(sizes),
         "bytes": sum(file.size for file in files),
         "largest": sizes[0] if sizes else 0,
-        "unlistable": len(store.unlistable(environ)),
+        "unlistable": len(locate.unlistable(environ)),
         "links": dict(sorted(kinds.items())),
     }
 
 
 def _state(environ: Mapping[str, str]) -> list[dict[str, Any]]:
-    rows: dict[str, folders.Part] = {}
-    for part in folders.parts(environ):
+    rows: dict[str, state_sizes.Part] = {}
+    for part in state_sizes.parts(environ):
         name = part.name if part.name in PARTS else "other"
-        known = rows.get(name, folders.Part(name, 0, 0))
-        rows[name] = folders.Part(name, known.files + part.files, known.size + part.size)
+        known = rows.get(name, state_sizes.Part(name, 0, 0))
+        rows[name] = state_sizes.Part(name, known.files + part.files, known.size + part.size)
     return [row._asdict() for row in rows.values()]
 
 
@@ -189,7 +187,7 @@ def _hooks(environ: Mapping[str, str]) -> list[dict[str, Any]]:
 def _log(environ: Mapping[str, str]) -> list[str]:
     """The last entries, without any line that is not of the form that we write."""
     found = []
-    for entry in log.entries(environ)[-LAST_ENTRIES:]:
+    for entry in bug_log.entries(environ)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
         if _HEAD.fullmatch(first):
             found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))

@@ -17,12 +17,10 @@ from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import config_home, projects_home, read_object, state_home
 from resume_hooks.search.index.status import status_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import held as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system import bug_log as log
-from resume_hooks.system import claude_cli as client
-from resume_hooks.system import clipboard
+from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import NAME
 from resume_hooks.system.text import counted
 
@@ -70,18 +68,18 @@ def _coded(finding: Finding) -> Finding:
 
 
 def _client(_: str) -> Finding:
-    if not client.is_found():
+    if not claude_cli.is_found():
         return Finding(
             "client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.", "client-missing"
         )
-    version = client.version()
+    version = claude_cli.version()
     if version is None:
         return Finding(
             "client", "problem", "claude does not tell its version", "Run: claude --version", "client-silent"
         )
     text = ".".join(map(str, version))
-    if version < client.OLDEST:
-        oldest = ".".join(map(str, client.OLDEST))
+    if version < claude_cli.OLDEST:
+        oldest = ".".join(map(str, claude_cli.OLDEST))
         return Finding(
             "client", "problem", f"Claude Code {text} is older than {oldest}", "Run: claude update", "client-old"
         )
@@ -90,14 +88,14 @@ def _client(_: str) -> Finding:
 
 def _hooks_on(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
-        if path := client.switched_on(key, cwd):
+        if path := claude_cli.switched_on(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
             return Finding("hooks", "problem", f"{key} is true in {path}", remedy, "hooks-off")
     return Finding("hooks", "ok", "not switched off in any settings file")
 
 
 def _plugin(cwd: str) -> Finding:
-    found = {name: on for name, on in client.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
+    found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
     if not found:
         return Finding(
             "plugin", "problem", "not installed in this config folder", "Run: resume-hooks install", "plugin-missing"
@@ -138,8 +136,10 @@ def _number(value: object) -> float:
 
 
 def _others(cwd: str) -> Finding:
-    rivals = sorted({where for where, command in client.prompt_hooks(cwd) if any(word in command for word in OTHERS)})
-    rivals += [name for name, on in client.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
+    rivals = sorted(
+        {where for where, command in claude_cli.prompt_hooks(cwd) if any(word in command for word in OTHERS)}
+    )
+    rivals += [name for name, on in claude_cli.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
         remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
@@ -148,8 +148,8 @@ def _others(cwd: str) -> Finding:
 
 
 def _transcripts(cwd: str) -> Finding:
-    here, everywhere = len(store.sessions_of(cwd)), len(store.all_sessions())
-    if hidden := store.unlistable():
+    here, everywhere = len(locate.sessions_of(cwd)), len(locate.all_sessions())
+    if hidden := locate.unlistable():
         more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
@@ -233,11 +233,11 @@ def _settings(_: str) -> Finding:
 
 
 def _log(_: str) -> Finding:
-    noted = log.entries(os.environ)
+    noted = bug_log.entries(os.environ)
     if not noted:
         return Finding("log", "ok", "no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
-    detail = f"{bugs} noted in {log.log_file(os.environ)}, the last one on {clock.minute(noted[-1])} UTC"
+    detail = f"{bugs} noted in {bug_log.log_file(os.environ)}, the last one on {clock.minute(noted[-1])} UTC"
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
     return Finding("log", "note", detail, remedy, "log-bugs")
 

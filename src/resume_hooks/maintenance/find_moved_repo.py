@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import canonical
 from resume_hooks.reading.digest.repository import SAFE, offline
-from resume_hooks.system import subprocesses as programs
+from resume_hooks.system import subprocesses
 from resume_hooks.system.git_worktrees import worktrees
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import Glance
@@ -169,7 +169,7 @@ def _known(root: str, commits: tuple[str, ...], environ: Mapping[str, str], dead
     command = ["git", "-C", root, *SAFE, "cat-file", "--batch-check"]
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
     until = min(deadline, time.monotonic() + ONE_ANSWER)
-    told = programs.output(command, offline(environ), until, asked) or b""
+    told = subprocesses.output(command, offline(environ), until, asked) or b""
     rows = told.split(b"\n")[: len(commits)]
     return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])
 

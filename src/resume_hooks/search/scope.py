@@ -14,7 +14,7 @@ from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.subagents import locate
-from resume_hooks.system import git_worktrees as worktrees
+from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import Glance
@@ -79,7 +79,7 @@ def project_of(path: str) -> Scope:
 
 def project_at(cwd: str) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    found = worktrees.project_at(cwd)
+    found = git_worktrees.project_at(cwd)
     return Scope(folders=found.folders, within=found.within, projects=frozenset(found.names))
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import find_session, is_session_id
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import kept_ids
 from resume_hooks.sessions.locate import SessionFile
@@ -97,7 +97,7 @@ def names_of(session: SessionFile, environ: Mapping[str, str]) -> Names:
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.path not in files:
         return Names(session.path, session.path)
-    alike = {other.session_id for other in store.all_sessions(environ, session_id[:SHORT])}
+    alike = {other.session_id for other in locate.all_sessions(environ, session_id[:SHORT])}
     if vaulted:
         alike |= {other for other in kept_ids(environ) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id

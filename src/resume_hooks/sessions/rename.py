@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import is_session_file
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
@@ -156,8 +156,8 @@ def _fitting(text: str, what: str) -> str:
 
 def _require_free(title: str, session: SessionFile) -> None:
     """Raise TitleTaken where another session of the same project folder answers to a title."""
-    others = [s for s in store.sessions_in(os.path.dirname(session.path)) if s.path != session.path]
-    taken = store.titled(title, others)
+    others = [s for s in locate.sessions_in(os.path.dirname(session.path)) if s.path != session.path]
+    taken = locate.titled(title, others)
     if taken:
         more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
         raise TitleTaken(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from resume_hooks import paths
-from resume_hooks.sessions import files as sessions
+from resume_hooks.sessions import files
 from resume_hooks.sessions.files import SessionFile
 
 
@@ -51,21 +51,21 @@ class LocalStore:
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """The session files of these project folders, newest first."""
         if projects is None:
-            return sessions.all_sessions(self._environ, prefix)
+            return files.all_sessions(self._environ, prefix)
         home = paths.projects_home(self._environ)
         folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
-        found = (session for folder in folders for session in sessions.sessions_in(folder, prefix))
+        found = (session for folder in folders for session in files.sessions_in(folder, prefix))
         return sorted(found, key=lambda session: session.mtime, reverse=True)
 
     def find(self, session_id: str) -> SessionFile | None:
         """The file of an id; only ids are looked up, whatever was typed."""
         path = paths.find_session(session_id, self._environ)
-        return None if path is None else sessions.session_file(path)
+        return None if path is None else files.session_file(path)
 
     def hidden(self) -> list[str]:
         """The folders that can't be listed."""
-        return sessions.unlistable(self._environ)
+        return files.unlistable(self._environ)
 
     def linked(self, session_id: str = "") -> list[str]:
         """The project folders that are links, or the files of an id that lie behind links."""
-        return sessions.linked(self._environ, session_id)
+        return files.linked(self._environ, session_id)

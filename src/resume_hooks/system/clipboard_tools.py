@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import NamedTuple
 
-from resume_hooks.system import subprocesses as programs
+from resume_hooks.system import subprocesses
 
 SETTLE = 0.3
 """Seconds that a program may take to own the selection after it has said that it does."""
@@ -52,7 +52,7 @@ def available(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
 
     ``far_away``: the user sits at another machine, so that only a forwarded display is theirs.
     """
-    return [tool for tool in _fitting(env, far_away) if programs.which(tool.put[0], env)]
+    return [tool for tool in _fitting(env, far_away) if subprocesses.which(tool.put[0], env)]
 
 
 def _fitting(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
@@ -96,7 +96,7 @@ def copy(
             break
         run = dict(env, LC_ALL=tool.locale) if tool.locale else env
         put = _by_pyperclip(tool, text, pyperclip) if pyperclip and tool.pyperclip else _by_us(tool, text)
-        if not programs.within(deadline, put, run):
+        if not subprocesses.within(deadline, put, run):
             continue
         held = _holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
         if held is not False:
@@ -126,7 +126,7 @@ def _holds(tool: Tool, data: bytes, env: Mapping[str, str], deadline: float) -> 
     xsel and wl-copy return before they own the selection, so that the answer may take a moment to be right.
     """
     settled = time.monotonic() + SETTLE
-    while programs.output(tool.get, env, deadline) != data:
+    while subprocesses.output(tool.get, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None
         if time.monotonic() >= settled:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from resume_hooks.system import subprocesses as programs
+from resume_hooks.system import subprocesses
 
 
 def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
@@ -46,5 +46,5 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
 
 def _run(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
     """What ``tmux ARGUMENTS`` prints, None when it fails, is absent or takes too long."""
-    out = programs.output(["tmux", *arguments], env, deadline, data)
+    out = subprocesses.output(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")

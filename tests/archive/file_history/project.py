@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.file_history import history, target
-from resume_hooks.archive.file_history import plan_rewind as rewinding
+from resume_hooks.archive.file_history import history, plan_rewind, target
 from resume_hooks.archive.file_history.plan import FilesPlan
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import ConfigHome, Record, assistant, instant, tool_result, tool_use, user, write_session
 from tests.builders import session_id as number_id
@@ -92,7 +91,7 @@ class Project:
             {**record, "cwd": str(self.folder)} if isinstance(record, dict) and "cwd" in record else record
             for record in records
         ]
-        return store.session_file(write_session(self.home.project(str(self.folder)), SESSION, mine))
+        return locate.session_file(write_session(self.home.project(str(self.folder)), SESSION, mine))
 
     def simple(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
         """A session whose first prompt has these backups."""
@@ -101,7 +100,7 @@ class Project:
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
         """What takes the files back to a prompt."""
         read = history.read(session)
-        return rewinding.plan(read, target.aim(read, target.parse(to)), self.home.environ)
+        return plan_rewind.plan(read, target.aim(read, target.parse(to)), self.home.environ)
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""

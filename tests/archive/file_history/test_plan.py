@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.file_history import plan as files
+from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.plan import Change
 from resume_hooks.derive import fork
 from resume_hooks.errors import CantRestore
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from tests.archive.file_history.project import (
     SESSION,
@@ -94,7 +94,7 @@ def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> N
     )
     (change,) = project.plan(session, "1").changes
     assert change.source is not None
-    assert files.taken(change.source)[0] == b"first\n"
+    assert plan.taken(change.source)[0] == b"first\n"
 
 
 def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_plain_file_is_refused(
 
 def test_a_file_that_is_too_large_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of either side."""
-    monkeypatch.setattr(files, "MAX_BYTES", 4)
+    monkeypatch.setattr(plan, "MAX_BYTES", 4)
     project.put("a", "12345")
     project.put("b", "1234")
     session = project.simple({"a": project.keep("a", "x"), "b": project.keep("b", "12345")})
@@ -247,7 +247,7 @@ def test_a_session_without_a_folder_is_refused(project: Project, monkeypatch: py
     """The folder that somebody stands in is not taken for its own."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [{key: value for key, value in record.items() if key != "cwd"} for record in turns(1)]
-    session = store.session_file(
+    session = locate.session_file(
         write_session(project.home.config / "projects" / "-else", SESSION, [*lost, snapshot(prompt_id(1), {})])
     )
     with pytest.raises(CantRestore, match="which folder"):
@@ -260,7 +260,7 @@ def test_a_session_without_an_id_is_refused(project: Project) -> None:
     path = Path(session.path).with_name("...jsonl")
     path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
     with pytest.raises(CantRestore, match="no session id"):
-        project.plan(store.session_file(str(path)))
+        project.plan(locate.session_file(str(path)))
 
 
 def kept_elsewhere(project: Project, key: str) -> SessionFile:
@@ -269,7 +269,7 @@ def kept_elsewhere(project: Project, key: str) -> SessionFile:
     session = project.simple({"a": project.keep("a", "old\n")})
     folder = project.home.config / "projects" / key
     folder.mkdir(parents=True, exist_ok=True)
-    return store.session_file(shutil.move(session.path, str(folder)))
+    return locate.session_file(shutil.move(session.path, str(folder)))
 
 
 def test_another_project_where_its_own_was_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,5 +384,5 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
     session = project.simple({"a": project.keep("a", "old\n")})
     child = fork.write(fork.plan(session, project.home.environ), project.home.environ)
     shutil.rmtree(project.store.with_name(child.session_id))
-    (change,) = project.plan(store.session_file(child.file)).changes
+    (change,) = project.plan(locate.session_file(child.file)).changes
     assert change.missing

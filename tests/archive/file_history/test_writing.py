@@ -15,13 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks import clock
-from resume_hooks.archive.file_history import backup as keeping
-from resume_hooks.archive.file_history import writing
+from resume_hooks.archive.file_history import backup, writing
 from resume_hooks.archive.file_history.plan import FilesPlan
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
-from resume_hooks.sessions import locate as store
-from resume_hooks.storage import atomic as rewrite
-from resume_hooks.storage import project_files
+from resume_hooks.sessions import locate
+from resume_hooks.storage import atomic, project_files
 from tests.archive.file_history.project import SESSION, Project, denied, manifest_of
 from tests.builders import ConfigHome
 
@@ -53,10 +51,10 @@ def test_all_is_put_back_and_taken_back(project: Project) -> None:
     before = project.tree()
     writing.write(decided, project.home.environ)
     assert contents(project) == as_old()
-    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
     assert project.tree() == before
     assert not project.path("sub/deep").exists()
-    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
     assert contents(project) == as_old()
 
 
@@ -78,12 +76,12 @@ def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypat
     project.put("a", "newer\n")
     again = writing.write(_planned_again(project), project.home.environ)
     assert manifest_of(kept) != manifest_of(again)
-    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
     assert contents(project) == as_old() | {"a": b"newer\n"}
 
 
 def _planned_again(project: Project) -> FilesPlan:
-    return project.plan(store.session_file(_file(project)))
+    return project.plan(locate.session_file(_file(project)))
 
 
 def _file(project: Project) -> str:
@@ -93,7 +91,7 @@ def _file(project: Project) -> str:
 def test_nothing_to_undo(project: Project) -> None:
     """One sentence."""
     with pytest.raises(NoFileHistory, match="nothing to undo"):
-        keeping.plan_undo(SESSION, project.home.environ)
+        backup.plan_undo(SESSION, project.home.environ)
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
@@ -102,7 +100,7 @@ def test_an_undo_never_means_an_older_run(project: Project) -> None:
     project.put("a", "a day's work\n")
     kept = writing.write(_planned_again(project), project.home.environ)
     project.put("a", "a day's work\n")
-    undo = keeping.plan_undo(SESSION, project.home.environ)
+    undo = backup.plan_undo(SESSION, project.home.environ)
     assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
 
 
@@ -111,7 +109,7 @@ def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     kept = writing.write(planned(project), project.home.environ)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
-    assert len(keeping.plan_undo(SESSION, project.home.environ).wanted) == 4
+    assert len(backup.plan_undo(SESSION, project.home.environ).wanted) == 4
 
 
 def test_a_long_manifest_is_read(project: Project) -> None:
@@ -119,14 +117,14 @@ def test_a_long_manifest_is_read(project: Project) -> None:
     kept = writing.write(planned(project), project.home.environ)
     with (Path(kept) / "manifest.json").open("a") as stream:
         stream.write(" " * 2 * 1024 * 1024)
-    assert len(keeping.plan_undo(SESSION, project.home.environ).wanted) == 4
+    assert len(backup.plan_undo(SESSION, project.home.environ).wanted) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     """It would be overwritten; it is kept all the same."""
     writing.write(planned(project), project.home.environ)
     project.put("a", "by hand\n")
-    undo = keeping.plan_undo(SESSION, project.home.environ)
+    undo = backup.plan_undo(SESSION, project.home.environ)
     assert {change.place.path: change.changed_since for change in undo.wanted} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
@@ -142,7 +140,7 @@ def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     kept = writing.write(_planned_again(project), project.home.environ)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
-        keeping.plan_undo(SESSION, project.home.environ)
+        backup.plan_undo(SESSION, project.home.environ)
 
 
 def changed(project: Project) -> None:
@@ -187,7 +185,7 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
     with pytest.raises(WriteFailed):
         writing.write(decided, project.home.environ)
     assert project.tree() == before
-    assert os.listdir(keeping.folder_of(SESSION, project.home.environ)) == []
+    assert os.listdir(backup.folder_of(SESSION, project.home.environ)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -218,7 +216,7 @@ def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, mon
             writing.write(decided, project.home.environ)
     assert "--undo" in caught.value.remedy
     assert contents(project)["a"] == b"old a\n"
-    writing.write(keeping.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
     assert project.tree() == before
 
 
@@ -230,7 +228,7 @@ def test_an_interruption_before_the_first_file(project: Project, monkeypatch: py
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write(decided, project.home.environ)
     assert project.tree() == before
-    assert os.listdir(keeping.folder_of(SESSION, project.home.environ)) == []
+    assert os.listdir(backup.folder_of(SESSION, project.home.environ)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +271,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
     """Between the copies and the first write, the worst moment: nothing outside is touched."""
     decided = planned(project)
     outside = project.folder.parent / "outside"
-    keep = keeping.keep
+    keep = backup.keep
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
@@ -338,8 +336,8 @@ class Failing:
 def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
-        patch.setattr(rewrite, "process_runs", lambda _: False)
-        undo = keeping.plan_undo(SESSION, environ)
+        patch.setattr(atomic, "process_runs", lambda _: False)
+        undo = backup.plan_undo(SESSION, environ)
         assert not undo.left
         if undo.wanted:
             writing.write(undo, environ)
@@ -375,5 +373,5 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
         writing.write(decided, environ)
     assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
     if decided.wanted:
-        writing.write(keeping.plan_undo(SESSION, environ), environ)
+        writing.write(backup.plan_undo(SESSION, environ), environ)
     assert project.tree() == before

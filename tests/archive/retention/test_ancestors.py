@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.retention import ancestors, keeper
-from resume_hooks.archive.retention import cost_check as quick
-from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.retention import ancestors, cost_check, keeper, pending
 from resume_hooks.archive.retention.ancestors import keep_ancestors
 from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
-from resume_hooks.derive import fork
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.create import Birth
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
@@ -26,7 +23,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return quick_rollover.write(quick_rollover.plan(parent, home.environ, kind="handoff"), home.environ)
+    return rollover.write(rollover.plan(parent, home.environ, kind="handoff"), home.environ)
 
 
 def went_on(path: str) -> SessionFile:
@@ -72,17 +69,17 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
-    assert wanted.wanted(config_home.environ) == [root.session_id]
+    assert pending.wanted(config_home.environ) == [root.session_id]
     assert keep_wanted(config_home.environ, never) == 1
     (state / "vault").unlink()
     assert keep_wanted(config_home.environ, never) == 0
-    assert (kept_ids(config_home.environ), wanted.wanted(config_home.environ)) == ([root.session_id], [])
+    assert (kept_ids(config_home.environ), pending.wanted(config_home.environ)) == ([root.session_id], [])
 
 
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
     """A verb does not wait for many copies; the next start's second hook makes them."""
     root = aged(config_home, 1, 0)
-    with_backups(config_home, root, 0, count=quick.MOST_COPIES + 1)
+    with_backups(config_home, root, 0, count=cost_check.MOST_COPIES + 1)
     assert rolled(config_home, root).warnings == ()
     assert kept_ids(config_home.environ) == []
     assert keep_wanted(config_home.environ, at_once) == 1
@@ -95,15 +92,15 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ancestors, "LIMIT", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (kept_ids(config_home.environ), wanted.wanted(config_home.environ)) == ([], [root.session_id])
+    assert (kept_ids(config_home.environ), pending.wanted(config_home.environ)) == ([], [root.session_id])
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
-    wanted.want(session_id(1), config_home.environ)
+    pending.want(session_id(1), config_home.environ)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert keep_wanted(config_home.environ, never) == 0
-    assert wanted.wanted(config_home.environ) == []
+    assert pending.wanted(config_home.environ) == []
 
 
 def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:

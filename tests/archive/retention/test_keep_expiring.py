@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from resume_hooks.archive.retention import cost_check as quick
-from resume_hooks.archive.retention import keep_expiring as archiving
+from resume_hooks.archive.retention import cost_check, keep_expiring
 from resume_hooks.archive.retention.keep_expiring import Slice, archive
 from resume_hooks.sessions.archived.manifest import find, kept_ids
 from resume_hooks.sessions.expiry import Found
@@ -97,7 +96,7 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
 
 def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome) -> None:
     """Many backups, which are copied one by one; others go on meanwhile."""
-    with_backups(config_home, aged(config_home, 1, 29), 29, count=quick.MOST_COPIES + 1)
+    with_backups(config_home, aged(config_home, 1, 29), 29, count=cost_check.MOST_COPIES + 1)
     aged(config_home, 2, 25)
     found = sliced(config_home)
     assert (found.kept, found.left) == (1, 1)
@@ -106,11 +105,11 @@ def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome) -
 
 def test_a_copy_of_much_is_left_while_somebody_waits(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the vault is on another file system."""
-    monkeypatch.setattr(quick, "_same_device", lambda *_: False)
+    monkeypatch.setattr(cost_check, "_same_device", lambda *_: False)
     session = aged(config_home, 1, 29)
-    assert quick.is_quick(Found(*session), config_home.environ)
-    large = Found(session.session_id, session.path, session.mtime, quick.MOST_BYTES + 1)
-    assert not quick.is_quick(large, config_home.environ)
+    assert cost_check.is_quick(Found(*session), config_home.environ)
+    large = Found(session.session_id, session.path, session.mtime, cost_check.MOST_BYTES + 1)
+    assert not cost_check.is_quick(large, config_home.environ)
 
 
 def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
@@ -122,4 +121,4 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + archiving.AGAIN, abs=60)
+    assert found.look == pytest.approx(time.time() + keep_expiring.AGAIN, abs=60)

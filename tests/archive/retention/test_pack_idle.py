@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.retention import pack_idle as packing
+from resume_hooks.archive.retention import pack_idle
 from resume_hooks.archive.retention.archive_now import archive
 from resume_hooks.archive.retention.pack_idle import due, pack_quiet
 from resume_hooks.archive.vault.keep import keep
@@ -64,7 +64,7 @@ def test_one_too_large_for_a_start(config_home: ConfigHome, monkeypatch: pytest.
     answers = iter([False, True, True, True])
     assert pack_quiet(config_home.environ, lambda: next(answers)) == 1
     assert pack_quiet(config_home.environ, at_once) == 1
-    monkeypatch.setattr(packing, "FAIR", 0.0)
+    monkeypatch.setattr(pack_idle, "FAIR", 0.0)
     answers = iter([False, True, True, True])
     assert pack_quiet(config_home.environ, lambda: next(answers)) == 0
     assert pack_quiet(config_home.environ, never) == 0

@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash import delete as deletion
 from resume_hooks.archive.trash import restore as restoring
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.storage import atomic as rewrite
-from resume_hooks.storage import backups
-from resume_hooks.storage import move as moving
+from resume_hooks.storage import atomic, backups, move
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.storage.test_move import across, digested
 
@@ -46,7 +44,7 @@ def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the pars
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         os.utime(place, (OLD, OLD))
-    return store.session_file(path)
+    return locate.session_file(path)
 
 
 def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
@@ -56,14 +54,14 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete(session: SessionFile, home: ConfigHome, **how: bool) -> trash.Entry:
+def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.Entry:
     """Plan and write."""
     return deletion.write(deletion.plan(session, home.environ), home.environ, **how)
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Restoration:
     """Find, plan and write."""
-    decided = restoring.plan(trash.find(locator, home.environ), home.environ)
+    decided = restoring.plan(contents.find(locator, home.environ), home.environ)
     restoring.write(decided, home.environ)
     return decided
 
@@ -94,15 +92,15 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert set(everything(config_home)) == {bystander}
     assert (entry.files, entry.size) == (6, sum(len(b) for p, (b, _) in before.items() if p != bystander))
     assert entry.complete
-    assert trash.held(config_home.environ) == [entry]
-    assert trash.holds(SESSION, config_home.environ)
+    assert contents.held(config_home.environ) == [entry]
+    assert contents.holds(SESSION, config_home.environ)
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-MODULES = (backups.__file__, deletion.__file__, moving.__file__, restoring.__file__, rewrite.__file__, trash.__file__)
+MODULES = (backups.__file__, deletion.__file__, move.__file__, restoring.__file__, atomic.__file__, contents.__file__)
 
 
 def crash_at(line: int, work: Callable[[], Any]) -> bool:
@@ -139,7 +137,7 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
     line, ended = 0, False
     while not ended:
         line += 19
-        session = store.session_file(str(config_home.project() / f"{SESSION}.jsonl"))
+        session = locate.session_file(str(config_home.project() / f"{SESSION}.jsonl"))
         if verb == "delete":
             ended = crash_at(line, lambda session=session: delete(session, config_home))  # type: ignore[misc]
         else:
@@ -147,9 +145,9 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
             ended = crash_at(line, lambda: restore(config_home))
         transcript = everything(config_home).get(session.path)
         assert transcript in (None, before[session.path]), line
-        while trash.holds(SESSION, config_home.environ):
+        while contents.holds(SESSION, config_home.environ):
             restore(config_home)
-        left = {path: held for path, held in everything(config_home).items() if not path.endswith(moving.PART)}
+        left = {path: held for path, held in everything(config_home).items() if not path.endswith(move.PART)}
         assert left == before, line
     assert line > 100
 
@@ -168,13 +166,13 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
         calls += 1
         if calls == part + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
-        moving.take(source, target, hidden)
+        move.take(source, target, hidden)
 
     monkeypatch.setattr(deletion, "take", refused)
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert trash.held(config_home.environ) == []
+    assert contents.held(config_home.environ) == []
 
 
 def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +201,7 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
         calls += 1
         if calls > 2:
             raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        moving.take(source, target, hidden)
+        move.take(source, target, hidden)
 
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "take", worse_and_worse)
@@ -211,7 +209,7 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = trash.held(config_home.environ)
+    (entry,) = contents.held(config_home.environ)
     assert not entry.complete
     assert deletion.empty([entry], config_home.environ) == []
     restore(config_home)
@@ -225,12 +223,12 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     entry = deletion.write(first, config_home.environ)
     with pytest.raises((SessionNotFound, SessionLive)):
         deletion.write(second, config_home.environ, force=True)
-    assert trash.held(config_home.environ) == [entry]
+    assert contents.held(config_home.environ) == [entry]
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
     """Unless forced."""
-    session = store.session_file(write_session(config_home.project(), SESSION, conversation(1)))
+    session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     with pytest.raises(SessionLive, match="seconds ago"):
         delete(session, config_home)
     assert delete(session, config_home, force=True).complete
@@ -265,18 +263,18 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     folder = config_home.project()
     path = write_session(folder, SESSION, conversation(1), mtime=OLD)
     (folder / SESSION).symlink_to(mine)
-    delete(store.session_file(path), config_home)
+    delete(locate.session_file(path), config_home)
     assert (folder / SESSION).is_symlink()
     restore(config_home)
     (folder / SESSION).unlink()
     (folder / SESSION).mkdir()
     (folder / SESSION / "out").symlink_to(mine)
-    entry = delete(store.session_file(path), config_home)
+    entry = delete(locate.session_file(path), config_home)
     assert not (folder / SESSION).exists()
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
-    delete(store.session_file(path), config_home)
-    deletion.empty(trash.held(config_home.environ), config_home.environ)
+    delete(locate.session_file(path), config_home)
+    deletion.empty(contents.held(config_home.environ), config_home.environ)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -298,7 +296,7 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     with pytest.raises(PlaceTaken):
         restoring.plan(entry, config_home.environ)
     assert everything(config_home) == before
-    assert trash.held(config_home.environ) == [entry]
+    assert contents.held(config_home.environ) == [entry]
 
 
 def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
@@ -381,7 +379,7 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
     expected = 100 if left is None else (setting or 30) - left
     assert all(abs(age - expected) < 0.1 for age in ages)
     assert bool(told) is (left is not None)
-    assert store.latest("/home/user/proj", config_home.environ).session_id == SESSION
+    assert locate.latest("/home/user/proj", config_home.environ).session_id == SESSION
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
@@ -389,31 +387,31 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
-    assert trash.find("00000002", environ).session_id == OTHER
-    assert trash.find("Two", environ).title == "Two"
-    assert trash.find(str(config_home.project() / f"{OTHER}.jsonl"), environ).session_id == OTHER
+    assert contents.find("00000002", environ).session_id == OTHER
+    assert contents.find("Two", environ).title == "Two"
+    assert contents.find(str(config_home.project() / f"{OTHER}.jsonl"), environ).session_id == OTHER
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            trash.find(locator, environ)
+            contents.find(locator, environ)
         assert len(told.value.candidates) == 2
     for locator in ("111", "two", "x" * 300):
         with pytest.raises(SessionNotFound):
-            trash.find(locator, environ)
+            contents.find(locator, environ)
     with pytest.raises(UsageError):
-        trash.find(" ", environ)
+        contents.find(" ", environ)
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        trash.find(OTHER, environ)
+        contents.find(OTHER, environ)
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
     for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
-        assert trash.find(named, environ) == again
-    assert trash.find(second, environ).title == "One"
+        assert contents.find(named, environ) == again
+    assert contents.find(second, environ).title == "One"
     with pytest.raises(SessionNotFound):
-        trash.find(f"{OTHER}@2020-01-01T00-00-00.000Z", environ)
+        contents.find(f"{OTHER}@2020-01-01T00-00-00.000Z", environ)
     restoring.write(restoring.plan(again, environ), environ)
-    assert trash.find(OTHER, environ).title == "One"
+    assert contents.find(OTHER, environ).title == "One"
 
 
 def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
@@ -422,10 +420,10 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(trash.held(config_home.environ), config_home.environ) == [entry]
+    assert deletion.empty(contents.held(config_home.environ), config_home.environ) == [entry]
     assert everything(config_home) == before
-    assert trash.held(config_home.environ) == []
-    assert not trash.holds(SESSION, config_home.environ)
+    assert contents.held(config_home.environ) == []
+    assert not contents.holds(SESSION, config_home.environ)
 
 
 @pytest.mark.parametrize(
@@ -446,9 +444,9 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
 def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, change: dict[str, object]) -> None:
     """Of another version, damaged, or with a place where no session's part belongs: no entry, left alone."""
     entry = delete(laid_out(config_home), config_home)
-    note = Path(entry.folder) / trash.DONE
+    note = Path(entry.folder) / contents.DONE
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
-    assert trash.held(config_home.environ) == []
+    assert contents.held(config_home.environ) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -468,7 +466,7 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     """By digest; a transcript that is gone there can't come back."""
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
-    moving.remove(os.path.join(entry.folder, "file-history"))
+    move.remove(os.path.join(entry.folder, "file-history"))
     warnings = restoring.plan(entry, config_home.environ).warnings
     assert [word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")] == [True, True]
     os.unlink(os.path.join(entry.folder, f"{SESSION}.jsonl"))
@@ -504,23 +502,23 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     laid_out(config_home)
     before = everything(config_home)
     across(monkeypatch)
-    copy = moving._copy
+    copy = move._copy
 
     def killed(source: str, target: str, names: list[str]) -> None:
         os._exit(9)
 
     child = os.fork()
     if not child:
-        moving._copy = killed
-        delete(store.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
+        move._copy = killed
+        delete(locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
     os.waitpid(child, 0)
-    assert moving._copy is copy
-    (first,) = trash.held(config_home.environ)
+    assert move._copy is copy
+    (first,) = contents.held(config_home.environ)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
         restore(config_home)
     assert f"delete {anew}, then: resume-hooks restore {first.locator}" in told.value.remedy
-    delete(store.session_file(anew), config_home)
+    delete(locate.session_file(anew), config_home)
     restore(config_home, first.locator)
     assert everything(config_home) == before
 
@@ -538,7 +536,7 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
             deletion.write(plan, config_home.environ)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 6
-    assert (trash.held(config_home.environ), trash.strays(config_home.environ)) == ([], [])
+    assert (contents.held(config_home.environ), contents.strays(config_home.environ)) == ([], [])
 
 
 def test_what_was_half_removed_is_finished_by_the_next(
@@ -547,22 +545,22 @@ def test_what_was_half_removed_is_finished_by_the_next(
     """Counted until then, of whatever session; a failure names the path, and what else goes is gone."""
     environ = config_home.environ
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
-    real = moving.remove
+    real = move.remove
 
     def refused(path: str) -> None:
         if SESSION in path:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         real(path)
 
-    for strays in ([], [entries[0].folder + trash.GONE]):
+    for strays in ([], [entries[0].folder + contents.GONE]):
         with monkeypatch.context() as patch:
-            patch.setattr(trash, "remove", refused)
+            patch.setattr(contents, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(trash.held(environ), environ, trash.strays(environ))
-        (stray,) = trash.strays(environ)
-        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + trash.GONE, True, 7), strays
-    assert trash.held(environ) == []
-    assert deletion.empty([], environ, trash.strays(environ)) == []
+                deletion.empty(contents.held(environ), environ, contents.strays(environ))
+        (stray,) = contents.strays(environ)
+        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + contents.GONE, True, 7), strays
+    assert contents.held(environ) == []
+    assert deletion.empty([], environ, contents.strays(environ)) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -571,9 +569,9 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    path = Path(entry.folder) / trash.DONE
+    path = Path(entry.folder) / contents.DONE
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = trash.strays(environ)
+    (stray,) = contents.strays(environ)
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 6 + (note is not None))
     assert stray.size >= entry.size
     deletion.empty([entry], environ, [])
@@ -584,7 +582,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     """The backups go with the last copy; whichever comes back has them, and emptying does not take them from it."""
     environ = config_home.environ
     first = laid_out(config_home)
-    second = store.session_file(write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD))
+    second = locate.session_file(write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD))
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     one = delete(first, config_home)
     assert backup.exists()
@@ -596,7 +594,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(trash.held(environ), environ)
+    deletion.empty(contents.held(environ), environ)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -612,11 +610,11 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) 
         lambda: deletion.empty([entry], environ),
         lambda: deletion.write(other, environ),
     ]
-    with trash.only_one(environ):
+    with contents.only_one(environ):
         for act in tries:
             with pytest.raises(SessionLive, match="at work in the trash"):
                 act()
-    assert trash.held(environ) == [entry]
+    assert contents.held(environ) == [entry]
     restoring.write(decided, environ)
 
 
@@ -641,7 +639,7 @@ def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monke
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
-        moving.remove(entry.kept(entry.parts[0]))
+        move.remove(entry.kept(entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
     monkeypatch.setattr(restoring, "move", refused)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import Kept
 from resume_hooks.sessions.archived.unpack import history, opened
@@ -37,7 +37,7 @@ def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the pars
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         os.utime(place, (OLD, OLD))
-    return store.session_file(path)
+    return locate.session_file(path)
 
 
 def client_files(home: ConfigHome) -> dict[str, bytes]:

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import commit as noting
-from resume_hooks.archive.vault import put as putting
-from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault import commit, put, restore
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import find as named
 from resume_hooks.archive.vault.lookup import instant, states
@@ -21,7 +19,7 @@ from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.tamper_seal import harms
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.errors import SessionLive, SessionNotFound, WriteFailed
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.archived.manifest import Kept, find, held, unreadable, why_unreadable
 from resume_hooks.sessions.archived.unpack import opened
@@ -56,7 +54,7 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(config_home: ConfigHome, qu
     else:
         assert Path(opened(kept, config_home.environ)).read_bytes() == before[kept.place]
         path.write_bytes(bytes(status.st_size))
-    retrieval.write(retrieval.plan(kept, config_home.environ), config_home.environ)
+    restore.write(restore.plan(kept, config_home.environ), config_home.environ)
     assert client_files(config_home) == before
 
 
@@ -76,14 +74,14 @@ def test_what_is_unpacked_is_synced(config_home: ConfigHome, monkeypatch: pytest
 
 def test_a_copy_with_other_bytes_does_not_come_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transcript is refused, also to readers; of what belongs to it the rest comes, and that is told."""
-    monkeypatch.setattr(putting, "_linked", lambda *_: None)
+    monkeypatch.setattr(put, "_linked", lambda *_: None)
     kept = keep(laid_out(config_home), config_home.environ)
     before = gone(config_home)
     output = Path(kept.folder, "files-1", SESSION, "tool-results", "toolu_1.txt")
     output.write_bytes(output.read_bytes().replace(b"large", b"LARGE"))
     place = f"projects/-home-user-proj/{SESSION}/tool-results/toolu_1.txt"
-    decided = retrieval.write(retrieval.plan(kept, config_home.environ), config_home.environ)
-    assert decided.warnings == (retrieval.DAMAGED.format(place=place),)
+    decided = restore.write(restore.plan(kept, config_home.environ), config_home.environ)
+    assert decided.warnings == (restore.DAMAGED.format(place=place),)
     assert gone(config_home) == {name: raw for name, raw in before.items() if name != place}
     path = Path(opened(kept, config_home.environ))
     path.write_bytes(path.read_bytes().replace(b"prompt", b"promqt"))
@@ -91,7 +89,7 @@ def test_a_copy_with_other_bytes_does_not_come_back(config_home: ConfigHome, mon
         opened(kept, config_home.environ)
     os.utime(path, ns=(kept.transcript.mtime_ns, kept.transcript.mtime_ns))
     with pytest.raises(WriteFailed, match="hash differs"):
-        retrieval.plan(kept, config_home.environ)
+        restore.plan(kept, config_home.environ)
     assert client_files(config_home) == {}
 
 
@@ -109,7 +107,7 @@ def test_harm_to_a_link_is_remembered(config_home: ConfigHome, how: str) -> None
     os.utime(path, (OLD + 60, OLD + 60))
     expected = ["cut-short" if how == "cut" else "rewritten"]
     assert (names(kept, config_home), harms(kept)) == (expected, [])
-    again = keep(store.session_file(session.path), config_home.environ)
+    again = keep(locate.session_file(session.path), config_home.environ)
     assert (names(again, config_home), len(harms(again))) == (expected, 1)
     packed = pack(again, config_home.environ)
     assert (packed.form, names(packed, config_home), harms(packed)) == ("packed", expected, harms(again))
@@ -117,10 +115,10 @@ def test_harm_to_a_link_is_remembered(config_home: ConfigHome, how: str) -> None
     with path.open("ab") as stream:
         stream.write(b'{"type":"y"}\n')
     os.utime(path, (OLD + 90, OLD + 90))
-    grown = pack(keep(store.session_file(session.path), config_home.environ), config_home.environ)
+    grown = pack(keep(locate.session_file(session.path), config_home.environ), config_home.environ)
     assert (names(grown, config_home), harms(grown)) == (expected, harms(again))
     gone(config_home)
-    assert harms(again)[0].split(": ")[1] in retrieval.plan(grown, config_home.environ).warnings[0]
+    assert harms(again)[0].split(": ")[1] in restore.plan(grown, config_home.environ).warnings[0]
 
 
 def test_harm_that_only_packing_sees(config_home: ConfigHome) -> None:
@@ -142,7 +140,7 @@ def test_growing_is_no_harm(config_home: ConfigHome) -> None:
             stream.write(b'{"type":"x","text":"%s"}\n' % os.urandom(900).hex().encode())
         os.utime(session.path, (OLD, OLD))
         assert names(kept, config_home) == []
-        kept = keep(store.session_file(session.path), config_home.environ)
+        kept = keep(locate.session_file(session.path), config_home.environ)
     assert (names(pack(kept, config_home.environ), config_home), harms(kept)) == ([], [])
 
 
@@ -174,14 +172,14 @@ def test_a_note_without_seals_is_read(config_home: ConfigHome) -> None:
     assert old is not None
     assert (names(old, config_home), old.transcript.seal) == ([], "")
     os.utime(session.path, (OLD + 60, OLD + 60))
-    assert keep(store.session_file(session.path), config_home.environ).transcript.seal == kept.transcript.seal
+    assert keep(locate.session_file(session.path), config_home.environ).transcript.seal == kept.transcript.seal
 
 
 def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
     """A file of 1960 is kept like any other."""
     session = laid_out(config_home)
     os.utime(session.path, (-300_000_000, -300_000_000))
-    kept = pack(keep(store.session_file(session.path), config_home.environ), config_home.environ)
+    kept = pack(keep(locate.session_file(session.path), config_home.environ), config_home.environ)
     assert held(config_home.environ) == [kept]
     assert Path(opened(kept, config_home.environ)).read_bytes() == Path(session.path).read_bytes()
 
@@ -208,14 +206,14 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
         Path(folder, "files-1", "x.jsonl").write_text("secret")
     Path(damaged, "note.json").write_text("{")
     assert unreadable(config_home.environ) == [left, damaged, busy]
-    with noting.only_one(session_id(4), config_home.environ):
-        noting.sweep_leftovers(config_home.environ)
+    with commit.only_one(session_id(4), config_home.environ):
+        commit.sweep_leftovers(config_home.environ)
     assert unreadable(config_home.environ) == [damaged, busy]
     assert (os.path.exists(left), find(SESSION, config_home.environ)) == (False, kept)
     os.rename(vault(config_home.environ), vault(config_home.environ) + "-2")
     os.symlink(vault(config_home.environ) + "-2", vault(config_home.environ))
     assert unreadable(config_home.environ) == [vault(config_home.environ)]
-    noting.sweep_leftovers(config_home.environ)
+    commit.sweep_leftovers(config_home.environ)
     assert os.path.exists(os.path.join(busy, "files-1", "x.jsonl"))
 
 
@@ -226,11 +224,11 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     os.unlink(session.path)
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
-    now = keep(store.session_file(session.path), config_home.environ)
+    now = keep(locate.session_file(session.path), config_home.environ)
     (state,) = states(now)
     earlier = named(f"{SESSION}@{instant(state)}", config_home.environ)
-    assert retrieval.plan(earlier, config_home.environ).kept.title == "Fix the parser"
-    assert retrieval.plan(now, config_home.environ).kept.title == "Something else"
+    assert restore.plan(earlier, config_home.environ).kept.title == "Fix the parser"
+    assert restore.plan(now, config_home.environ).kept.title == "Something else"
 
 
 def test_a_full_disk_is_told_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault import put as putting
+from resume_hooks.archive.vault import put
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import Kept, find
 from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome
@@ -59,14 +59,14 @@ def test_nothing_that_was_kept_is_lost(
 ) -> None:
     """Each content that was there at a keep is there at the end, itself or as the beginning of another."""
     if copies:
-        monkeypatch.setattr(putting, "_linked", lambda *_: None)
+        monkeypatch.setattr(put, "_linked", lambda *_: None)
     chance = random.Random(seed)
     path = Path(laid_out(config_home).path)
     known: set[bytes] = set()
     for _ in range(STEPS):
         change(path, chance)
         if path.exists() and path.stat().st_size:
-            keep(store.session_file(str(path)), config_home.environ)
+            keep(locate.session_file(str(path)), config_home.environ)
             known.add(path.read_bytes())
         kept = find(SESSION, config_home.environ)
         if kept and chance.random() < 0.4:

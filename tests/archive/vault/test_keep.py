@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.vault import commit as noting
-from resume_hooks.archive.vault import put as putting
+from resume_hooks.archive.vault import commit, put
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, VaultOff, WriteFailed
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.archived import unpack as opening
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.archived.manifest import find, held, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
 from resume_hooks.storage import backups
-from resume_hooks.system import claude_settings as client_settings
+from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.storage.test_move import across
@@ -57,7 +56,7 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
     assert os.stat(os.path.join(kept.folder, "note.json")).st_ino == before.st_ino
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
-    again = keep(store.session_file(session.path), config_home.environ)
+    again = keep(locate.session_file(session.path), config_home.environ)
     assert again.transcript.size == os.path.getsize(session.path)
     assert again.transcript.where == kept.transcript.where
     assert kept_files(again, config_home) == client_files(config_home)
@@ -73,7 +72,7 @@ def test_copies_where_no_link_leads(config_home: ConfigHome, monkeypatch: pytest
     assert verify(kept, config_home.environ) == []
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
-    again = keep(store.session_file(session.path), config_home.environ)
+    again = keep(locate.session_file(session.path), config_home.environ)
     assert kept_files(again, config_home) == client_files(config_home)
     assert states(again) == []
     assert len({name.split("/")[1] for name in vault_files(config_home)}) == 2  # the note and one folder
@@ -102,7 +101,7 @@ def test_what_something_else_took_the_place_of_stays(
     """A shortened or rewritten transcript is a further state; the longer one is there as it was."""
     session = laid_out(config_home)
     if form == "copied":
-        monkeypatch.setattr(putting, "_linked", lambda *_: None)
+        monkeypatch.setattr(put, "_linked", lambda *_: None)
     kept = keep(session, config_home.environ)
     if form == "packed":
         kept = pack(kept, config_home.environ)
@@ -115,7 +114,7 @@ def test_what_something_else_took_the_place_of_stays(
         Path(session.path + ".new").write_bytes(new)
         os.replace(session.path + ".new", session.path)
     os.utime(session.path, (OLD, OLD))
-    again = keep(store.session_file(session.path), config_home.environ)
+    again = keep(locate.session_file(session.path), config_home.environ)
     if (form, how) == ("linked", "in place"):  # the one thing that a link does not outlive, and verify tells
         assert states(again) == []
         assert [finding.name for finding in verify(again, config_home.environ)] == ["cut-short"]
@@ -136,7 +135,7 @@ def test_a_pack_that_was_gone_on_from(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
     os.utime(session.path, (OLD, OLD))
-    again = keep(store.session_file(session.path), config_home.environ)
+    again = keep(locate.session_file(session.path), config_home.environ)
     assert (again.form, len({part.where for part in again.parts})) == ("linked", 2)
     assert kept_files(again, config_home) == client_files(config_home)
     assert packed.transcript.where in os.listdir(again.folder)
@@ -244,7 +243,7 @@ def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> N
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(Path(laid_out(config_home).path).read_bytes())
     with pytest.raises(UsageError):
-        keep(store.session_file(str(path)), config_home.environ)
+        keep(locate.session_file(str(path)), config_home.environ)
 
 
 def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -256,7 +255,7 @@ def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, 
     settings.store("vault", "on", config_home.environ)
     managed = tmp_path / "managed-settings.json"
     managed.write_text('{"cleanupPeriodDays":20}')
-    monkeypatch.setattr(client_settings, "settings_files", lambda *_: [str(managed)])
+    monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     with pytest.raises(VaultOff, match="after 20 days"):
         keep(session, config_home.environ)
     assert not os.path.lexists(vault(config_home.environ))
@@ -269,7 +268,7 @@ def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> Non
     other = config_home.project("/home/user/other")
     for name in (f"{SESSION}.jsonl", SESSION):
         os.rename(os.path.join(os.path.dirname(session.path), name), other / name)
-    again = keep(store.session_file(str(other / f"{SESSION}.jsonl")), config_home.environ)
+    again = keep(locate.session_file(str(other / f"{SESSION}.jsonl")), config_home.environ)
     assert (again.project, len(again.parts)) == (other.name, 6)
     assert opened(again, config_home.environ).endswith(f"{SESSION}.jsonl")
 
@@ -281,7 +280,7 @@ def test_two_copies_of_one_id(config_home: ConfigHome, form: str) -> None:
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))
     os.utime(other, (OLD, OLD))
-    copies = [session, store.session_file(str(other))]
+    copies = [session, locate.session_file(str(other))]
     for copy in copies:
         kept = keep(copy, config_home.environ)
     if form == "packed":
@@ -303,10 +302,10 @@ def test_packed_since_its_note_was_read(config_home: ConfigHome) -> None:
 def test_one_at_a_time(config_home: ConfigHome) -> None:
     """A second command waits as long as it was told to; one for which nothing is to do does not."""
     session = laid_out(config_home)
-    with noting.only_one(SESSION, config_home.environ), pytest.raises(SessionLive):
+    with commit.only_one(SESSION, config_home.environ), pytest.raises(SessionLive):
         keep(session, config_home.environ, patience=0)
     kept = keep(session, config_home.environ)
-    with noting.only_one(SESSION, config_home.environ):
+    with commit.only_one(SESSION, config_home.environ):
         assert keep(session, config_home.environ, patience=0) == kept
 
 
@@ -320,7 +319,7 @@ def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: p
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
     monkeypatch.setattr(backups, "private_folder", read_only)
-    monkeypatch.setattr(opening, "private_folder", read_only)
+    monkeypatch.setattr(unpack, "private_folder", read_only)
     assert keep(session, config_home.environ) == kept
     assert kept_files(kept, config_home) == {
         place: raw for place, raw in client_files(config_home).items() if SESSION[:4] in place
@@ -346,7 +345,7 @@ def test_a_full_disk_leaves_what_was(config_home: ConfigHome, monkeypatch: pytes
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, call, full)
-    monkeypatch.setattr(putting, "copy", lambda *_: full("", "files-"))
+    monkeypatch.setattr(put, "copy", lambda *_: full("", "files-"))
     with pytest.raises(WriteFailed, match="No space left"):
         keep(other, config_home.environ)
     monkeypatch.undo()

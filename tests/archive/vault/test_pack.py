@@ -15,13 +15,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import commit, pack_writer, put, restore
 from resume_hooks.archive.vault import forget as forgetting
 from resume_hooks.archive.vault import keep as keeping
 from resume_hooks.archive.vault import pack as packing
-from resume_hooks.archive.vault import pack_writer as pack_writing
-from resume_hooks.archive.vault import put as putting
-from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault import rewrite as rewriting
 from resume_hooks.archive.vault.forget import forget
 from resume_hooks.archive.vault.keep import keep
@@ -30,9 +27,8 @@ from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.archive.vault.verify import unreadable, verify
 from resume_hooks.errors import SessionLive, SessionNotFound, WriteFailed
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.archived import packs
-from resume_hooks.sessions.archived import unpack as opening
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.archived import packs, unpack
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.archived.manifest import Kept, find, held
 from resume_hooks.sessions.archived.unpack import opened
@@ -44,7 +40,7 @@ from tests.needs import REPO
 MODULES = {
     str(module.__file__)
     for module in (
-        backups, forgetting, keeping, noting, opening, pack_writing, packing, packs, project_files, putting, retrieval,
+        backups, forgetting, keeping, commit, unpack, pack_writer, packing, packs, project_files, put, restore,
         rewriting,
     )
 }  # fmt: skip
@@ -67,7 +63,7 @@ def test_a_pack_takes_the_place_of_links(config_home: ConfigHome) -> None:
     Path(session.path).write_bytes(b"")  # cut short in place
     assert kept_files(kept, config_home) == before
     assert opened(kept, config_home.environ).startswith(unpacked(config_home.environ))
-    assert opening.home_of(opened(kept, config_home.environ), config_home.environ) == os.path.dirname(session.path)
+    assert unpack.home_of(opened(kept, config_home.environ), config_home.environ) == os.path.dirname(session.path)
     assert int(os.stat(opened(kept, config_home.environ)).st_mtime) == int(OLD)
     assert verify(kept, config_home.environ) == []
     assert pack(kept, config_home.environ) == kept
@@ -128,7 +124,7 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
 
 def test_a_kept_file_that_was_changed(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a copy every byte is vouched for, of a link the size."""
-    monkeypatch.setattr(putting, "_linked", lambda *_: None)
+    monkeypatch.setattr(put, "_linked", lambda *_: None)
     kept = keep(laid_out(config_home), config_home.environ)
     path = Path(opened(kept, config_home.environ))
     path.write_bytes(path.read_bytes().replace(b"prompt", b"promqt"))
@@ -146,7 +142,7 @@ def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pyt
     other = pack(keep(laid_out(config_home, session_id(2)), config_home.environ), config_home.environ)
     old, new = (os.path.dirname(opened(kept, config_home.environ)) for kept in (first, other))
     Path(unpacked(config_home.environ), SESSION, "tmp-999999999-ab").mkdir()
-    monkeypatch.setattr(opening, "MAX_UNPACKED", 1)
+    monkeypatch.setattr(unpack, "MAX_UNPACKED", 1)
     os.utime(old, (OLD, OLD))
     third = pack(keep(laid_out(config_home, session_id(3)), config_home.environ), config_home.environ)
     opened(third, config_home.environ)
@@ -223,7 +219,7 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
             stream.write((b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000))
         os.utime(session.path, (OLD, OLD))
         tracemalloc.start()
-        kept = keep(store.session_file(session.path), config_home.environ)
+        kept = keep(locate.session_file(session.path), config_home.environ)
         opened(pack(kept, config_home.environ), config_home.environ)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -231,11 +227,11 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
 
 
 WORK: dict[str, Callable[[ConfigHome], Any]] = {
-    "keep": lambda home: keep(store.session_file(str(home.project() / f"{SESSION}.jsonl")), home.environ),
+    "keep": lambda home: keep(locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.environ),
     "pack": lambda home: pack(held(home.environ)[0], home.environ),
     "rewrite": lambda home: rewrite(held(home.environ)[0], lambda line: line.replace(b"large", b"LARGE"), home.environ),
     "open": lambda home: opened(held(home.environ)[0], home.environ),
-    "restore": lambda home: retrieval.write(retrieval.plan(held(home.environ)[0], home.environ), home.environ),
+    "restore": lambda home: restore.write(restore.plan(held(home.environ)[0], home.environ), home.environ),
 }
 """What may be killed; each begins where the one before it left the session."""
 
@@ -254,7 +250,7 @@ def ready(home: ConfigHome, verb: str) -> None:
 def test_killed_anywhere(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str, form: str) -> None:
     """At every step: what was kept is whole, nothing half-made counts, and doing it again does it."""
     if form == "copies":
-        monkeypatch.setattr(putting, "_linked", lambda *_: None)
+        monkeypatch.setattr(put, "_linked", lambda *_: None)
     line, ended = 0, False
     ready(config_home, verb)
     before = client_files(config_home)
@@ -314,11 +310,11 @@ def test_two_at_once(config_home: ConfigHome) -> None:
         laid_out(config_home, number)
     program = (
         "import os, sys\n"
-        "from resume_hooks.sessions import locate as store\n"
+        "from resume_hooks.sessions import locate\n"
         "from resume_hooks.errors import SessionLive\n"
         "from resume_hooks.archive.vault.keep import keep\n"
         "from resume_hooks.archive.vault.pack import pack\n"
-        "for session in store.all_sessions(os.environ):\n"
+        "for session in locate.all_sessions(os.environ):\n"
         "    kept = keep(session, os.environ)\n"
         "    try:\n"
         "        pack(kept, os.environ)\n"
@@ -333,7 +329,7 @@ def test_two_at_once(config_home: ConfigHome) -> None:
     for process in running:
         _, said = process.communicate(timeout=60)
         assert (process.returncode, said) == (0, b"")
-    keep(store.session_file(str(path)), config_home.environ)
+    keep(locate.session_file(str(path)), config_home.environ)
     found: dict[str, bytes] = {}
     for kept in held(config_home.environ):
         assert verify(kept, config_home.environ) == []

@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.vault import first_use_notice as first_use
-from resume_hooks.archive.vault import policy
-from resume_hooks.archive.vault import policy_state as leaving
+from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault import first_use_notice, policy, policy_state
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import find, held
-from resume_hooks.system import claude_settings as client_settings
+from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import ConfigHome, conversation, session_id, write_session
 
@@ -37,7 +35,7 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
         said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
-    pack(keep(store.session_file(path), home.environ), home.environ)
+    pack(keep(locate.session_file(path), home.environ), home.environ)
     if not present:
         os.unlink(path)
     return own
@@ -72,7 +70,7 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
 
 def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
-    monkeypatch.setattr(leaving, "APART", 0)
+    monkeypatch.setattr(policy_state, "APART", 0)
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
@@ -90,8 +88,8 @@ def test_by_age(config_home: ConfigHome) -> None:
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     settings.store("vault_days", "30", config_home.environ)
     assert policy.apply(config_home.environ) == policy.apply(config_home.environ) == []
-    assert leaving.went(config_home.environ) == []
-    note = Path(vault(config_home.environ), leaving.FILE)
+    assert policy_state.went(config_home.environ) == []
+    note = Path(vault(config_home.environ), policy_state.FILE)
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
@@ -100,7 +98,7 @@ def test_by_age(config_home: ConfigHome) -> None:
         assert policy.apply(config_home.environ) == []
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply(config_home.environ)
-    (told,) = leaving.went(config_home.environ)
+    (told,) = policy_state.went(config_home.environ)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
     assert left(config_home) == {young}
@@ -112,7 +110,7 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     two = kept(config_home, 2, 90, parent=1, present=True)
     settings.store("vault_max", "1", config_home.environ)
     path = str(config_home.project() / f"{two}.jsonl")
-    deletion.write(deletion.plan(store.session_file(path), config_home.environ), config_home.environ)
+    delete.write(delete.plan(locate.session_file(path), config_home.environ), config_home.environ)
     assert not os.path.exists(path)
     assert {each.session_id for each in policy.apply(config_home.environ)} == {two}
     assert left(config_home) == {one}
@@ -124,7 +122,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
     path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
-    found = pack(keep(store.session_file(path), shared), shared)
+    found = pack(keep(locate.session_file(path), shared), shared)
     assert found.home == str(config_home.config)
     assert held(other) == [found]
     settings.store("vault_max", "1", shared)
@@ -139,7 +137,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
 def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
     """As long as the client has the file; then it is ours alone."""
     path = write_session(config_home.project(), session_id(1), conversation(2), mtime=time.time() - DAY)
-    found = keep(store.session_file(path), config_home.environ)
+    found = keep(locate.session_file(path), config_home.environ)
     assert policy.taken(found) == 0
     os.unlink(path)
     assert policy.taken(found) == found.stored > 0
@@ -147,11 +145,11 @@ def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
 
 def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
-    monkeypatch.setattr(leaving, "APART", 0)
+    monkeypatch.setattr(policy_state, "APART", 0)
     old = kept(config_home, 1, 25)
     young = kept(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"
-    monkeypatch.setattr(client_settings, "settings_files", lambda *_: [str(managed)])
+    monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
         managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
         assert policy.allowed(config_home.environ) == (True, "")
@@ -165,10 +163,10 @@ def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.Mon
 
 def test_said_once(config_home: ConfigHome) -> None:
     """The first time, with the way to switch it off; then never again."""
-    said = first_use.line(config_home.environ)
+    said = first_use_notice.line(config_home.environ)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert first_use.line(config_home.environ) == ""
+    assert first_use_notice.line(config_home.environ) == ""
 
 
 @pytest.mark.parametrize(("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7)])

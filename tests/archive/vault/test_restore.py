@@ -16,9 +16,9 @@ from resume_hooks.archive.vault.lookup import find, instant, states
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import Kept
-from resume_hooks.storage import atomic as rewrite
+from resume_hooks.storage import atomic
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
 from tests.builders import SESSION, ConfigHome, session_id
 
@@ -52,7 +52,7 @@ def test_byte_for_byte(config_home: ConfigHome, form: str, age: int) -> None:
     written = time.time() - age * DAY
     for place in client_files(config_home):
         os.utime(config_home.config / place, (written, written))
-    found = keep(store.session_file(session.path), config_home.environ)
+    found = keep(locate.session_file(session.path), config_home.environ)
     if form == "packed":
         pack(found, config_home.environ)
     before = swept(config_home)
@@ -117,7 +117,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     with open(session.path, "ab") as stream:
         stream.write(said + b"no record at all " + SESSION.encode())
     os.utime(session.path, (OLD, OLD))
-    pack(keep(store.session_file(session.path), config_home.environ), config_home.environ)
+    pack(keep(locate.session_file(session.path), config_home.environ), config_home.environ)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore(config_home)
     wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()
@@ -131,7 +131,7 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     long = path.read_bytes()
     path.write_bytes(long[:300])
     os.utime(path, (OLD, OLD))
-    now = keep(store.session_file(str(path)), config_home.environ)
+    now = keep(locate.session_file(str(path)), config_home.environ)
     (state,) = states(now)
     assert restore(config_home).pieces == ()
     done = restore(config_home, f"{SESSION}@{instant(state)}")
@@ -177,7 +177,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
     kept(config_home)
     before = swept(config_home)
     calls = 0
-    real = rewrite.name_exclusively
+    real = atomic.name_exclusively
 
     def full(temporary: str, path: str, within: int | None = None) -> bool:
         nonlocal calls
@@ -186,7 +186,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(temporary, path, within)
 
-    monkeypatch.setattr(rewrite, "name_exclusively", full)
+    monkeypatch.setattr(atomic, "name_exclusively", full)
     with pytest.raises(WriteFailed, match="No space left"):
         restore(config_home)
     assert not (config_home.project() / f"{SESSION}.jsonl").exists()

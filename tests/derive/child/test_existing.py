@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive import checkpoint, rewind
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import checkpoint, rewind, rollover
 from resume_hooks.derive.child.existing import standing_handoff, standing_rewind
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.opening_records import next_step_of
 from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
 
@@ -17,19 +16,19 @@ LATER = "2999-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
-def parent(config_home: ConfigHome) -> store.SessionFile:
+def parent(config_home: ConfigHome) -> locate.SessionFile:
     """A session that somebody talked in, long ago."""
     records = [user("do it", uuid="u1", ts=LONG_AGO), assistant("done", uuid="a1", parent="u1", ts=LONG_AGO)]
-    return store.session_file(str(write_session(config_home.project(), PARENT, records)))
+    return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
 
 
-def hand_off(parent: store.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: str = "handoff") -> str:
+def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: str = "handoff") -> str:
     """Make a child; its id."""
-    plan = quick_rollover.plan(parent, home.environ, kind=kind, next_step=step)
-    return quick_rollover.write(plan, home.environ).session_id
+    plan = rollover.plan(parent, home.environ, kind=kind, next_step=step)
+    return rollover.write(plan, home.environ).session_id
 
 
-def test_the_same_step_again_gives_the_same_child(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_the_same_step_again_gives_the_same_child(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """With the commands that lead into it, and nothing claimed to have been written."""
     child = hand_off(parent, config_home)
     found = standing_handoff(parent, " fix the tests\n", config_home.environ)
@@ -37,7 +36,7 @@ def test_the_same_step_again_gives_the_same_child(parent: store.SessionFile, con
     assert (found.session_id, found.written) == (child, False)
 
 
-def test_no_step_at_all_counts_as_one(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_no_step_at_all_counts_as_one(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Two plain handoffs are the same."""
     child = hand_off(parent, config_home, "")
     found = standing_handoff(parent, "", config_home.environ)
@@ -45,20 +44,20 @@ def test_no_step_at_all_counts_as_one(parent: store.SessionFile, config_home: Co
     assert found.session_id == child
 
 
-def test_another_step_is_another_handoff(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Also one that only begins or ends alike."""
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert standing_handoff(parent, step, config_home.environ) is None
 
 
-def test_a_rollover_is_no_handoff(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_a_rollover_is_no_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """What was made from the shell without a step does not answer for a handoff."""
     hand_off(parent, config_home, "", kind="rollover")
     assert standing_handoff(parent, "", config_home.environ) is None
 
 
-def test_a_prompt_in_the_parent_since_makes_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_a_prompt_in_the_parent_since_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """There is more to hand off than there was."""
     hand_off(parent, config_home)
     more = [
@@ -70,7 +69,7 @@ def test_a_prompt_in_the_parent_since_makes_it_new(parent: store.SessionFile, co
     assert standing_handoff(parent, "fix the tests", config_home.environ) is None
 
 
-def test_a_child_that_was_gone_on_in_or_is_gone(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Used, or deleted: the next handoff is a new one."""
     child = config_home.project() / f"{hand_off(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
@@ -87,13 +86,13 @@ def test_what_is_no_opening_has_no_step(text: object) -> None:
     assert not next_step_of(text)
 
 
-def rewound(parent: store.SessionFile, home: ConfigHome) -> str:
+def rewound(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a rewind to the end of the session; its id."""
     mark = checkpoint.place(parent).mark
     return rewind.write(rewind.plan(parent, mark, "it was slower", home.environ), home.environ).session_id
 
 
-def test_the_newest_rewind_stands(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_the_newest_rewind_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
     hand_off(parent, config_home, "")
     assert standing_rewind(parent, config_home.environ) is None
@@ -104,7 +103,7 @@ def test_the_newest_rewind_stands(parent: store.SessionFile, config_home: Config
     assert standing_handoff(parent, "", config_home.environ) is None
 
 
-def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """The prompt lies farther from the end of the file than a glance reaches; its work is what a handoff needs."""
     hand_off(parent, config_home)
     asked = user("migrate to another database", uuid="u2", parent="a1", ts=LATER)
@@ -114,7 +113,7 @@ def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: store.SessionF
     assert standing_handoff(parent, "fix the tests", config_home.environ) is None
 
 
-def test_answers_in_the_parent_since_make_it_new(parent: store.SessionFile, config_home: ConfigHome) -> None:
+def test_answers_in_the_parent_since_make_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Handed off while the model worked: what it did afterwards is not in the child."""
     hand_off(parent, config_home)
     with open(parent.path, "ab") as stream:

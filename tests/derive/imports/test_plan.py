@@ -17,7 +17,7 @@ from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.plan import Source
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts.head_tail import Glance
@@ -105,8 +105,8 @@ def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
 def test_it_is_found(config_home: ConfigHome, here: str) -> None:
     """By its title and its tag, in our listing and in the SDK's, whose raw reading of a file's head it must bear."""
     receipt = imported(config_home, here, strangers.hostile())
-    assert store.resolve("Fix the parser · import 1", here, config_home.environ).session_id == receipt.session_id
-    assert store.latest(here, config_home.environ).session_id == receipt.session_id
+    assert locate.resolve("Fix the parser · import 1", here, config_home.environ).session_id == receipt.session_id
+    assert locate.latest(here, config_home.environ).session_id == receipt.session_id
     (listed,) = list_sessions(here)
     assert (listed.session_id, listed.custom_title, listed.tag, listed.cwd) == (
         receipt.session_id,

@@ -13,8 +13,8 @@ import pytest
 from resume_hooks.derive.summary import rollover
 from resume_hooks.derive.summary.rollover import MAX_WISH, Outcome
 from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
-from resume_hooks.sessions import locate as store
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.sessions import locate
+from resume_hooks.transcripts import invariants
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, line, user, write_session
 from tests.derive.summary.models import PLAIN, Answer, Scripted
 
@@ -28,7 +28,7 @@ def parent(config_home: ConfigHome) -> Path:
 def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tuple[Outcome, Scripted]:
     """A rollover with a model that answers so."""
     model = Scripted(answers or [PLAIN])
-    begun = rollover.plan(store.session_file(str(parent)), home.environ, wish=wish)
+    begun = rollover.plan(locate.session_file(str(parent)), home.environ, wish=wish)
     written = rollover.write(begun, home.environ)
     outcome = rollover.add_summary(begun, written, model, home.environ, limit=60, progress=lambda _n, _c: None)
     return outcome, model
@@ -69,7 +69,7 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
 
 def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: Path) -> None:
     """Its id, its title and its records' ids are the same with the digest alone and with the summary."""
-    begun = rollover.plan(store.session_file(str(parent)), config_home.environ)
+    begun = rollover.plan(locate.session_file(str(parent)), config_home.environ)
     written = rollover.write(begun, config_home.environ)
     before = records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
@@ -131,7 +131,7 @@ def test_a_child_that_is_gone_is_told_of(config_home: ConfigHome, parent: Path) 
 
 def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent: Path) -> None:
     """The material is read after the child was made."""
-    begun = rollover.plan(store.session_file(str(parent)), config_home.environ)
+    begun = rollover.plan(locate.session_file(str(parent)), config_home.environ)
     written = rollover.write(begun, config_home.environ)
     parent.unlink()
     model = Scripted()
@@ -151,7 +151,7 @@ def test_a_parent_that_goes_on_is_no_harm(config_home: ConfigHome, parent: Path)
 
     outcome, _ = run(config_home, parent, go_on)
     assert outcome.failure == ""
-    assert all(check.ok for check in checks.check_session(outcome.receipt.file, outcome.receipt.session_id))
+    assert all(check.ok for check in invariants.check_session(outcome.receipt.file, outcome.receipt.session_id))
 
 
 def test_hostile_words_of_the_session_change_nothing(config_home: ConfigHome, parent: Path) -> None:
@@ -173,10 +173,10 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """A session in which nobody asked anything is refused before a model is."""
     path = write_session(config_home.project(), SESSION, [custom_title("x")])
     with pytest.raises(NothingToHandOff):
-        rollover.plan(store.session_file(path), config_home.environ)
+        rollover.plan(locate.session_file(path), config_home.environ)
 
 
 def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
-        rollover.plan(store.session_file(str(parent)), config_home.environ, wish="x" * (MAX_WISH + 1))
+        rollover.plan(locate.session_file(str(parent)), config_home.environ, wish="x" * (MAX_WISH + 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Reading, TrimPlan
 from resume_hooks.sessions.locate import session_file
@@ -75,19 +75,19 @@ def written(home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id
 
 def reading_of(path: Path) -> Reading:
     """A file as a trim reads it."""
-    return trimming.read(session_file(str(path)))
+    return plan.read(session_file(str(path)))
 
 
 def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
     """The plan of a trim with these options; nothing is protected and any saving is enough unless said."""
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
-    return trimming.plan(reading_of(path), home.environ, how)
+    return plan.plan(reading_of(path), home.environ, how)
 
 
 def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
     """The file of the child that a trim with these options makes."""
     decided = planned(home, path, **options)
-    receipt = trimming.write(decided, home.environ)
+    receipt = plan.write(decided, home.environ)
     assert receipt.written
     assert receipt.checks
     assert all(check.ok for check in receipt.checks)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Reading
 from resume_hooks.errors import ResumeHooksError
@@ -56,13 +56,13 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 
 def assert_trimmed_well(home: ConfigHome, reading: Reading, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
-    decided = trimming.plan(reading, home.environ, how, output_dir=str(home.project()))
-    trimming.write(decided, home.environ)
+    decided = plan.plan(reading, home.environ, how, output_dir=str(home.project()))
+    plan.write(decided, home.environ)
     child = scan(decided.birth.path)
     stubs = Counter(("result", call) for call in decided.child.linear.open_calls)
     assert calls_of(child) == calls_of(reading.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(reading.transcript)
-    again = trimming.plan(trimming.read(session_file(decided.birth.path)), home.environ, how)
+    again = plan.plan(plan.read(session_file(decided.birth.path)), home.environ, how)
     assert again.choices == ()
     assert not again.pays
 
@@ -73,9 +73,9 @@ def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, path:
     before = path.stat().st_size, path.stat().st_mtime_ns
     if not has_talk(path):
         with pytest.raises(ResumeHooksError):
-            trimming.read(session_file(str(path)))
+            plan.read(session_file(str(path)))
         return
-    reading = trimming.read(session_file(str(path)))
+    reading = plan.read(session_file(str(path)))
     for how in SETTINGS.values():
         assert_trimmed_well(config_home, reading, how)
     assert (path.stat().st_size, path.stat().st_mtime_ns) == before

@@ -27,9 +27,7 @@ from resume_hooks.derive.trim.in_place import Outcome
 from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.sessions.files import session_file
-from resume_hooks.storage import append_carryover as splice
-from resume_hooks.storage import atomic as rewrite
-from resume_hooks.storage import backups
+from resume_hooks.storage import append_carryover, atomic, backups
 from resume_hooks.transcripts.lines import BOM
 from tests.builders import (
     SESSION,
@@ -387,7 +385,7 @@ def _die_at(target: tuple[str, int], home: ConfigHome, path: Path) -> None:
     os._exit(0)
 
 
-FILES = {str(module.__file__) for module in (rewrite, splice, backups, in_place)}
+FILES = {str(module.__file__) for module in (atomic, append_carryover, backups, in_place)}
 
 
 def _steps(home: ConfigHome, path: Path) -> list[tuple[str, int]]:
@@ -543,7 +541,7 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
     """Where the system can tell that somebody could still write to the old file, the receipt says so."""
     path = laid(config_home, bulky(6))
     with path.open("ab") as held:
-        if splice.held_for_writing(held.fileno()) is None:
+        if append_carryover.held_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
         assert in_place.STILL_OPEN in trim(config_home, path, live=True).receipt.warnings
     assert in_place.STILL_OPEN not in trim(config_home, path, live=True, keep_recent=0).receipt.warnings

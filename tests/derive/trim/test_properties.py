@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.derive.child.rewrite_chain import lines
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
@@ -46,12 +46,12 @@ class Case:
         self.plan = self.planned(self.parent, how)
         if not any(node.spoken for node in staying(self.plan)):
             raise NothingToTrim("blank")
-        trimming.write(self.plan, self.environ)  # its checks raise
+        plan.write(self.plan, self.environ)  # its checks raise
         self.child = Path(self.plan.birth.path)
 
     def planned(self, path: Path, how: Options) -> TrimPlan:
         """The plan of a trim of a file."""
-        return trimming.plan(trimming.read(session_file(str(path))), self.environ, how)
+        return plan.plan(plan.read(session_file(str(path))), self.environ, how)
 
 
 def staying(decided: TrimPlan) -> list[Node]:
@@ -125,7 +125,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
 
 def assert_contents_gone(case: Case, child: Transcript) -> None:
     """What was trimmed is not sent any more, and nothing that stands for it is longer."""
-    reading = trimming.read(session_file(str(case.parent)))
+    reading = plan.read(session_file(str(case.parent)))
     nodes = {node.number: node for node in reading.transcript.chain}
     there = {node.uuid: child.read(node) for node in child.nodes}
     for choice in case.plan.choices:

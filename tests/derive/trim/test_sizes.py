@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.tokens import recent_context, stated
@@ -30,13 +30,13 @@ def a_session(home: ConfigHome) -> Path:
 def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     """The card, a second trim, and the receipt tell one size; its ratio is that of its parent."""
     path = a_session(config_home)
-    decided = trimming.plan(trimming.read(session_file(str(path))), config_home.environ, Options())
-    made = trimming.write(decided, config_home.environ)
+    decided = plan.plan(plan.read(session_file(str(path))), config_home.environ, Options())
+    made = plan.write(decided, config_home.environ)
     told = stated(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
     assert recent_context(made.file).tokens == made.tokens_after
-    again = trimming.read(session_file(made.file))
+    again = plan.read(session_file(made.file))
     assert again.context.tokens == made.tokens_after
     assert round(again.scale.ratio, 1) == round(told.ratio, 1) == 4.0
 
@@ -44,8 +44,8 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
 def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     """Where everything comes back, the size does; the child says so itself."""
     path = a_session(config_home)
-    decided = trimming.plan(trimming.read(session_file(str(path))), config_home.environ, Options())
-    child = trimming.write(decided, config_home.environ)
+    decided = plan.plan(plan.read(session_file(str(path))), config_home.environ, Options())
+    child = plan.write(decided, config_home.environ)
     whole = untrim.write(untrim.plan(untrim.read(session_file(child.file)), config_home.environ), config_home.environ)
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
@@ -58,11 +58,11 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
     with path.open("ab") as stream:
         stream.write(builders.session_bytes(rows))
-    assert trimming.read(session_file(str(path))).context.tokens == 25_000
+    assert plan.read(session_file(str(path))).context.tokens == 25_000
 
 
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
-    reading = trimming.read(session_file(str(a_session(config_home))))
-    decision = trimming.decide(reading, Options(tools=("bsh", "bash")), config_home.environ)
+    reading = plan.read(session_file(str(a_session(config_home))))
+    decision = plan.decide(reading, Options(tools=("bsh", "bash")), config_home.environ)
     assert decision.unknown_tools == ("bsh",)

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.hooks import context_notice as notice
-from resume_hooks.hooks import fallback, prompt, reply, session
+from resume_hooks.hooks import context_notice, fallback, prompt, reply, session
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
@@ -114,7 +113,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
         said = {"source": draws.pick(words), "reason": draws.pick(words), "hook_event_name": draws.pick(events)}
         honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
         raw = event(draws, honest)
-        for main in (session.main, notice.main):
+        for main in (session.main, context_notice.main):
             out = answered(main, raw)
             assert out == b"" or isinstance(json.loads(out), dict)
         if os.path.exists(file):

@@ -8,11 +8,10 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from resume_hooks.derive import fork
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import Contents
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine
@@ -204,13 +203,13 @@ def verbs(home: ConfigHome) -> Try:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, environ))
-    decided = quick_rollover.plan(session, environ, kind="handoff", next_step="\ud800 go on", contents=contents)
-    return quick_rollover.write(decided, environ)
+    decided = rollover.plan(session, environ, kind="handoff", next_step="\ud800 go on", contents=contents)
+    return rollover.write(decided, environ)
 
 
 def _trim(session: SessionFile, environ: Environ) -> Receipt:
     options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
-    return trimming.write(trimming.plan(trimming.read(session), environ, options), environ)
+    return plan.write(plan.plan(plan.read(session), environ, options), environ)
 
 
 def _fork(session: SessionFile, environ: Environ) -> Receipt:

@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash import contents, restore
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.hooks import checkpoint_state as marks
-from resume_hooks.hooks import confirmations as pending
-from resume_hooks.hooks import hook_state as notes
-from resume_hooks.hooks import pending_handoff as handed_off
+from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import IndexDamaged, index_file
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.scope import Scope
-from resume_hooks.sessions import link_log as links
+from resume_hooks.sessions import link_log
 from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.draws import Draws
@@ -29,7 +25,7 @@ from tests.fuzz.material import SESSIONS
 from tests.fuzz.targets.target import Target, Try, told
 
 CHILD = session_id(7)
-LINK = links.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
+LINK = link_log.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
 def note(draws: Draws, honest: dict[str, Any]) -> bytes:
@@ -50,7 +46,7 @@ def note(draws: Draws, honest: dict[str, Any]) -> bytes:
 
 def link_rows(home: ConfigHome) -> Try:
     """Of any bytes only sound rows count, and a link that is added is read back."""
-    file = Path(links.links_file(home.environ))
+    file = Path(link_log.links_file(home.environ))
     file.parent.mkdir(mode=0o700)
 
     def row(draws: Draws) -> bytes:
@@ -59,12 +55,12 @@ def link_rows(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         file.write_bytes(b"".join(draws.many(6, lambda: row(draws))))
-        links.record_link(LINK, home.environ)
-        found = links.read_links(home.environ)
+        link_log.record_link(LINK, home.environ)
+        found = link_log.read_links(home.environ)
         assert found[-1] == LINK
         assert all(is_session_id(each.child_id) and is_session_id(each.parent_id) for each in found)
         assert all(isinstance(each.kind + each.at, str) for each in found)
-        assert all(map(is_session_id, links.read_superseded(home.environ)))
+        assert all(map(is_session_id, link_log.read_superseded(home.environ)))
 
     return one
 
@@ -116,9 +112,9 @@ def pending_notes(home: ConfigHome) -> Try:
     project = home.project()
     child = project / f"{CHILD}.jsonl"
     child.write_text("{}\n")
-    handoff = handed_off.Handoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
+    handoff = pending_handoff.Handoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
     shapes: dict[str, dict[str, Any]] = {
-        f"trim-{SESSION}.json": pending.Question(SESSION, "all", 2e9)._asdict(),
+        f"trim-{SESSION}.json": confirmations.Question(SESSION, "all", 2e9)._asdict(),
         f"mark-{SESSION}.json": {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at},
         f"handoff-7-{CHILD}.json": handoff._asdict(),
         "clear-7.json": {"session_id": SESSION, "at": 2e9},
@@ -127,16 +123,16 @@ def pending_notes(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         name = draws.pick(tuple(shapes))
-        (folder / name).write_bytes(note(draws, {"version": notes.VERSION, **shapes[name]}))
+        (folder / name).write_bytes(note(draws, {"version": hook_state.VERSION, **shapes[name]}))
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
-        assert isinstance(notes.find(name), dict)
-        question, mark = pending.find(SESSION), marks.find(SESSION)
+        assert isinstance(hook_state.find(name), dict)
+        question, mark = confirmations.find(SESSION), checkpoint_state.find(SESSION)
         assert question is None or (question.session_id == SESSION and isinstance(question.is_open, bool))
         assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
-        for waiting in (handed_off.tell(str(project)), handed_off.take(7, str(project), None)):
+        for waiting in (pending_handoff.tell(str(project)), pending_handoff.take(7, str(project), None)):
             assert waiting is None or waiting.child_file == str(child)
-        handed_off.drop(CHILD)
-        handed_off.retire(SESSION)
+        pending_handoff.drop(CHILD)
+        pending_handoff.retire(SESSION)
         assert child.read_text() == "{}\n"
         for left in folder.iterdir():
             left.unlink()
@@ -160,18 +156,18 @@ def trash_notes(home: ConfigHome) -> Try:
         part = {"place": draws.pick((where, draws.text(), draws.json())), "files": 1, "size": 4, "sha256": draws.text()}
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, **texts, "parts": [part, *draws.many(2, lambda: {**part, "place": place})]})
-        (folder / draws.pick((trash.DONE, trash.BEGUN))).write_bytes(row)
-        held = trash.held(home.environ)
-        assert len(held) + len(trash.strays(home.environ)) == 1
+        (folder / draws.pick((contents.DONE, contents.BEGUN))).write_bytes(row)
+        held = contents.held(home.environ)
+        assert len(held) + len(contents.strays(home.environ)) == 1
         for entry in held:
             assert all(each.path(home.environ).startswith(homes) for each in entry.parts)
             try:
-                decided = restoring.plan(entry, home.environ)
+                decided = restore.plan(entry, home.environ)
             except ResumeHooksError as error:
                 told(error)
             else:
                 assert all(step.path.startswith(homes) for step in decided.steps)
-        for name in (trash.DONE, trash.BEGUN):
+        for name in (contents.DONE, contents.BEGUN):
             (folder / name).unlink(missing_ok=True)
         assert precious.read_text() == "precious"
 

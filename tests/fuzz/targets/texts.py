@@ -8,14 +8,13 @@ import math
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.derive import cut_point as cutting
+from resume_hooks.derive import cut_point
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.search import query
-from resume_hooks.sessions import references as reference
+from resume_hooks.sessions import references
 from resume_hooks.system.text import plain, plain_line
-from resume_hooks.transcripts import raw_edit as fields
-from resume_hooks.transcripts import records, turns
+from resume_hooks.transcripts import raw_edit, records, turns
 from resume_hooks.transcripts.line_index import Numbers, lines_before
 from resume_hooks.transcripts.lines import BOM, read_lines, read_tail
 from tests.builders import ConfigHome
@@ -66,15 +65,15 @@ def parsed(_: ConfigHome) -> Try:
         assert isinstance(records.prompt_text(record), str)
         assert all(isinstance(each, dict) for each in records.blocks(record))
         assert all(isinstance(each, str) for each in [*records.answered(record), *records.strings(record)])
-        again = records.parse(fields.encode(record))
+        again = records.parse(raw_edit.encode(record))
         assert again is not None
         if record and _is_plain(record):
             assert again == record
             key = draws.pick(sorted(record))
             if isinstance(record[key], str):
-                changed = fields.with_fields(body.strip().removeprefix(BOM), record, {key: "other"})
+                changed = raw_edit.with_fields(body.strip().removeprefix(BOM), record, {key: "other"})
                 assert records.parse(changed) == {**record, key: "other"}
-            assert records.parse(fields.with_own(fields.encode(record), "own", "1")) == {**record, "own": "1"}
+            assert records.parse(raw_edit.with_own(raw_edit.encode(record), "own", "1")) == {**record, "own": "1"}
 
     return one
 
@@ -92,7 +91,13 @@ def _is_plain(value: Any) -> bool:
 
 def typed(_: ConfigHome) -> Try:
     """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
-    readers = (reference.parse, turns.parse, cutting.parse, cutting.parse_record, lambda text: query.parse([text, "x"]))
+    readers = (
+        references.parse,
+        turns.parse,
+        cut_point.parse,
+        cut_point.parse_record,
+        lambda text: query.parse([text, "x"]),
+    )
     signs = ("~", ":", "@", "..", "-", "#", '"', "*", "latest", "turn:", "12", ">", "/resume-hooks:", "trim", "handoff")
 
     def one(draws: Draws) -> None:

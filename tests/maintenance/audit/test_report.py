@@ -10,10 +10,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
-from resume_hooks.maintenance.audit import cache as memory
+from resume_hooks.maintenance.audit import cache
 from resume_hooks.maintenance.audit.report import Audit, audit
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
@@ -40,7 +40,7 @@ def look(home: ConfigHome, **more: object) -> Audit:
 
 def state(home: ConfigHome) -> Path:
     """The file in which audits remember."""
-    return home.config / "resume-hooks" / memory.FILE_NAME
+    return home.config / "resume-hooks" / cache.FILE_NAME
 
 
 def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
@@ -144,7 +144,7 @@ def test_companions_the_trash_and_sub_agents(config_home: ConfigHome, session: P
     }  # fmt: skip
     assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
     os.utime(session, (1_770_000_000, 1_770_000_000))
-    deletion.write(deletion.plan(session_file(str(session)), config_home.environ), config_home.environ)
+    delete.write(delete.plan(session_file(str(session)), config_home.environ), config_home.environ)
     after = look(config_home)
     assert {leak.place for leak in after.leaks} == {"trash"}
     assert len(after.leaks) == 3

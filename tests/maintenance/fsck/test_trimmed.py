@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
@@ -41,8 +40,8 @@ def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
 
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child."""
-    decided = trimming.plan(trimming.read(session_file(path)), home.environ, options)
-    return trimming.write(decided, home.environ).file
+    decided = plan.plan(plan.read(session_file(path)), home.environ, options)
+    return plan.write(decided, home.environ).file
 
 
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.storage import append_carryover as splice
+from resume_hooks.storage import append_carryover
 
 
 @pytest.fixture(autouse=True)
 def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting for others who may still write to a file that is replaced."""
     for name in ("GRACE", "QUIET", "TORN"):
-        monkeypatch.setattr(splice, name, 0.0)
+        monkeypatch.setattr(append_carryover, name, 0.0)

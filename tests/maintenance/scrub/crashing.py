@@ -18,7 +18,7 @@ from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub.findings import LEFT, Wanted
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.files import session_file
-from resume_hooks.storage import append_carryover as splice
+from resume_hooks.storage import append_carryover
 from tests.builders import SESSION, ConfigHome
 from tests.maintenance.scrub.planting import places_with, plant
 
@@ -72,7 +72,7 @@ def in_a_child(work: Callable[[], object]) -> bool:
 
 def tries(root: Path, every: int) -> Iterator[dict[str, Any]]:
     """One try for every so-manieth step of a scrub until one is not killed, each followed by a whole one."""
-    splice.GRACE = splice.QUIET = splice.TORN = 0.0
+    append_carryover.GRACE = append_carryover.QUIET = append_carryover.TORN = 0.0
     model, root = root / "model", root / "home"
     home = ConfigHome(root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")})
     root.mkdir(parents=True)

@@ -14,16 +14,13 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.vault import keep as keeping
-from resume_hooks.archive.vault import pack as packing
+from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault import keep, pack
 from resume_hooks.derive import fork
-from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions.archived import manifest as notes
-from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.files import session_file
 from tests.builders import (
     SESSION,
@@ -147,9 +144,9 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
     laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
-    kept = keeping.keep(session_file(str(children[0])), environ)
-    packing.pack(kept, environ)
-    keeping.keep(session_file(str(path)), environ)
+    kept = keep.keep(session_file(str(children[0])), environ)
+    pack.pack(kept, environ)
+    keep.keep(session_file(str(path)), environ)
     laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
@@ -166,15 +163,15 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     """A trimmed child, its fork, one that was trimmed in place and so has a backup, and one in the trash."""
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
-    reading = trimming.read(session_file(str(path)))
-    trimmed = Path(trimming.write(trimming.plan(reading, environ, options), environ).file)
+    reading = plan.read(session_file(str(path)))
+    trimmed = Path(plan.write(plan.plan(reading, environ, options), environ).file)
     forked = Path(fork.write(fork.plan(session_file(str(trimmed)), environ), environ).file)
     rewritten = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
     gone = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
     in_place.write(session_file(str(rewritten)), environ, options)
-    deletion.write(deletion.plan(session_file(str(gone)), environ), environ)
+    delete.write(delete.plan(session_file(str(gone)), environ), environ)
     yield from (trimmed, forked, rewritten)
 
 
@@ -184,14 +181,14 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
     for path in sorted(home.root.rglob("*")):
         if path.is_file() and (held := [text for text in secrets if _stands(text, path.read_bytes())]):
             found[str(path.relative_to(home.root))] = held
-    for kept in notes.held(home.environ):
+    for kept in manifest.held(home.environ):
         for place, content in _unpacked(kept):
             if held := [text for text in secrets if _stands(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = held
     return found
 
 
-def _unpacked(kept: notes.Kept) -> Iterator[tuple[str, bytes]]:
+def _unpacked(kept: manifest.Kept) -> Iterator[tuple[str, bytes]]:
     for part, pieces in packs.contents(kept, [part for part in kept.all_parts if part.packed]):
         yield part.place, b"".join(pieces)
 

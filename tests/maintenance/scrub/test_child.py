@@ -10,7 +10,7 @@ from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.files import session_file
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
@@ -65,7 +65,7 @@ def test_it_names_its_own_large_outputs(config_home: ConfigHome, path: Path) -> 
 def test_no_copy_more_is_kept_of_what_is_to_go(config_home: ConfigHome, path: Path) -> None:
     """Other children have their ancestors kept in the vault."""
     scrubbed(config_home, path)
-    assert notes.held(config_home.environ) == []
+    assert manifest.held(config_home.environ) == []
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:

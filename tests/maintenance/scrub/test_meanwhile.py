@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.vault import commit as noting
-from resume_hooks.archive.vault import keep as keeping
+from resume_hooks.archive.vault import keep
 from resume_hooks.derive import fork
-from resume_hooks.derive.child import rewrite_chain as succession
+from resume_hooks.derive.child import rewrite_chain
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub import purge as purging
@@ -88,7 +88,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
     """Its parent was read before it was scrubbed, and the child comes after the last look."""
     environ = config_home.environ
     decided = fork.plan(session_file(str(path)), environ)
-    lines = succession.lines(decided.child)
+    lines = rewrite_chain.lines(decided.child)
     read = [next(lines), *lines]
     scrub(path, environ)
     monkeypatch.setattr(fork, "lines", lambda _child: iter(read))
@@ -101,7 +101,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
 def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
     environ, commit, linked = config_home.environ, noting.commit, threading.Event()
-    keeper = threading.Thread(target=lambda: keeping.keep(session_file(str(path)), environ))
+    keeper = threading.Thread(target=lambda: keep.keep(session_file(str(path)), environ))
 
     def slow(kept: Any) -> Any:
         if threading.current_thread() is keeper:

@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import restore as restoring
-from resume_hooks.archive.vault import keep as keeping
-from resume_hooks.archive.vault import verify as verifying
+from resume_hooks.archive.trash import contents, restore
+from resume_hooks.archive.vault import keep, verify
 from resume_hooks.derive import untrim
 from resume_hooks.errors import SessionLive
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, REMOVED, Row, Wanted
 from resume_hooks.maintenance.scrub.literals import named
 from resume_hooks.maintenance.scrub.purge import purge
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
@@ -94,10 +92,10 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     """The vault verifies, the trash gives its session back without a warning, an untrim finds what is left."""
     home = planted.home
     scrub(home, planted.path)
-    assert not [finding for kept in notes.held(home.environ) for finding in verifying.verify(kept, home.environ)]
-    (entry,) = trash.held(home.environ)
+    assert not [finding for kept in manifest.held(home.environ) for finding in verify.verify(kept, home.environ)]
+    (entry,) = contents.held(home.environ)
     assert SECRETS[0] not in entry.title
-    back = restoring.write(restoring.plan(entry, home.environ), home.environ)
+    back = restore.write(restore.plan(entry, home.environ), home.environ)
     assert not [warning for warning in back.warnings if "changed" in warning]
     plan = untrim.plan(untrim.read(session_file(str(planted.children[0]))), home.environ)
     assert [missing.record for missing in plan.missing] == [3], "the thinking that told a secret is gone for good"
@@ -207,16 +205,16 @@ def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> No
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its kept copy is rewritten, packed or not, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    keeping.keep(session_file(str(path)), config_home.environ)
+    keep.keep(session_file(str(path)), config_home.environ)
     path.unlink()
-    kept = store.resolve(SESSION, "/", config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.environ)
     found = findings.look_everywhere(kept, config_home.environ)
     made = child.write(child.plan(kept, config_home.environ, found.scanner), config_home.environ)
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.place.kind for row in found.held] == ["vault"]
     purge(found, config_home.environ)
     assert places_with(config_home) == {}
-    assert not verifying.verify(next(iter(notes.held(config_home.environ))), config_home.environ)
+    assert not verify.verify(next(iter(manifest.held(config_home.environ))), config_home.environ)
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
@@ -228,10 +226,10 @@ def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
 
 def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
-    (entry,) = trash.held(planted.home.environ)
-    trash.renote(trash.unweighed(entry))
+    (entry,) = contents.held(planted.home.environ)
+    contents.renote(contents.unweighed(entry))
     scrub(planted.home, planted.path)
-    (entry,) = trash.held(planted.home.environ)
+    (entry,) = contents.held(planted.home.environ)
     assert all(part.sha256 for part in entry.parts)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.vault import keep as keeping
+from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault import keep
 from resume_hooks.maintenance.audit.report import audit
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, Row
@@ -29,7 +29,7 @@ def path(config_home: ConfigHome) -> Path:
     """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
-    keeping.keep(session_file(str(other)), config_home.environ)
+    keep.keep(session_file(str(other)), config_home.environ)
     other.unlink()
     return path
 
@@ -73,7 +73,7 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
 def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
     """The deleted session's files are seen, but none can be changed so that they are restored."""
     gone = laid(path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")]))
-    deletion.write(deletion.plan(session_file(str(gone)), config_home.environ), config_home.environ)
+    delete.write(delete.plan(session_file(str(gone)), config_home.environ), config_home.environ)
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrub(config_home, path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import NotATranscript
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
@@ -82,8 +82,12 @@ def test_every_digest_fits_and_comes_back(file: Path) -> None:
         digest = _digest(file)
     except NotATranscript:
         return
-    opening, full, facts = shown.opening(digest, file.stem, 3), shown.full(digest), shown.facts(digest, SECTIONS, 1_900)
-    assert len(opening) <= shown.OPENING
+    opening, full, facts = (
+        as_text.opening(digest, file.stem, 3),
+        as_text.full(digest),
+        as_text.facts(digest, SECTIONS, 1_900),
+    )
+    assert len(opening) <= as_text.OPENING
     assert len(facts) <= 1_900
     for text in (opening, full, facts):
         assert all(row.strip() for row in text.split("\n")) or not text

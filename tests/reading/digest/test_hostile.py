@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -62,8 +62,8 @@ KEYS = (
 
 def whole(digest: Digest) -> None:
     """A digest that can be shown and kept."""
-    assert len(shown.opening(digest, SESSION, 3)) <= shown.OPENING
-    assert "\n\n" not in shown.full(digest)
+    assert len(as_text.opening(digest, SESSION, 3)) <= as_text.OPENING
+    assert "\n\n" not in as_text.full(digest)
     assert kept.digest_in(orjson.loads(kept.line(digest))) == digest
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import Handoff
-from resume_hooks.reading.digest import build as gather
+from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.link_log import Link, record_link
@@ -41,10 +41,8 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = quick_rollover.plan(
-        session_file(path), home.environ, kind="handoff", next_step=step, contents=Contents(digest)
-    )
-    return quick_rollover.write(plan, home.environ).file
+    plan = rollover.plan(session_file(path), home.environ, kind="handoff", next_step=step, contents=Contents(digest))
+    return rollover.write(plan, home.environ).file
 
 
 def gone_on(child: str, talk: Talk) -> str:
@@ -236,7 +234,7 @@ def test_many_generations(config_home: ConfigHome) -> None:
 
 def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest are read; that others were not is said."""
-    monkeypatch.setattr(gather, "BUDGET", 5_000)
+    monkeypatch.setattr(build, "BUDGET", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
         talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
@@ -249,8 +247,8 @@ def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkey
 def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of which only the two ends are read."""
     path.write_bytes(b"".join(row + b"\n" for row in rows))
-    monkeypatch.setattr(gather, "REACH", 30_000)
-    monkeypatch.setattr(gather, "OPENING", 5_000)
+    monkeypatch.setattr(build, "REACH", 30_000)
+    monkeypatch.setattr(build, "OPENING", 5_000)
 
 
 @pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
@@ -270,7 +268,7 @@ def test_of_a_very_large_file_both_ends_are_read(
     assert lines(found, "goal") == {"first": 0, "last": len(rows) - 4}
     assert lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
-    assert found.passed_over == size - gather.REACH - gather.OPENING
+    assert found.passed_over == size - build.REACH - build.OPENING
 
 
 def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import rollover
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.reading.digest.entries import Digest, Entry, entry
 from resume_hooks.sessions.locate import session_file
@@ -73,7 +73,7 @@ def test_a_forged_digest_stays_on_its_lines() -> None:
     found = kept.digest_in(record(sections={"goal": rows}, git="x\n\ny"))
     assert found is not None
     assert [row.ref for row in found.of("goal")] == ["", "x:1"]
-    for text in (shown.full(found), shown.opening(found, SESSION, 3)):
+    for text in (as_text.full(found), as_text.opening(found, SESSION, 3)):
         assert "\n\n" not in text
         assert "[/SESSION" not in text
         assert "\x1b" not in text
@@ -88,8 +88,8 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = quick_rollover.plan(session_file(str(path)), home.environ, kind="handoff", next_step=step, contents=contents)
-    return quick_rollover.write(plan, home.environ).file
+    plan = rollover.plan(session_file(str(path)), home.environ, kind="handoff", next_step=step, contents=contents)
+    return rollover.write(plan, home.environ).file
 
 
 def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:

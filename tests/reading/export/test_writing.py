@@ -14,7 +14,7 @@ from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.reading.export import writing
 from resume_hooks.reading.export.document import file_name
 from resume_hooks.reading.export.writing import require_place, write
-from resume_hooks.storage import atomic as rewrite
+from resume_hooks.storage import atomic
 
 
 def test_a_new_file(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     if step == "fsync":
         monkeypatch.setattr(os, "fsync", fail)
     elif step == "link":
-        monkeypatch.setattr(rewrite, "name_exclusively", fail)
+        monkeypatch.setattr(atomic, "name_exclusively", fail)
     elif step == "replace":
         monkeypatch.setattr(os, "replace", fail)
     elif step == "read":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.reading.stats import cache as gathering
+from resume_hooks.reading.stats import cache
 from resume_hooks.reading.stats.cache import Counted, gather
 from resume_hooks.reading.stats.counts import Child, Counts, Day
 from resume_hooks.reading.stats.state_sizes import parts
@@ -18,7 +18,7 @@ from tests.builders import SESSION, ConfigHome, assistant, conversation, line, s
 OTHER = session_id(2)
 
 
-def everything(found: gathering.Gathered, since: str = "") -> Figures:
+def everything(found: cache.Gathered, since: str = "") -> Figures:
     """The figures of all projects."""
     return figures(found.transcripts, since, lambda _: True)
 
@@ -160,7 +160,7 @@ def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp
 
 def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest."""
-    monkeypatch.setattr(gathering, "MOST_GONE", 2)
+    monkeypatch.setattr(cache, "MOST_GONE", 2)
     for number in range(1, 5):
         write_session(config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number)
     gather(config_home.environ)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import fork
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.search.index import update as updating
+from resume_hooks.search.index import update
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, Record, call, result, session_bytes, session_id, user
 from tests.search.index.probe import aged, append, cold, held, owners, replied, said, uid, written
 
@@ -61,9 +60,9 @@ def test_a_fork_of_ours_is_a_copy_also_of_a_fork_of_the_sdk(config_home: ConfigH
     once[1]["parentUuid"] = once[0]["uuid"]
     written(config_home, *shared)
     theirs = written(config_home, *once, name=FORK)
-    made = fork.write(fork.plan(store.session_file(str(theirs)), config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(locate.session_file(str(theirs)), config_home.environ), config_home.environ)
     again = fork.write(
-        fork.plan(store.session_file(str(theirs.with_name(NAME))), config_home.environ), config_home.environ
+        fork.plan(locate.session_file(str(theirs.with_name(NAME))), config_home.environ), config_home.environ
     )
     with opened_index(config_home.environ) as index:
         found = owners(index)
@@ -94,7 +93,7 @@ def bulky(home: ConfigHome) -> Path:
 def trimmed(home: ConfigHome, path: Path) -> Path:
     """A trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
-    decided = trimming.plan(trimming.read(store.session_file(str(path)), 200_000), home.environ, options)
+    decided = trimming.plan(trimming.read(locate.session_file(str(path)), 200_000), home.environ, options)
     return Path(trimming.write(decided, home.environ).file)
 
 
@@ -116,10 +115,10 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHo
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
-    plan = quick_rollover.plan(
-        store.session_file(str(parent)), config_home.environ, kind="handoff", next_step="write zymurgy"
+    plan = rollover.plan(
+        locate.session_file(str(parent)), config_home.environ, kind="handoff", next_step="write zymurgy"
     )
-    receipt = quick_rollover.write(plan, config_home.environ)
+    receipt = rollover.write(plan, config_home.environ)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()
@@ -195,7 +194,7 @@ def test_copies_don_t_make_the_index_look_worn(config_home: ConfigHome, monkeypa
     for number in range(2, 14):
         written(config_home, *shared, name=session_id(number))
     held(config_home)
-    monkeypatch.setattr(updating, "MOSTLY_GONE", 50)
+    monkeypatch.setattr(update, "MOSTLY_GONE", 50)
     (config_home.project() / f"{session_id(13)}.jsonl").unlink()
     assert not held(config_home).rebuilt
     for number in range(3, 13):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index import worker_pool as readers
+from resume_hooks.search.index import worker_pool
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.reading import Job, Place, read
 from resume_hooks.search.index.worker_pool import readings
@@ -28,15 +28,15 @@ from tests.search.index.probe import append, cold, filled, finds, held, index_of
 NAME = f"{SESSION}.jsonl"
 BUILD = """
 import os, sys
-from resume_hooks.search.index import connect as opening, worker_pool as readers, update as updating
+from resume_hooks.search.index import connect as opening, worker_pool, update as updating
 from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.search.index.reading import Job, Place, read
 opening.PATIENCE = 100.0  # a busy machine
-readers.PARALLEL, readers.CHUNK = 1, 200_000
+worker_pool.PARALLEL, worker_pool.CHUNK = 1, 200_000
 updating.COMMIT, updating.LARGE = 300_000, 1
-readers._cpus = lambda: 3
+worker_pool._cpus = lambda: 3
 try:
     with opened_index(os.environ) as index:
         print(index.db.execute("SELECT count(*) FROM records").fetchone()[0], index.notes, flush=True)
@@ -120,13 +120,13 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
 def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed by whoever, even all of them: what they had in hand is read by the parent."""
     count = filled(config_home)
-    monkeypatch.setattr(readers, "PARALLEL", 1)
-    monkeypatch.setattr(readers, "CHUNK", 200_000)
-    monkeypatch.setattr(readers, "_cpus", lambda: 3)
-    made: list[readers._Worker] = []
-    begin = readers._Worker.__init__
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "CHUNK", 200_000)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 3)
+    made: list[worker_pool._Worker] = []
+    begin = worker_pool._Worker.__init__
 
-    def noted(worker: readers._Worker) -> None:
+    def noted(worker: worker_pool._Worker) -> None:
         begin(worker)
         made.append(worker)
 
@@ -134,7 +134,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: 
         if done and made:
             os.kill(made.pop()._process.pid or 0, signal.SIGKILL)
 
-    monkeypatch.setattr(readers._Worker, "__init__", noted)
+    monkeypatch.setattr(worker_pool._Worker, "__init__", noted)
     with opened_index(config_home.environ, progress=progress) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
     assert not made
@@ -146,9 +146,9 @@ def test_several_processes_read_what_one_does(
     """In the same order, large files in batches among them."""
     filled(config_home, files=6)
     alone = cold(config_home, tmp_path).finds
-    monkeypatch.setattr(readers, "PARALLEL", 1)
-    monkeypatch.setattr(readers, "CHUNK", 100_000)
-    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "CHUNK", 100_000)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
     monkeypatch.setattr("resume_hooks.search.index.reading.MOST_BYTES", 30_000)
     assert cold(config_home, tmp_path).finds == alone
 
@@ -156,9 +156,9 @@ def test_several_processes_read_what_one_does(
 def test_left_off_halfway_no_worker_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the limit the rest is behind, and found the next time."""
     count = filled(config_home)
-    monkeypatch.setattr(readers, "PARALLEL", 1)
-    monkeypatch.setattr(readers, "CHUNK", 100_000)
-    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "CHUNK", 100_000)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
 
     before = set(active_children())
     with opened_index(config_home.environ, limit=0.01) as index:
@@ -207,19 +207,19 @@ def test_tasks_that_wait_with_a_dead_process_are_read_here(
 ) -> None:
     """Each process had more than it was at; nothing is lost and nobody waits for ever."""
     filled(config_home)
-    monkeypatch.setattr(readers, "PARALLEL", 1)
-    monkeypatch.setattr(readers, "CHUNK", 50_000)
-    monkeypatch.setattr(readers, "_cpus", lambda: 2)
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "CHUNK", 50_000)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
     made: list[int] = []
-    start = readers._Worker.give
+    start = worker_pool._Worker.give
 
-    def noted(worker: readers._Worker, task: readers._Task) -> bool:
+    def noted(worker: worker_pool._Worker, task: worker_pool._Task) -> bool:
         given = start(worker, task)
         if worker._process.pid and worker._process.pid not in made:
             made.append(worker._process.pid)
         return given
 
-    monkeypatch.setattr(readers._Worker, "give", noted)
+    monkeypatch.setattr(worker_pool._Worker, "give", noted)
     jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.environ)]
     results = []
     for result in readings(jobs):
@@ -234,9 +234,9 @@ def test_thousands_of_tiny_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Tasks of more bytes than a pipe holds, and answers that wait as well: neither side waits for the other."""
     long = tmp_path / ("n" * 200)
     long.mkdir()
-    monkeypatch.setattr(readers, "PARALLEL", 1)
-    monkeypatch.setattr(readers, "_cpus", lambda: 2)
-    monkeypatch.setattr(readers, "CHUNK", 1_000)
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
+    monkeypatch.setattr(worker_pool, "CHUNK", 1_000)
     jobs = []
     for number in range(4_000):
         path = long / f"{number}.jsonl"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault import put as putting
+from resume_hooks.archive.vault import put
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.sessions.archived.manifest import COPIED, LINKED, PACKED, Kept
@@ -47,5 +47,5 @@ def away(path: str | Path, environ: Mapping[str, str], form: str = LINKED) -> Ke
 def _copied(path: str, environ: Mapping[str, str]) -> Kept:
     """Kept where the file system has no links."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(putting, "_linked", lambda *_: None)
+        patch.setattr(put, "_linked", lambda *_: None)
         return keep(session_file(path), environ)

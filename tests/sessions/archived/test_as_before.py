@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.derive import fork, untrim
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome
 from tests.needs import corpus
@@ -86,9 +86,9 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
 def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     """What a fork and an untrim come to, and each is gone again."""
     made = []
-    session = store.resolve(parent, "/", home.environ)
+    session = locate.resolve(parent, "/", home.environ)
     made.append(fork.write(fork.plan(session, home.environ), home.environ))
-    reading = untrim.read(store.resolve(child, "/", home.environ))
+    reading = untrim.read(locate.resolve(child, "/", home.environ))
     made.append(untrim.write(untrim.plan(reading, home.environ), home.environ))
     lines = []
     for receipt in made:
@@ -110,15 +110,15 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     """Of a parent that only the vault has, and of its trimmed child; children go where the parent lay."""
     path = copied(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
-    session = store.session_file(path)
-    decided = trimming.plan(trimming.read(session), config_home.environ, options)
-    child = trimming.write(decided, config_home.environ)
+    session = locate.session_file(path)
+    decided = plan.plan(plan.read(session), config_home.environ, options)
+    child = plan.write(decided, config_home.environ)
     os.utime(child.file, (LAST + 60, LAST + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers(config_home, session.session_id, child.session_id)
     made = children(config_home, session.session_id, child.session_id)
     away(path, config_home.environ, form)
-    assert store.resolve(session.session_id, "/", config_home.environ).path != path
+    assert locate.resolve(session.session_id, "/", config_home.environ).path != path
     after = answers(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):
         assert one == other

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import find
@@ -19,7 +19,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope, project_at
-from resume_hooks.sessions.archived import unpack as opening
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.sessions.archived.manifest import PACKED
 from resume_hooks.sessions.archived.manifest import find as note_of
@@ -80,7 +80,7 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) ->
         assert hits(config_home, "zebra") == told[0]
     assert status_of(config_home.environ).vaulted == 1
     assert status_of(config_home.environ).behind == 0
-    retrieval.write(retrieval.plan(kept, config_home.environ), config_home.environ)
+    restore.write(restore.plan(kept, config_home.environ), config_home.environ)
     os.utime(path, (OLD, OLD))
     held(config_home)
     assert status_of(config_home.environ)[3:] == (2, *status_of(config_home.environ)[4:8], 0, 0)
@@ -106,7 +106,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeyp
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ, PACKED)
     kept = note_of(session_id(4), config_home.environ)
     assert kept is not None
-    opening.opened(kept, config_home.environ)
+    unpack.opened(kept, config_home.environ)
     seen = set()
     real = reading.read
 

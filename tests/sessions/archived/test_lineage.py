@@ -11,12 +11,11 @@ import pytest
 from resume_hooks import api
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
-from resume_hooks.derive import checkpoint, fork, rewind
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import checkpoint, fork, rewind, rollover
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.sessions.archived.manifest import LINKED, PACKED
 from resume_hooks.sessions.lineage import Family
@@ -100,7 +99,7 @@ def test_the_block_says_so(config_home: ConfigHome) -> None:
     """A kept ancestor is told with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
     away(paths[0], config_home.environ, PACKED)
-    decided = quick_rollover.plan(store.session_file(paths[1]), config_home.environ)
+    decided = rollover.plan(locate.session_file(paths[1]), config_home.environ)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · original (kept copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
@@ -128,9 +127,9 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome, form: str) -> No
         mtime=1e9,
     )
     second = child(config_home, 2, 1)
-    before = digest_of(store.session_file(second), config_home.environ)
+    before = digest_of(locate.session_file(second), config_home.environ)
     away(first, config_home.environ, form)
-    after = digest_of(store.session_file(second), config_home.environ)
+    after = digest_of(locate.session_file(second), config_home.environ)
     assert after == before
     assert "Mend the wheel" in repr(after)
 
@@ -144,10 +143,10 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
-    cwd = fork.plan(store.session_file(session.path), config_home.environ).birth.setting.cwd
+    cwd = fork.plan(locate.session_file(session.path), config_home.environ).birth.setting.cwd
     away(session.path, config_home.environ, form)
     shutil.rmtree(config_home.project())
-    kept = store.resolve(SESSION, "/", config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.environ)
     made = fork.write(fork.plan(kept, config_home.environ), config_home.environ)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
@@ -162,8 +161,8 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
     contents = Contents(digest_of(kept, config_home.environ))
-    handed = quick_rollover.plan(kept, config_home.environ, kind="handoff", next_step="on", contents=contents)
-    assert quick_rollover.write(handed, config_home.environ).file.startswith(str(config_home.project()))
+    handed = rollover.plan(kept, config_home.environ, kind="handoff", next_step="on", contents=contents)
+    assert rollover.write(handed, config_home.environ).file.startswith(str(config_home.project()))
 
 
 @pytest.mark.parametrize("form", [LINKED, PACKED])
@@ -192,7 +191,7 @@ def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: p
     away(session.path, config_home.environ)
     folder = config_home.project()
     shutil.rmtree(folder)
-    kept = store.resolve(SESSION, "/", config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.environ)
     decided = fork.plan(kept, config_home.environ)
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.create.create_session", _refused)
@@ -214,8 +213,8 @@ def _refused(*_: object) -> None:
 def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     """Back to a mark that was set while it was there; the child is at home in its project."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
-    mark = checkpoint.place(store.session_file(path), "try").mark
+    mark = checkpoint.place(locate.session_file(path), "try").mark
     away(path, config_home.environ, PACKED)
-    kept = store.resolve(SESSION, "/", config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.environ)
     made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.environ), config_home.environ)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind 1")

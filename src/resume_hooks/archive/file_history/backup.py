@@ -17,13 +17,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.archive.file_history import plan as files
+from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, Source, Version, Wanted
 from resume_hooks.archive.file_history.safe_paths import Root
 from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.paths import private_folder, read_regular, state_home
-from resume_hooks.storage import backups, project_files
-from resume_hooks.storage import safe_tree as project_tree
+from resume_hooks.storage import backups, project_files, safe_tree
 from resume_hooks.storage.atomic import MODE, sync_folder
 from resume_hooks.transcripts.records import Record, string
 
@@ -97,7 +96,7 @@ def plan_undo(session_id: str, environ: Mapping[str, str]) -> FilesPlan:
     root = Root.of(string(manifest, "root"), environ)
     rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
     folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
-    decided = files.decide(session_id, root, [row for row in rows if row])
+    decided = plan.decide(session_id, root, [row for row in rows if row])
     return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
 
 
@@ -134,9 +133,9 @@ def _made(parent: str, instant: str) -> str:
 
 def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Record:
     """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
-    files.require_folder(top, change.place)
-    content, state = files.look(root, top, change.place)
-    there = files.version_of(content, state.st_mode) if content is not None and state else None
+    plan.require_folder(top, change.place)
+    content, state = plan.look(root, top, change.place)
+    there = plan.version_of(content, state.st_mode) if content is not None and state else None
     if there != change.before or not project_files.is_same(state, change.over):
         raise WriteFailed(
             f"{change.place.path} changed while it was looked at", "No file was changed. Run the command again."
@@ -153,7 +152,7 @@ def _manifest(decided: FilesPlan, top: int, rows: list[Record]) -> Record:
         "/".join(parts): None
         for change in decided.wanted
         if change.action == "create"
-        for parts in project_tree.missing(top, change.place.parts[:-1])
+        for parts in safe_tree.missing(top, change.place.parts[:-1])
     }
     root = decided.root.real
     return {"version": VERSION, "session_id": decided.session_id, "root": root, "folders": list(made), "files": rows}

@@ -16,8 +16,7 @@ from resume_hooks.archive.file_history.diff import Difference, difference
 from resume_hooks.archive.file_history.history import text_digest
 from resume_hooks.archive.file_history.safe_paths import Place, Root
 from resume_hooks.errors import CantRestore, WriteFailed
-from resume_hooks.storage import project_files
-from resume_hooks.storage import safe_tree as project_tree
+from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.atomic import sweep
 from resume_hooks.system.text import plain_line
 
@@ -115,10 +114,10 @@ class FilesPlan:
 
 def decide(session_id: str, root: Root, wanted: Iterable[Wanted]) -> FilesPlan:
     """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
-    if not project_tree.SUPPORTED:
+    if not safe_tree.SUPPORTED:
         raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
     try:
-        with project_tree.opened(root.real) as top:
+        with safe_tree.opened(root.real) as top:
             changes = tuple(_decide(root, top, one) for one in wanted)
     except OSError as error:
         raise CantRestore(
@@ -134,7 +133,7 @@ def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_resu
     """
     path = os.path.join(root.real, place.path)
     try:
-        with project_tree.folder(top, place.parts[:-1]) as within:
+        with safe_tree.folder(top, place.parts[:-1]) as within:
             content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
             if found is not None and found.st_nlink > 1:
                 sweep(os.path.dirname(path))  # a run that was killed may have left the other name
@@ -150,7 +149,7 @@ def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_resu
 
 def require_folder(top: int, place: Place) -> None:
     """WriteFailed where the folder of a file, or the one that it would be made in, takes no files from us."""
-    if not project_tree.takes_files(top, place.parts[:-1]):
+    if not safe_tree.takes_files(top, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
             "No file was changed. Allow writing to it.",
@@ -159,7 +158,7 @@ def require_folder(top: int, place: Place) -> None:
 
 def taken(source: Source) -> tuple[bytes, int]:
     """A kept content and its mode. OSError or WriteFailed where it is gone or no plain file."""
-    content, state = project_tree.read(source.root, source.parts, MAX_BYTES)
+    content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
 
 

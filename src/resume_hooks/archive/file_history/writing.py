@@ -11,12 +11,11 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks.archive.file_history import plan as files
+from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.backup import keep
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.errors import Interrupted, WriteFailed
-from resume_hooks.storage import project_files
-from resume_hooks.storage import safe_tree as project_tree
+from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.atomic import sweep
 from resume_hooks.system import signals
 
@@ -28,7 +27,7 @@ def write(decided: FilesPlan, environ: Mapping[str, str]) -> str:
     """
     root = decided.root.real
     try:
-        with project_tree.opened(root) as top:
+        with safe_tree.opened(root) as top:
             return _write(decided, top, environ)
     except OSError as error:
         raise project_files.refused(root, error) from error
@@ -57,13 +56,13 @@ def _write(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
 
 def _apply(root: str, top: int, change: Change) -> None:
     path = os.path.join(root, change.place.path)
-    with project_tree.folder(top, change.place.parts[:-1], make=change.action == "create") as within:
+    with safe_tree.folder(top, change.place.parts[:-1], make=change.action == "create") as within:
         if change.source is None or change.after is None:
             if change.over is not None:
                 project_files.remove(path, change.over, within)
             return
-        content, _ = files.taken(change.source)
-        if files.version_of(content, change.after.mode) != change.after:
+        content, _ = plan.taken(change.source)
+        if plan.version_of(content, change.after.mode) != change.after:
             raise WriteFailed(f"The backup of {change.place.path} changed while it was looked at")
         same = change.before is not None and change.before.mode == change.after.mode
         # None: the file's own mode, with its set-group-id bit and the like, which no backup brings.
@@ -86,5 +85,5 @@ def _remove_folder(decided: FilesPlan, top: int, folder: str) -> None:
     """Remove a folder that was made for a file that is gone again, if nothing else is in it."""
     place = decided.root.place(folder)
     if place.parts:
-        with contextlib.suppress(OSError, WriteFailed), project_tree.folder(top, place.parts[:-1]) as within:
+        with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
             os.rmdir(place.parts[-1], dir_fd=within)

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 
-from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.retention import pending
 from resume_hooks.archive.retention.cost_check import is_quick
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.sessions.archived.manifest import find, stored_path
@@ -40,13 +40,13 @@ def keep_ancestors(ancestors: Iterable[Ancestor], environ: Mapping[str, str]) ->
     for session in due if keeper.may else ():
         try:
             if time.monotonic() > until or not is_quick(session, environ):
-                wanted.want(session.session_id, environ)
+                pending.want(session.session_id, environ)
             else:
                 keeper.keep(session.path)
         except (ResumeHooksError, OSError) as error:
             said.append(f"The ancestor {session.session_id} is not in the vault yet: {_why(error)}.")
             with contextlib.suppress(OSError):
-                wanted.want(session.session_id, environ)
+                pending.want(session.session_id, environ)
     return said
 
 

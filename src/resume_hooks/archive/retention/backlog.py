@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 
-from resume_hooks.archive.retention import pending as wanted
+from resume_hooks.archive.retention import pending
 from resume_hooks.archive.retention.ancestors import unkept
 from resume_hooks.archive.retention.keeper import Keeper
 from resume_hooks.errors import ResumeHooksError
@@ -17,14 +17,14 @@ from resume_hooks.sessions.lineage import Family
 def keep_wanted(environ: Mapping[str, str], is_over: Callable[[], bool]) -> int:
     """Keep the ancestors that were left for later, until time is over; how many are left still."""
     keeper, left = Keeper(environ), 0
-    for session_id in wanted.wanted(environ):
+    for session_id in pending.wanted(environ):
         session = unkept(find_session(session_id, environ) or "", environ) if keeper.may else None
         if session and is_over():
             left += 1
             continue
         try:
             if session is None or keeper.keep(session.path):
-                wanted.forget(session_id, environ)
+                pending.forget(session_id, environ)
         except ResumeHooksError:
             left += 1
     return left

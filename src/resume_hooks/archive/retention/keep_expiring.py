@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import all_folders, projects_home
 from resume_hooks.sessions.expiry import DAY, SOON, Ending, Endings, is_kept
-from resume_hooks.system import claude_settings as client_settings
+from resume_hooks.system import claude_settings
 
 AGAIN = 60 * 60
 """Seconds after which what could not be kept is tried again."""
@@ -40,7 +40,7 @@ def archive(project: str, cwd: str, environ: Mapping[str, str], is_over: Callabl
     sessions that take long are left, and other projects.
     """
     now = time.time()
-    days = client_settings.kept_days(cwd, environ)
+    days = claude_settings.kept_days(cwd, environ)
     if days is None:
         return Slice(0, 0, 0, now + DAY)
     agenda = _Agenda(days, environ, now)

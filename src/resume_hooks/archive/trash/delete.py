@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part, Stray
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import all_folders, config_home, is_session_file
@@ -85,10 +84,10 @@ def write(decided: Deletion, environ: Mapping[str, str], *, force: bool = False)
     """
     if not force:
         require_quiet(decided.session, environ)
-    with trash.only_one(environ):
+    with contents.only_one(environ):
         at = clock.now()
         try:
-            folder = trash.new_folder(decided.session.session_id, at, environ)
+            folder = contents.new_folder(decided.session.session_id, at, environ)
         except OSError as error:
             raise _refused(decided.session.path, error) from error
         return _moved(decided.entry._replace(folder=folder, deleted_at=at), environ)
@@ -102,15 +101,15 @@ def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable
     """
     removed: list[Entry] = []
     failed: list[tuple[str, OSError | PlaceTaken]] = []
-    with trash.only_one(environ):
-        left = {stray.folder for stray in trash.strays(environ)}
+    with contents.only_one(environ):
+        left = {stray.folder for stray in contents.strays(environ)}
         for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
             wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
             try:
                 if wanted and entry is not None:
-                    restoring.leave_companions(entry, environ)
+                    restore.leave_companions(entry, environ)
                 if wanted:
-                    trash.drop(folder)
+                    contents.drop(folder)
             except (OSError, PlaceTaken) as error:
                 failed.append((folder, error))
             else:
@@ -128,12 +127,12 @@ def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable
 def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
     kept = False
     try:
-        trash.note(entry)
+        contents.note(entry)
         for part in entry.parts:
             take(part.path(environ), entry.kept(part), entry.hidden(part, environ))
         weighed = tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
-        trash.note(whole)
+        contents.note(whole)
         kept = True
     except FileNotFoundError as error:
         raise SessionNotFound(
@@ -145,7 +144,7 @@ def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
         if not kept:
             _put_back(entry, environ)
     with contextlib.suppress(OSError):
-        os.unlink(os.path.join(entry.folder, trash.BEGUN))
+        os.unlink(os.path.join(entry.folder, contents.BEGUN))
     return whole
 
 
@@ -165,7 +164,7 @@ def _put_back(entry: Entry, environ: Mapping[str, str]) -> None:
                 f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {_back(entry)}",
             ) from error
     with contextlib.suppress(OSError):
-        trash.drop(entry.folder)
+        contents.drop(entry.folder)
 
 
 def _back(entry: Entry) -> str:

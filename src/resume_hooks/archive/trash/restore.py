@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, find_session, private_folder
@@ -94,13 +94,13 @@ def write(decided: Restoration, environ: Mapping[str, str]) -> Restoration:
     WriteFailed where something can't be moved: what came back stays, and it can be run again. SessionNotFound where
     another command took it from the trash.
     """
-    with trash.only_one(environ):
+    with contents.only_one(environ):
         _require_held(decided)
         now = plan(decided.entry, environ)
         _write(now, environ)
         left = [LEFT.format(path=path) for path in _swept(now.entry, environ)]
         with contextlib.suppress(OSError):  # the session is back; what is left of it in the trash is told there
-            trash.drop(now.entry.folder)
+            contents.drop(now.entry.folder)
     return now._replace(warnings=(*now.warnings, *left))
 
 
@@ -169,7 +169,7 @@ def _swept(entry: Entry, environ: Mapping[str, str]) -> list[str]:
 
 def _lent(entry: Entry, place: str, environ: Mapping[str, str]) -> list[Step]:
     """A part that went with another delete of the session, as far as its place is free."""
-    others = (other for other in trash.held(environ) if other.session_id == entry.session_id)
+    others = (other for other in contents.held(environ) if other.session_id == entry.session_id)
     parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
     return next(
         (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, environ)))), []

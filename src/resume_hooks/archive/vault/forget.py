@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import commit
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.layout import LOCK, NOTE, unpacked
 from resume_hooks.sessions.archived.manifest import Kept
@@ -19,7 +19,7 @@ def forget(kept: Kept, environ: Mapping[str, str]) -> None:
 
     WriteFailed where something can't be removed, SessionLive where another command is at it.
     """
-    with noting.only_one(kept.session_id, environ):
+    with commit.only_one(kept.session_id, environ):
         try:
             if os.path.lexists(note := os.path.join(kept.folder, NOTE)):
                 os.unlink(note)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.policy import require_allowed
 from resume_hooks.archive.vault.put import put, put_again, sha_of
 from resume_hooks.archive.vault.sources import Source, Sources
@@ -41,7 +41,7 @@ def keep(
     environ: Mapping[str, str],
     *,
     sources: Sources | None = None,
-    patience: float = noting.PATIENCE,
+    patience: float = commit.PATIENCE,
 ) -> Kept:
     """Keep a session and all that belongs to it; what is kept then. Costs a look at each file where nothing changed.
 
@@ -58,20 +58,20 @@ def keep(
     try:
         kept = find(session.session_id, environ)
         if kept and is_current(kept, session, finder):
-            noting.stamp(kept)
+            commit.stamp(kept)
             return kept
-        with noting.only_one(session.session_id, environ, patience):
-            noting.sweep(session.session_id, environ)
+        with commit.only_one(session.session_id, environ, patience):
+            commit.sweep(session.session_id, environ)
             try:
                 kept = find(session.session_id, environ)
                 return _write(kept, session, decide(kept, *finder.of(session)), environ)
             finally:
-                noting.sweep(session.session_id, environ)
+                commit.sweep(session.session_id, environ)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
-            f"{session.path} could not be kept: {noting.cause(error, session.path)}",
+            f"{session.path} could not be kept: {commit.cause(error, session.path)}",
             "What was kept before still is. Check free space and permissions.",
         ) from error
 
@@ -154,7 +154,7 @@ def _write(kept: Kept | None, session: SessionFile, plan: Plan, environ: Mapping
     earlier = kept.earlier if kept else ()
     if plan.replaced and kept:
         earlier = (*earlier, Earlier(kept.kept_at, plan.replaced))
-    return noting.commit(
+    return commit.commit(
         Kept(
             session_id=session.session_id,
             folder=folder,
@@ -178,9 +178,9 @@ def _put(kept: Kept | None, plan: Plan, folder: str) -> Iterator[Part]:
     files = [part for part in plan.staying if not part.packed]
     current = {part.where for part in files}
     taken = {beside(part.place) for part in kept.all_parts if not part.packed} if kept else set()
-    where = next(iter(current)) if len(current) == 1 else noting.next_name(folder, "files")
+    where = next(iter(current)) if len(current) == 1 else commit.next_name(folder, "files")
     if plan.sources and (len(current) > 1 or taken & {beside(source.place) for source in plan.sources}):
-        where = noting.next_name(folder, "files")
+        where = commit.next_name(folder, "files")
     target = os.path.join(folder, where)
     if plan.sources:
         private_folder(target)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.pack_writer import written
 from resume_hooks.archive.vault.put import sha_of
 from resume_hooks.archive.vault.tamper_seal import looked_at
@@ -33,11 +33,11 @@ def pack(
     the session open, or writes meanwhile; WriteFailed where the disk refuses, or what
     is kept is damaged; SessionNotFound where it is gone from the vault. What was kept before still is, then.
     """
-    with noting.changing(kept, environ, "packed") as now:
+    with commit.changing(kept, environ, "packed") as now:
         if is_packed(now):
             return now
         _require_quiet(now, environ, clients or Clients(environ))
-        return noting.commit(_packed(now, is_over))
+        return commit.commit(_packed(now, is_over))
 
 
 def is_packed(kept: Kept) -> bool:
@@ -59,14 +59,14 @@ def _packed(kept: Kept, is_over: Callable[[], bool]) -> Kept:
         if is_over():
             raise SessionLive(f"There was no time left to pack {kept.session_id}", "It is kept as it was meanwhile.")
 
-    kept = noting.replaced(kept, {part: looked_at(kept, part) for part in kept.all_parts})
+    kept = commit.replaced(kept, {part: looked_at(kept, part) for part in kept.all_parts})
     seen = [as_it_is(kept, part) for part in kept.all_parts]
     earlier = [Earlier(each.kept_at, tuple(_left_of(kept, each.parts))) for each in kept.earlier]
     wanted = [*kept.parts, *(part for each in earlier for part in each.parts)]
-    placed = written(kept, wanted, noting.next_name(kept.folder, "pack", packs.ENDING), go_on=go_on)
+    placed = written(kept, wanted, commit.next_name(kept.folder, "pack", packs.ENDING), go_on=go_on)
     if [as_it_is(kept, part) for part in kept.all_parts] != seen:
         raise SessionLive(f"{kept.session_id} was written while it was packed", "Try again later.")
-    return noting.replaced(kept._replace(earlier=tuple(each for each in earlier if each.parts)), placed)
+    return commit.replaced(kept._replace(earlier=tuple(each for each in earlier if each.parts)), placed)
 
 
 def _left_of(kept: Kept, parts: Sequence[Part]) -> list[Part]:

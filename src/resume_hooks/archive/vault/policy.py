@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.vault import policy_state as leaving
+from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import policy_state
 from resume_hooks.archive.vault.forget import forget
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.sessions.archived.layout import is_foreign
@@ -91,7 +91,7 @@ def apply(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[
     """
     gone: list[Dropped] = []
     going = _due(environ, keeping)
-    ripe = leaving.ripe([each.session_id for each, by_age in going if by_age], environ, time.time())
+    ripe = policy_state.ripe([each.session_id for each, by_age in going if by_age], environ, time.time())
     by_id = {each.session_id: each for each in held(environ)} if going else {}
     for each, by_age in going:
         if by_age and each.session_id not in ripe:
@@ -100,7 +100,7 @@ def apply(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[
             forget(by_id[each.session_id], environ)
             gone.append(each)
     if gone:
-        leaving.note([(each.session_id, each.stored, each.why) for each in gone], environ)
+        policy_state.note([(each.session_id, each.stored, each.why) for each in gone], environ)
     return gone
 
 
@@ -153,7 +153,7 @@ def _ancestors_of_living(kept: list[Kept], environ: Mapping[str, str]) -> set[st
     parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
     family, found = Family(environ), set[str]()
     living = [(session.session_id, session.path) for session in all_sessions(environ)]
-    living += [(entry.session_id, entry.lies(entry.parts[0], environ)) for entry in trash.held(environ)]
+    living += [(entry.session_id, entry.lies(entry.parts[0], environ)) for entry in contents.held(environ)]
     for session_id, path in living:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             parent = family.parent_of(path) if path else None

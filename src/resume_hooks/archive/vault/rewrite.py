@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from resume_hooks.archive.vault import commit as noting
+from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.pack_writer import lines_of, written
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.index_entry import about_of
@@ -38,21 +38,21 @@ def rewrite(
     written; else all of it is packed then, and what was unpacked from it is removed. Links are let go, so that the
     client's own file is not touched. Errors as of ``pack``; what was kept before still is, then.
     """
-    with noting.changing(kept, environ, "rewritten") as now:
+    with commit.changing(kept, environ, "rewritten") as now:
         changed = _Changed(change, text)
-        where = noting.next_name(now.folder, "pack", packs.ENDING)
+        where = commit.next_name(now.folder, "pack", packs.ENDING)
         placed = written(now, list(now.all_parts), where, changed.content)
-        new = noting.replaced(now, placed)
+        new = commit.replaced(now, placed)
         new = changed.note(_told_anew(new) if changed.lines else new)
         if changed.lines:
-            noting.commit(new)
+            commit.commit(new)
             shutil.rmtree(os.path.join(unpacked(environ), now.session_id), ignore_errors=True)
         return changed.lines
 
 
 def _told_anew(kept: Kept) -> Kept:
     """A note that says of a session what its rewritten transcript does: a title may have been changed, too. OSError."""
-    folder = os.path.join(kept.folder, noting.next_name(kept.folder, "files"))  # no note names it, so it goes again
+    folder = os.path.join(kept.folder, commit.next_name(kept.folder, "files"))  # no note names it, so it goes again
     os.mkdir(folder, 0o700)
     lay_out(kept, [kept.transcript], folder)
     path = os.path.join(folder, beside(kept.place))

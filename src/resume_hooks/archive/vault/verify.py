@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault.tamper_seal import looked_at, told
 from resume_hooks.paths import open_regular
-from resume_hooks.sessions.archived import manifest as notes
-from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import CUT, REWRITTEN, Kept, Part, stored_path, why_unreadable
 from resume_hooks.sessions.archived.unpack import pieces_of
@@ -45,7 +44,7 @@ def verify(kept: Kept, environ: Mapping[str, str], read: Callable[[int], None] =
 def unreadable(environ: Mapping[str, str]) -> list[Finding]:
     """What in the vault is no session that can be told."""
     found = []
-    for path in notes.unreadable(environ):
+    for path in manifest.unreadable(environ):
         own = path != vault(environ)
         session_id = os.path.basename(path) if own else ""
         left = f"{path} has no note: it is left of something interrupted"

@@ -9,7 +9,7 @@ from itertools import islice
 
 import click
 
-from resume_hooks.cli import relocate as moved
+from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_as import copied
 from resume_hooks.cli.menu import Answer, ask
 from resume_hooks.cli.output import current_folder
@@ -62,4 +62,4 @@ def _numbered(found: Iterator[Found], typed: str) -> Row:
 
 
 def _command(row: Row) -> str:
-    return moved.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, os.environ)
+    return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, os.environ)

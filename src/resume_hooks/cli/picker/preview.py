@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from resume_hooks import clock, settings
 from resume_hooks.clock import minute
-from resume_hooks.derive import compare as ways
+from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
 from resume_hooks.reading.outline import Turn, outline
@@ -130,7 +130,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
 
 def _cost(row: Row, environ: Mapping[str, str]) -> list[str]:
     window = settings.number("context_window", environ)
-    found = ways.compare(row.session_id, row.path, environ, window, clock.now())
+    found = compare.compare(row.session_id, row.path, environ, window, clock.now())
     advised = [line.strip() for line in resume_card.recommended(found)[:1]]
     return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
 

@@ -18,8 +18,7 @@ from resume_hooks.derive.child.sidecars import backups_named, companions_of
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import is_session_id, private_folder
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions import lineage_block, title_lock
 from resume_hooks.sessions.archived.sessions import is_kept, own_path, project_folder_of
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import Link, record_link
@@ -124,7 +123,7 @@ def bear(
 
     missed: list[str] = []
     with contextlib.ExitStack() as beside:
-        beside.callback(numbering.release, os.path.dirname(expected.path))
+        beside.callback(title_lock.release, os.path.dirname(expected.path))
         beside.enter_context(_folder_for(expected))
         if books is not None:
             companions = companions_of(

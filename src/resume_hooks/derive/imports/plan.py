@@ -22,14 +22,13 @@ from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript, WriteFailed
 from resume_hooks.paths import canonical, private_folder, project_key, projects_home
-from resume_hooks.sessions import title_lock as numbering
+from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.files import SessionFile, sessions_in
 from resume_hooks.sessions.opening_records import Setting
 from resume_hooks.sessions.titles import child_title, root_of
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable, one_line, plain_line
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.lines import BOM, Line
@@ -146,21 +145,21 @@ def plan(source: Source, home: str, environ: Mapping[str, str]) -> ImportPlan:
 def write(decided: ImportPlan) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     folder = os.path.dirname(decided.path)
-    passed: list[checks.Check] = []
+    passed: list[invariants.Check] = []
 
     def inspect(path: str) -> None:
         passed.extend(_checks(decided, path))
-        checks.require(passed, decided.path)
+        invariants.require(passed, decided.path)
 
     try:
         _require_folder(folder)
         create_session(decided.path, lines(decided.child), inspect)
     finally:
-        numbering.release(folder)
+        title_lock.release(folder)
     return receipt(decided, tuple(passed))
 
 
-def receipt(decided: ImportPlan, passed: tuple[checks.Check, ...] = ()) -> Receipt:
+def receipt(decided: ImportPlan, passed: tuple[invariants.Check, ...] = ()) -> Receipt:
     """The receipt of a plan, applied where checks were ``passed``."""
     setting = decided.child.setting
     return Receipt(
@@ -303,18 +302,18 @@ class _Fields:
             self.sound = self.sound and kind(record) in {"tag", "custom-title"}
 
 
-def _checks(decided: ImportPlan, path: str) -> list[checks.Check]:
+def _checks(decided: ImportPlan, path: str) -> list[invariants.Check]:
     """What an imported session must hold."""
     read_back, fields = ReadBack(), _Fields()
-    found = checks.check_session(path, decided.child.setting.session_id, [read_back, fields])
+    found = invariants.check_session(path, decided.child.setting.session_id, [read_back, fields])
     with open(path, "rb") as stream:
         first = stream.readline()
     return [
         *found,
         *read_back.checks(decided.child.linear, decided.thoughts),
-        checks.Check("nothing but the conversation was taken over", fields.sound),
-        checks.Check("every block is one that the API takes", fields.fitting),
-        checks.Check("the first line names the source", first == decided.child.head + b"\n"),
-        checks.Check("it is nobody's child", read_parent(path) is None),
-        checks.Check("the title is its own", Glance(path).custom_title == decided.child.title),
+        invariants.Check("nothing but the conversation was taken over", fields.sound),
+        invariants.Check("every block is one that the API takes", fields.fitting),
+        invariants.Check("the first line names the source", first == decided.child.head + b"\n"),
+        invariants.Check("it is nobody's child", read_parent(path) is None),
+        invariants.Check("the title is its own", Glance(path).custom_title == decided.child.title),
     ]

@@ -21,8 +21,7 @@ from pydantic import ValidationError
 from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.redaction.texts import redact
-from resume_hooks.system import capture
-from resume_hooks.system import claude_cli as client
+from resume_hooks.system import capture, claude_cli
 from resume_hooks.system.capture import Captured
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.records import string
@@ -91,7 +90,7 @@ class ClaudeHeadless:
         """See ``model_port.Model``."""
         if self.environ.get(CHILD):
             raise HeadlessFailed("a headless run asks no other one")
-        program = client.executable(self.environ)
+        program = claude_cli.executable(self.environ)
         if program is None:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive import rollover as quick_rollover
-from resume_hooks.derive.child import create as birth
+from resume_hooks.derive import rollover
+from resume_hooks.derive.child import create
 from resume_hooks.derive.child.create import Born
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import Metered, Model, Spent
@@ -22,14 +22,14 @@ from resume_hooks.derive.summary.as_text import summary_text
 from resume_hooks.derive.summary.ask import Progress, summarise
 from resume_hooks.derive.summary.chunks import material
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError, WriteFailed
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import invariants
 
 MAX_WISH = 4_000
 """Characters of what a summary is asked for."""
@@ -54,19 +54,19 @@ class Outcome(NamedTuple):
 
 
 def plan(parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", output_dir: str | None = None) -> Begun:
-    """Decide on the child with the digest; nothing is touched, no model asked. As ``quick_rollover.plan`` raises."""
+    """Decide on the child with the digest; nothing is touched, no model asked. As ``rollover.plan`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
         )
     digest = digest_of(parent, environ)
-    decided = quick_rollover.plan(parent, environ, output_dir=output_dir, contents=Contents(digest))
+    decided = rollover.plan(parent, environ, output_dir=output_dir, contents=Contents(digest))
     return Begun(parent, digest, decided, wish.strip())
 
 
 def write(begun: Begun, environ: Mapping[str, str]) -> Receipt:
     """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
-    return quick_rollover.write(begun.plan, environ)
+    return rollover.write(begun.plan, environ)
 
 
 def add_summary(
@@ -80,7 +80,7 @@ def add_summary(
     try:
         summary = _summary(begun, metered, environ, limit, progress)
         contents = Contents(begun.digest, summary)
-        decided = quick_rollover.plan(begun.parent, environ, contents=contents, expected=begun.plan.birth)
+        decided = rollover.plan(begun.parent, environ, contents=contents, expected=begun.plan.birth)
         done = _replace(begun.plan, decided, environ)
     except ResumeHooksError as error:
         return Outcome(written, metered.spent, error.message)
@@ -97,7 +97,7 @@ def failure_text(failure: str) -> str:
 def _summary(begun: Begun, model: Metered, environ: Mapping[str, str], limit: float, progress: Progress) -> str:
     """The text of a summary. HeadlessFailed where there is none."""
     found = material(begun.parent, environ)
-    digest = shown.full(begun.digest)
+    digest = as_text.full(begun.digest)
     summary = summarise(model, found, digest, begun.wish, limit=limit, progress=progress)
     own = found.numbers | _numbers(begun.digest, begun.parent.session_id)
     text = summary_text(summary, model.spent.model, begun.parent.session_id, own, begun.wish)
@@ -118,11 +118,11 @@ def _replace(before: RolloverPlan, after: RolloverPlan, environ: Mapping[str, st
     SessionLive where the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
     """
     path = after.birth.path
-    found: list[checks.Check] = []
+    found: list[invariants.Check] = []
 
     def check(temporary: str) -> None:
-        found.extend([*quick_rollover.checks_of(after, temporary), *birth.checks_of(after.birth, temporary)])
-        checks.require(found, path)
+        found.extend([*rollover.checks_of(after, temporary), *create.checks_of(after.birth, temporary)])
+        invariants.require(found, path)
 
     with backups.only_one(after.birth.session_id, environ), _opened(path) as original:
         kept = backups.keep(after.birth.session_id, original, environ)
@@ -131,7 +131,7 @@ def _replace(before: RolloverPlan, after: RolloverPlan, environ: Mapping[str, st
             replace_session(path, original, kept, (line + b"\n" for line in after.lines), check)
         finally:
             backups.drop(kept)
-    return quick_rollover.receipt(after, Born(tuple(found), ()))
+    return rollover.receipt(after, Born(tuple(found), ()))
 
 
 def _require_untouched(before: RolloverPlan, kept: str) -> None:

@@ -30,7 +30,7 @@ from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.content import THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.invariants import Check
@@ -105,7 +105,7 @@ def _write(
 
     def check(path: str) -> None:
         found.extend(_checks(kept, edits, origins, path))
-        checks.require(found, session.path)
+        invariants.require(found, session.path)
 
     held = replace_session(session.path, original, backup, _lines(backup, edits), check)
     notes = _notes(decided)

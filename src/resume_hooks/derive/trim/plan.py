@@ -25,8 +25,7 @@ from resume_hooks.derive.trim.selection import Choice, Origins, choose, rules_of
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.provenance import Size, Trim, continue_line
@@ -229,10 +228,10 @@ def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
     return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
 
 
-def _checks(decided: TrimPlan, path: str) -> list[checks.Check]:
+def _checks(decided: TrimPlan, path: str) -> list[invariants.Check]:
     """What a trimmed child must hold beyond every session's invariants."""
     read_back = ReadBack()
-    found = checks.check_session(path, decided.birth.session_id, [read_back])
+    found = invariants.check_session(path, decided.birth.session_id, [read_back])
     return [*found, *read_back.checks(decided.child.linear, decided.decision.thoughts)]
 
 

@@ -27,7 +27,7 @@ from resume_hooks.maintenance.scrub.locations import (
     notes_of,
 )
 from resume_hooks.paths import ENDING, state_home
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import NOTE
 from resume_hooks.sessions.subagents import name_of
 
@@ -153,9 +153,9 @@ class _Work:
     def _look_at_kept(self, text: _Text, known: Scanned | None) -> Scanned:
         """What the vault holds of a session is read anew where its note was written anew. OSError."""
         session_id = text.place.session_id
-        kept = notes.find(session_id, self._environ)
+        kept = manifest.find(session_id, self._environ)
         if kept is None:
-            why = notes.why_unreadable(session_id, self._environ) if session_id else ""
+            why = manifest.why_unreadable(session_id, self._environ) if session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(text.path, NOTE))
         told = (status.st_ino, text.size, status.st_mtime_ns)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.maintenance.fsck import branches, compactions, damage, messages, pairs, sequence, thinking
-from resume_hooks.maintenance.fsck import links as ties
+from resume_hooks.maintenance.fsck import branches, compactions, damage, links, messages, pairs, sequence, thinking
 from resume_hooks.maintenance.fsck.branches import Hint
 from resume_hooks.maintenance.fsck.companions import Named, of_companions
 from resume_hooks.maintenance.fsck.findings import Finding, Kind, Report, report
@@ -91,7 +90,7 @@ def _findings(transcript: Transcript, ledger: Ledger, session_id: str, environ: 
     yield from (finding for finding in ledger.where_live if finding.record in live)
     yield from thinking.of_alone(transcript.chain, ledger.thoughts.alone)
     yield from pairs.of_pairs(transcript.chain)
-    yield from ties.of_ties(transcript)
+    yield from links.of_ties(transcript)
     yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
     yield from compactions.of_compactions(transcript)
     yield from sequence.of_sequence(transcript, session_id_of(transcript.path))

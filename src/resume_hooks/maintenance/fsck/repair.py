@@ -25,8 +25,7 @@ from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
 from resume_hooks.maintenance.fsck.salvage import salvaged
 from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -164,11 +163,11 @@ def _told(finding: Finding) -> str:
     return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
 
 
-def _checks(decided: RepairPlan, path: str) -> list[checks.Check]:
+def _checks(decided: RepairPlan, path: str) -> list[invariants.Check]:
     """What a repaired child must hold beyond every session's invariants."""
     there = {node.uuid for node in scan(path).nodes}
     whole = {node.uuid for node in decided.child.linear.nodes if node.number not in decided.child.edits}
     return [
-        *checks.check_session(path, decided.birth.session_id),
-        checks.Check("every record that was to be kept is there", whole <= there),
+        *invariants.check_session(path, decided.birth.session_id),
+        invariants.Check("every record that was to be kept is there", whole <= there),
     ]

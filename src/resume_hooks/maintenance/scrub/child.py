@@ -23,8 +23,7 @@ from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.paths import ENDING, config_home
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -98,7 +97,7 @@ def write(decided: ScrubPlan, environ: Mapping[str, str]) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     left: list[str] = []
 
-    def check(path: str) -> Sequence[checks.Check]:
+    def check(path: str) -> Sequence[invariants.Check]:
         left.extend(_clean_companions(decided, environ))
         return _checks(decided, path)
 
@@ -166,16 +165,16 @@ def _clean_companions(decided: ScrubPlan, environ: Mapping[str, str]) -> list[st
     return gone
 
 
-def _checks(decided: ScrubPlan, path: str) -> list[checks.Check]:
+def _checks(decided: ScrubPlan, path: str) -> list[invariants.Check]:
     """What a scrubbed child must hold beyond every session's invariants."""
     read_back = ReadBack()
-    found = checks.check_session(path, decided.birth.session_id, [read_back])
+    found = invariants.check_session(path, decided.birth.session_id, [read_back])
     wanted = set(decided.chain)
     chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
     clean = not any(each.found for each in cleaned_of(path, decided.cleaner, lines=True))
     return [
         *found,
         *read_back.checks(decided.child.linear, decided.thoughts),
-        checks.Check("no secret is found in it", clean),
-        checks.Check("every record of the conversation is in its place", chain == decided.chain),
+        invariants.Check("no secret is found in it", clean),
+        invariants.Check("every record of the conversation is in its place", chain == decided.chain),
     ]

@@ -11,8 +11,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, Found
 from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Place, files_in
 from resume_hooks.paths import ENDING, open_regular
-from resume_hooks.sessions.archived import manifest as notes
-from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
 from resume_hooks.sessions.archived.unpack import pieces_of
 from resume_hooks.storage.atomic import BUFFER
@@ -47,10 +46,10 @@ def look(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
 
 def _contents(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Iterator[Cleaned]:
     if place.kind == KEPT:
-        kept = notes.find(place.session_id, environ)
+        kept = manifest.find(place.session_id, environ)
         if kept is None:
             raise WriteFailed(
-                notes.why_unreadable(place.session_id, environ) or "It has no note, or can't be listed",
+                manifest.why_unreadable(place.session_id, environ) or "It has no note, or can't be listed",
                 "What it holds can't be told: update this resume-hooks, or move it away.",
             )
         yield from _cleaned_kept(kept, cleaner)

@@ -11,13 +11,13 @@ import stat
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks.archive.file_history import backup as keeping
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.file_history import backup
+from resume_hooks.archive.trash import contents
 from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT
 from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, projects_home, state_home
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import index_file
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
 from resume_hooks.sessions.files import linked
@@ -41,7 +41,7 @@ MOST_FILES = 200_000
 _ELSEWHERE = frozenset({"projects", "file-history", "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, trash.FOLDER, backups.FOLDER, "plugin"})
+_OUR_OWN = frozenset({VAULT, UNPACKED, contents.FOLDER, backups.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
@@ -126,18 +126,18 @@ def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterato
     """What is kept of sessions outside of the projects: backups, the trash, the vault."""
     for home, kind in (
         (os.path.join(config_home(environ), HISTORY), FILE_BACKUP),
-        (os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER), FILE_BACKUP),
+        (os.path.join(state_home(environ), backups.FOLDER, backup.FOLDER), FILE_BACKUP),
         (os.path.join(state_home(environ), backups.FOLDER), BACKUP),
         (unpacked(environ), READABLE),
     ):
-        for path in _files_of_ours(home, {os.path.join(state_home(environ), backups.FOLDER, keeping.FOLDER)} - {home}):
+        for path in _files_of_ours(home, {os.path.join(state_home(environ), backups.FOLDER, backup.FOLDER)} - {home}):
             session_id = _id_below(home, path)
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Place(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
     yield from _trashed(relations, environ)
-    for kept in notes.held(environ):
+    for kept in manifest.held(environ):
         yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
-    for path in notes.unreadable(environ):
+    for path in manifest.unreadable(environ):
         session_id = _id_below(vault(environ), path)
         yield Place(KEPT, path, session_id, relations.get(session_id, OTHER))
 
@@ -147,7 +147,7 @@ def _trashed(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterat
 
     Whose session that is of nothing can tell, so it counts as one that came from the named one.
     """
-    home, told = os.path.join(state_home(environ), trash.FOLDER), {entry.folder for entry in trash.held(environ)}
+    home, told = os.path.join(state_home(environ), contents.FOLDER), {entry.folder for entry in contents.held(environ)}
     for path in (*told, *_files_of_ours(home, told)):
         session_id = _id_below(home, path)
         yield Place(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))

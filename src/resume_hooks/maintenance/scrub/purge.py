@@ -12,11 +12,10 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.vault import commit as noting
-from resume_hooks.archive.vault import rewrite as rewriting
+from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
-from resume_hooks.maintenance.scrub import replace as replacing
+from resume_hooks.maintenance.scrub import replace
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, STUCK, Findings, Row, look_again
 from resume_hooks.maintenance.scrub.inspect import look
@@ -32,7 +31,7 @@ from resume_hooks.maintenance.scrub.locations import (
 )
 from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.search.index.connect import forget_index, opened_index
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.storage import backups
@@ -82,8 +81,8 @@ def _settled(found: Findings, environ: Mapping[str, str]) -> list[Row]:
         if place.session_id and place.session_id not in seen:
             seen.add(place.session_id)
             try:
-                with noting.only_one(place.session_id, environ):
-                    noting.sweep(place.session_id, environ)
+                with commit.only_one(place.session_id, environ):
+                    commit.sweep(place.session_id, environ)
             except SessionLive as error:
                 kept = place._replace(kind=KEPT, path=folder_of(place.session_id, environ))
                 busy.append(Row(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
@@ -103,10 +102,10 @@ def _ended(done: Row | None, last: Row | None) -> Row | None:
 
 def clear_left(environ: Mapping[str, str]) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
-    replacing.sweep_copies(environ)
-    noting.sweep_leftovers(environ)
-    for kept in notes.held(environ):
-        with contextlib.suppress(ResumeHooksError), noting.changing(kept, environ, "cleared"):
+    replace.sweep_copies(environ)
+    commit.sweep_leftovers(environ)
+    for kept in manifest.held(environ):
+        with contextlib.suppress(ResumeHooksError), commit.changing(kept, environ, "cleared"):
             pass
 
 
@@ -151,15 +150,15 @@ def _clear(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
         forget_index(environ)
     elif place.kind == TRANSCRIPT:
         with backups.only_one(place.session_id, environ):
-            replacing.replace(place, cleaner, environ)
+            replace.replace(place, cleaner, environ)
     else:
-        replacing.replace(place, cleaner, environ)
+        replace.replace(place, cleaner, environ)
 
 
 def _clear_kept(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
-    kept = notes.find(place.session_id, environ)
+    kept = manifest.find(place.session_id, environ)
     if kept is not None:
-        rewriting.rewrite(
+        rewrite.rewrite(
             kept,
             lambda line: cleaner.line(line).raw,
             environ,
@@ -169,21 +168,21 @@ def _clear_kept(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> N
 
 def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
     """Rewrite the files of a deleted session; while they don't fit the digests of its note, it holds none."""
-    with trash.only_one(environ):
-        entry = next((each for each in trash.held(environ) if each.folder == place.path), None)
+    with contents.only_one(environ):
+        entry = next((each for each in contents.held(environ) if each.folder == place.path), None)
         if entry is None:
             raise WriteFailed(
                 f"{place.path} is of no deleted session that can be told: its note can't be read",
                 "Update this resume-hooks, or move it away.",
             )
         entry = entry._replace(title=cleaner.words(entry.title))
-        trash.renote(trash.unweighed(entry))
+        contents.renote(contents.unweighed(entry))
         for path in files_in(entry.folder):
-            if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {trash.BEGUN, trash.DONE}:
+            if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {contents.BEGUN, contents.DONE}:
                 own = os.path.basename(path) == entry.parts[0].name
                 kind = TRANSCRIPT if own else SUBAGENT if name_of(path) else TRASHED
-                replacing.replace(place._replace(kind=kind, path=path), cleaner, environ)
-        trash.renote(trash.weighed(entry))
+                replace.replace(place._replace(kind=kind, path=path), cleaner, environ)
+        contents.renote(contents.weighed(entry))
 
 
 def _indexed(row: Row, environ: Mapping[str, str]) -> Row:

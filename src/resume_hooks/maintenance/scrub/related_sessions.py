@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from resume_hooks.archive.trash import contents as trash
+from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.archived import manifest as notes
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -47,8 +47,8 @@ def _told(found: list[str], environ: Mapping[str, str]) -> list[str]:
 def _pairs(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Parents and their children."""
     yield from ((link.parent_id, link.child_id) for link in read_links(environ))
-    yield from ((kept.about.parent[0], kept.session_id) for kept in notes.held(environ) if kept.about.parent)
-    for entry in trash.held(environ):
+    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.held(environ) if kept.about.parent)
+    for entry in contents.held(environ):
         try:
             parent = read_parent(entry.kept(entry.parts[0]))
         except OSError:

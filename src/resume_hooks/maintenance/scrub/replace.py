@@ -18,7 +18,7 @@ from resume_hooks.maintenance.scrub.locations import RECORDS, Place
 from resume_hooks.paths import open_regular, private_folder, state_home
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import MODE, replace_session, sweep, temporary_in
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.same_structure import shape_checks
 from resume_hooks.transcripts.transcript import scan
@@ -60,7 +60,7 @@ def _replace(place: Place, original: int, copy: str, cleaner: Cleaner) -> None:
 
     def check(path: str) -> None:
         os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
-        checks.require(_checks(place, copy, path, cleaner), place.path)
+        invariants.require(_checks(place, copy, path, cleaner), place.path)
 
     chunks = (each.raw for each in cleaned_of(copy, cleaner, lines=lines))
     replace_session(place.path, original, copy, chunks, check)

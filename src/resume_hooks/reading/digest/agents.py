@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import shell_writes as written
+from resume_hooks.reading.digest import shell_writes
 from resume_hooks.reading.digest.collector import Story
 from resume_hooks.reading.digest.facts import Change
 from resume_hooks.reading.digest.prescan import skim
@@ -75,5 +75,5 @@ def _changes(agent: Subagent, order: int) -> Iterator[Change]:
     for change in own.changes:
         yield change._replace(place=change.place._replace(order=order))
     for run in own.runs:
-        for path in () if run.failed else written.changed_by(simple_commands(run.command)):
+        for path in () if run.failed else shell_writes.changed_by(simple_commands(run.command)):
             yield Change(path, run.folder, run.place._replace(order=order))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from resume_hooks.reading.digest import call_outcomes as endings
+from resume_hooks.reading.digest import call_outcomes
 from resume_hooks.reading.digest.branches import Branches
 from resume_hooks.reading.digest.facts import Call, Change, Place, Refusal, Run, Said
 from resume_hooks.reading.digest.open_list import OpenList
@@ -115,7 +115,7 @@ class Story:
             kind = string(block, "type")
             if kind == "text":
                 text = string(block, "text").strip()
-                if text and not endings.is_placeholder(text):
+                if text and not call_outcomes.is_placeholder(text):
                     self.unanswered = Said(text, place, string(record, "uuid"))
                     self.said.append(self.unanswered)
             elif kind == "tool_use":
@@ -197,8 +197,8 @@ class Story:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
-        text = endings.text_of(block)
-        if refused := endings.refusal(call, record, block, text, place):
+        text = call_outcomes.text_of(block)
+        if refused := call_outcomes.refusal(call, record, block, text, place):
             self._refused(refused)
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
@@ -221,7 +221,7 @@ class Story:
             self._answered(text, place, uuid)
         elif call.tool == "ExitPlanMode":
             plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
-            if not endings.is_placeholder(plan):
+            if not call_outcomes.is_placeholder(plan):
                 self.plans.append(Said(plan or inside, call.place if plan else place, uuid))
         elif call.tool == "TodoWrite":
             self.open_list.write(call)
@@ -244,16 +244,16 @@ class Story:
             self.agents[agent] = self._order
 
     def _ran(self, call: Call, record: Record, block: Record, text: str, place: Place) -> None:
-        run = endings.run_of(call, record, block, text, place)
+        run = call_outcomes.run_of(call, record, block, text, place)
         if run is None:
             return
-        if task := endings.task_of(record, text):
+        if task := call_outcomes.task_of(record, text):
             self._in_background[task] = len(self.runs)
         self.runs.append(run)
 
     def _notified(self, text: str, place: Place) -> None:
         """The client told what became of a command in the background."""
-        ending = endings.notified(text)
+        ending = call_outcomes.notified(text)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)

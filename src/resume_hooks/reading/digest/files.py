@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import shell_writes as written
+from resume_hooks.reading.digest import shell_writes
 from resume_hooks.reading.digest.collector import Story
 from resume_hooks.reading.digest.commands import Command
 from resume_hooks.reading.digest.entries import Entry, entry
@@ -85,7 +85,7 @@ def touched(changes: Sequence[Change], commands: Sequence[Command], paths: Paths
         found.setdefault(paths.told(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        for path in islice(written.changed_by(command.parts), WRITES):
+        for path in islice(shell_writes.changed_by(command.parts), WRITES):
             found.setdefault(paths.told(path, command.run.folder), []).append(Touch(command.run.place, doubt))
     began = _first_work(changes, commands)
     before: set[str] = set()
@@ -107,10 +107,10 @@ def _first_work(changes: Sequence[Change], commands: Sequence[Command]) -> int:
 
 def _listed(command: Command, paths: Paths) -> Iterator[str]:
     """Files that git printed, as told from the home folder."""
-    if "git" not in command.run.command or (moved := written.started_in(command.parts)) is None:
+    if "git" not in command.run.command or (moved := shell_writes.started_in(command.parts)) is None:
         return
     folder = posixpath.join(command.run.folder, moved)
-    listed = written.listed_by_git(command.parts, command.run.output)
+    listed = shell_writes.listed_by_git(command.parts, command.run.output)
     yield from (paths.told(path, folder) for path in listed.here)
     yield from (paths.told(path, paths.root_of(folder)) for path in listed.rooted)
 

@@ -7,8 +7,7 @@ from itertools import chain, zip_longest
 
 import orjson
 
-from resume_hooks.reading.digest import commands, files, shell
-from resume_hooks.reading.digest import statements as spoken
+from resume_hooks.reading.digest import commands, files, shell, statements
 from resume_hooks.reading.digest.collector import Story
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
 from resume_hooks.reading.digest.facts import Change
@@ -57,24 +56,24 @@ def sections_of(
 def _own(
     story: Story, runs: Sequence[commands.Command], paths: files.Paths, helped: Sequence[Change]
 ) -> dict[str, tuple[Entry, ...]]:
-    sentences = spoken.latest_sentences(story)
+    sentences = statements.latest_sentences(story)
     found = files.touched([*story.changes, *helped], runs, paths)
     makers: Mapping[str, Iterable[Entry]] = {
-        "goal": spoken.goal(story),
-        "constraints": spoken.constraints(story),
-        "plan": spoken.plan(story),
-        "todos": spoken.todos(story),
-        "decisions": spoken.decisions(story, sentences),
+        "goal": statements.goal(story),
+        "constraints": statements.constraints(story),
+        "plan": statements.plan(story),
+        "todos": statements.todos(story),
+        "decisions": statements.decisions(story, sentences),
         "changed": files.changed(found, paths),
         "commands": commands.worked(runs, paths.folder),
         "failures": chain(
-            spoken.refused(story, with_words=True),
-            _in_turn(commands.replaced(runs), spoken.told_failures(sentences)),
-            spoken.refused(story, with_words=False),
+            statements.refused(story, with_words=True),
+            _in_turn(commands.replaced(runs), statements.told_failures(sentences)),
+            statements.refused(story, with_words=False),
         ),
-        "errors": commands.errors(runs, spoken.turns_ago(story, commands.TURNS)),
-        "last": spoken.last(story),
-        "questions": spoken.questions(story),
+        "errors": commands.errors(runs, statements.turns_ago(story, commands.TURNS)),
+        "last": statements.last(story),
+        "questions": statements.questions(story),
         "artefacts": files.artefacts(story),
         "read": files.read(story, paths, found),
     }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import as_text as shown
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.titles import root_of
@@ -53,7 +53,7 @@ _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 """What explains the placeholders of a trimmed child, right after its lineage."""
 
-_DIGEST = rf"^{re.escape(shown.HEAD)}[^\n]*(?:\n[^\n]+)*"
+_DIGEST = rf"^{re.escape(as_text.HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
 
 _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"

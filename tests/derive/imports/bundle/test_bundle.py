@@ -19,7 +19,7 @@ from resume_hooks.derive.imports.bundle.reading import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import project_key
 from resume_hooks.reading.export.bundle_writer import export
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.transcript import scan
@@ -51,7 +51,7 @@ def other_home(root: Path) -> ConfigHome:
 
 def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
     """A session of the project."""
-    return store.session_file(write_session(home.project(), session_id, records))
+    return locate.session_file(write_session(home.project(), session_id, records))
 
 
 def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
@@ -151,7 +151,7 @@ def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
     made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
-    child = store.session_file(made.file)
+    child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
     rows = Family(there.environ).lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
@@ -168,7 +168,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
     made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
-    first, second = brought(bundled(config_home, root, store.session_file(made.file)), there)
+    first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
     assert taken.read_bytes() == before
     assert first.session_id != ONE
     assert second.session_id == made.session_id
@@ -188,14 +188,14 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
     (forced,) = brought(path, there, force=True)
     assert (forced.existing, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
-    assert len(store.all_sessions(there.environ)) == 2
+    assert len(locate.all_sessions(there.environ)) == 2
 
 
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
     made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
-    path = bundled(config_home, root, store.session_file(made.file))
+    path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
     rows = Family(there.environ).lineage(second.receipt.file)
@@ -212,7 +212,7 @@ def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) ->
     for as_it_was in (True, False):
         (came,) = brought(path, there, whole=as_it_was, dry_run=True)
         assert not came.receipt.written
-    assert store.all_sessions(there.environ) == []
+    assert locate.all_sessions(there.environ) == []
     assert not (there.config / "projects").exists()
 
 
@@ -297,7 +297,7 @@ def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: Conf
     path.write_bytes(damage(path.read_bytes())[way])
     with pytest.raises(ImportFailed):
         brought(path, there)
-    assert store.all_sessions(there.environ) == []
+    assert locate.all_sessions(there.environ) == []
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: Conf
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
     copy = Path(shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl")))
-    session = store.session_file(str(copy))
+    session = locate.session_file(str(copy))
     (came,) = brought(bundled(config_home, session), there)
     old, new = scan(str(copy)), scan(came.receipt.file)
     assert (new.line_count, [n.uuid for n in new.chain]) == (old.line_count, [n.uuid for n in old.chain])

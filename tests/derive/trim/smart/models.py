@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from resume_hooks.derive.model.port import Reply
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart.asking import Asked, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, Offer, offer, options_of
@@ -79,7 +79,7 @@ def some(seed: int) -> Fake:
 
 def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
-    reading = trimming.read(session_file(str(path)))
+    reading = plan.read(session_file(str(path)))
     return offer(reading, options_of(keep, 2, rules), home.environ)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.smart import plan as smart
+from resume_hooks.derive.trim.smart import plan
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED
 from resume_hooks.derive.trim.smart.plan import WENT_ON, SmartPlan, planned_before
 from resume_hooks.derive.trim.smart.shown import table, warnings
@@ -47,7 +47,7 @@ def session(home: ConfigHome) -> Path:
 def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
     """A plan, and the receipt of writing it."""
     planned = decided(offered(path, home), model, home)
-    return planned, smart.write(planned, home.environ)
+    return planned, plan.write(planned, home.environ)
 
 
 def test_the_child(config_home: ConfigHome) -> None:
@@ -121,7 +121,7 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     planned = decided(offered(path, config_home), everything(), config_home)
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
-    receipt = smart.write(planned, config_home.environ)
+    receipt = plan.write(planned, config_home.environ)
     assert receipt.warnings == (WENT_ON,)
     assert "late" in by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(planned.rows)
@@ -134,7 +134,7 @@ def test_a_content_that_changed_meanwhile(config_home: ConfigHome) -> None:
     path.write_bytes(path.read_bytes().replace(b"output line", b"output LINE", 1))
     before = sorted(os.listdir(path.parent))
     with pytest.raises(PlanOutdated, match="1 of 3 contents"):
-        smart.write(planned, config_home.environ)
+        plan.write(planned, config_home.environ)
     assert sorted(os.listdir(path.parent)) == before
 
 
@@ -145,7 +145,7 @@ def test_a_branch_that_was_left_meanwhile(config_home: ConfigHome) -> None:
     with path.open("ab") as stream:
         stream.write(line(user("other way", uuid="branch", parent="c0", ts=60)) + b"\n")
     with pytest.raises(PlanOutdated):
-        smart.write(planned, config_home.environ)
+        plan.write(planned, config_home.environ)
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome) -> None:
@@ -154,7 +154,7 @@ def test_a_session_that_is_gone(config_home: ConfigHome) -> None:
     planned = decided(offered(path, config_home), everything(), config_home)
     path.unlink()
     with pytest.raises(SessionNotFound):
-        smart.write(planned, config_home.environ)
+        plan.write(planned, config_home.environ)
     assert os.listdir(path.parent) == []
 
 
@@ -193,7 +193,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     """One smart trim of a file: checked, complete, restorable, done with after one time."""
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
-    receipt = smart.write(planned, home.environ)
+    receipt = plan.write(planned, home.environ)
     parent, child = what.reading.transcript, scan(receipt.file)
     stubs = Counter(("result", call) for call in planned.trim.child.linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
@@ -235,7 +235,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         planned = decided(what, some(seed), home)
         if not any(node.spoken for node in staying(planned.trim)):
             return
-        receipt = smart.write(planned, home.environ)
+        receipt = plan.write(planned, home.environ)
         assert path.read_bytes() == data
         assert all(check.ok for check in receipt.checks)
         assert_answered_in_turn(scan(receipt.file))

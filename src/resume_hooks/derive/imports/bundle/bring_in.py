@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.imports import plan as importing
+from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle import full_session as whole
 from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.derive.imports.plan import Source
@@ -73,10 +73,10 @@ def arrive(packed: list[Packed], name: str, wish: Wish, environ: Mapping[str, st
 
 def _conversation(packed: Packed, name: str, wish: Wish, environ: Mapping[str, str]) -> Arrived:
     source = Source(packed.path, name, packed.sums.sha256, packed.size)
-    decided = importing.plan(source, wish.home, environ)
+    decided = plan.plan(source, wish.home, environ)
     if decided.existing is not None and not wish.force:
-        return Arrived(packed.head, importing.known(decided, decided.existing), existing=True, files=0)
-    receipt = importing.receipt(decided) if wish.dry_run else importing.write(decided)
+        return Arrived(packed.head, plan.known(decided, decided.existing), existing=True, files=0)
+    receipt = plan.receipt(decided) if wish.dry_run else plan.write(decided)
     return Arrived(packed.head, receipt, existing=False, files=0)
 
 

@@ -22,7 +22,7 @@ from resume_hooks.paths import find_session, private_folder
 from resume_hooks.reading.export.bundle_format import STAYED, stand_in
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.transcripts import invariants as checks
+from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
@@ -131,11 +131,11 @@ def plan(packed: Packed, home: str, called: Mapping[str, str], environ: Mapping[
 
 def write(decided: WholePlan) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    passed: list[checks.Check] = []
+    passed: list[invariants.Check] = []
 
     def inspect(path: str) -> None:
         passed.extend(_checks(decided, path))
-        checks.require(passed, decided.path)
+        invariants.require(passed, decided.path)
 
     folder = os.path.dirname(decided.path)
     if os.path.islink(folder):
@@ -151,7 +151,7 @@ def write(decided: WholePlan) -> Receipt:
     return receipt(decided, tuple(passed))
 
 
-def receipt(decided: WholePlan, passed: tuple[checks.Check, ...] = ()) -> Receipt:
+def receipt(decided: WholePlan, passed: tuple[invariants.Check, ...] = ()) -> Receipt:
     """The receipt of a plan, applied where checks were ``passed``; of one that is here already it is the parent."""
     made = not decided.existing
     return Receipt(
@@ -224,17 +224,17 @@ def _beside(decided: WholePlan) -> Iterator[None]:
             shutil.rmtree(own, ignore_errors=True)
 
 
-def _checks(decided: WholePlan, path: str) -> list[checks.Check]:
+def _checks(decided: WholePlan, path: str) -> list[invariants.Check]:
     """What must be found as the session is read back."""
     was = decided.packed.head.session_id
     names = _Names(was if was != decided.session_id else "")
     found = scan(path, observers=(names,))
     return [
-        checks.Check("every line is there", found.line_count == decided.packed.sums.lines),
-        checks.Check("every record is there, in its order", tuple(n.uuid for n in found.nodes) == decided.uuids),
-        checks.Check("no line is damaged", not found.bad_lines and not found.torn),
-        checks.Check("no record carries an id that the session has elsewhere", names.sound),
-        checks.Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+        invariants.Check("every line is there", found.line_count == decided.packed.sums.lines),
+        invariants.Check("every record is there, in its order", tuple(n.uuid for n in found.nodes) == decided.uuids),
+        invariants.Check("no line is damaged", not found.bad_lines and not found.torn),
+        invariants.Check("no record carries an id that the session has elsewhere", names.sound),
+        invariants.Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
 
 

@@ -15,7 +15,7 @@ from resume_hooks.derive.trim.plan import Reading, TrimPlan
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.derive.trim.smart.offer import Offer, offer
 from resume_hooks.derive.trim.smart.verdicts import Verdict, choices_of
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 
 KIND = "smart-trim"
 
@@ -53,7 +53,7 @@ def write(decided: SmartPlan, environ: Mapping[str, str]) -> Receipt:
     PlanOutdated where one of the contents that it names is not what it was; WriteFailed and CheckFailed as a trim.
     """
     session = decided.offer.reading.session
-    now = store.session_file(session.path)
+    now = locate.session_file(session.path)
     if (now.size, now.mtime) == (session.size, session.mtime):
         return trimming.write(decided.trim, environ)
     verdicts = [verdict for verdict, _ in decided.rows]
