@@ -1,0 +1,137 @@
+"""Print the figures by which the house is judged, of one or several checkouts side by side.
+
+``python tools/measure_house.py [FOLDER ...]``: each FOLDER a checkout, by default this one.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "resume_hooks"
+RUN = 6
+"""Lines in a row, blank ones and imports apart, that make two places a duplicate."""
+
+
+def trees(folder: Path) -> dict[str, ast.Module]:
+    """Every module below a folder, parsed, by its dotted name; a package has its own name."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def lines(folder: Path) -> int:
+    """The lines of all Python files below a folder."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
+
+
+def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Which modules each module imports when it is loaded."""
+    found: dict[str, set[str]] = {}
+    for name, tree in modules.items():
+        wanted = set()
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+                base = (node.module or "")[len(PACKAGE) + 1 :]
+                for alias in node.names:
+                    full = f"{base}.{alias.name}".removeprefix(".")
+                    wanted.add(full if full in modules else base)
+        found[name] = wanted - {name, ""}
+    return found
+
+
+def longest_chain(modules: dict[str, ast.Module]) -> int:
+    """The modules on the longest way down from one import to the next."""
+    needs = imports(modules)
+
+    @cache
+    def height(name: str) -> int:
+        return 1 + max((height(other) for other in needs.get(name, ())), default=0)
+
+    return max(height(name) for name in modules)
+
+
+def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
+    """Class names that stand in more than one module, with how many do."""
+    names = Counter(node.name for tree in modules.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    return Counter({name: count for name, count in names.items() if count > 1})
+
+
+def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
+    """Functions with more than five parameters, ``self`` and ``cls`` apart; click passes options by name."""
+    found = []
+    for name, tree in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                if len([arg for arg in every if arg.arg not in {"self", "cls"}]) > 5:
+                    found.append(f"{name}.{node.name}")
+    return found
+
+
+def duplicate_pairs(folder: Path) -> int:
+    """Pairs of files that share a run of equal lines."""
+    seen = defaultdict(set)
+    for path in sorted(folder.rglob("*.py")):
+        for run in runs(path):
+            seen[run].add(path)
+    pairs = {(a, b) for paths in seen.values() if 1 < len(paths) <= 8 for a in paths for b in paths if a < b}
+    return len(pairs)
+
+
+def runs(path: Path) -> Iterator[tuple[str, ...]]:
+    """The runs of lines of a file that count."""
+    kept = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    kept = [line for line in kept if line.strip("()[]{},:\"'") and not line.startswith(("import ", "from ", "#"))]
+    yield from (tuple(kept[at : at + RUN]) for at in range(len(kept) - RUN + 1))
+
+
+def contracts(folder: Path) -> str:
+    """What import-linter says in one line; ``none`` where a checkout has no contracts."""
+    if "importlinter" not in (folder / "pyproject.toml").read_text(encoding="utf-8"):
+        return "none"
+    linter = Path(sys.executable).with_name("lint-imports")
+    environ = {"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([linter, "--no-cache"], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    return done.stdout.strip().splitlines()[-1].removeprefix("Contracts: ") if done.stdout else "not to be run here"
+
+
+def figures(folder: Path) -> dict[str, str]:
+    """All figures of a checkout, by what they count."""
+    source = folder / "src" / PACKAGE
+    modules = trees(source)
+    several = classes_with_several_meanings(modules)
+    return {
+        "modules": f"{len(modules):,}",
+        "modules at the root": str(sum(1 for path in source.glob("*.py") if path.name != "__init__.py")),
+        "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
+        "lines of src": f"{lines(source):,}",
+        "lines of tests": f"{lines(folder / 'tests'):,}",
+        "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
+        "longest import chain": str(longest_chain(modules)),
+        "class names with several meanings": f"{len(several)} ({sum(several.values())} classes)",
+        "functions with more than five parameters": str(len(wide_functions(modules))),
+        "pairs of files with six equal lines in a row": str(duplicate_pairs(source)),
+        "import contracts": contracts(folder),
+    }
+
+
+def main() -> None:
+    """Print a row a figure, a column a checkout."""
+    folders = [Path(word) for word in sys.argv[1:]] or [Path(__file__).resolve().parent.parent]
+    columns = [figures(folder) for folder in folders]
+    width = max(len(name) for name in columns[0])
+    for name in columns[0]:
+        print(name.ljust(width), *(column[name].rjust(26) for column in columns))
+
+
+if __name__ == "__main__":
+    main()
