@@ -137,6 +137,11 @@ def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
     assert allowed(reader, event("", tool_input={"description": "command", "command": command, "timeout": 9}))
     assert not allowed(reader, event(command, tool_name="Monitor"))
     assert not allowed(reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True}))
+    for decoy in ({"x": {"dangerouslyDisableSandbox": False}}, {"description": '"dangerouslyDisableSandbox":false'}):
+        unsafe = {"command": command, "dangerouslyDisableSandbox": True}
+        assert not allowed(reader, event("", tool_input=unsafe | decoy))
+        assert not allowed(reader, event("", tool_input=decoy | unsafe))
+    assert allowed(reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": False}))
     assert not allowed(reader, event(command, extra={"command": "rm -r x"}))
     assert not allowed(reader, event("ls", tool_input={"file_path": f'","command":"{command}'}))
     assert not allowed(reader, event(f"{command} {'x' * 10_000}"))
