@@ -173,6 +173,18 @@ def test_a_redirect_to_a_private_place() -> None:
             fails(web.at("/x"), r"metadata.example leads to 169\.254\.169\.254", checked)
 
 
+def test_private_is_allowed_for_the_named_host_alone() -> None:
+    """A redirect to the same host goes on; one to another private host is refused before any connection."""
+    way = LOCAL._replace(resolve=leading_to("127.0.0.1"))
+    with Web({"/y": body(BODY)}) as web:
+        web.answers["/near"] = status(302, Location=web.at("/y", "named.example"))
+        web.answers["/far"] = status(302, Location=web.at("/y", "other.example"))
+        assert get(web.at("/near", "named.example"), way) == BODY
+        failure = fails(web.at("/far", "named.example"), r"other\.example leads to 127\.0\.0\.1", way)
+    assert "only the host that you name" in failure.remedy
+    assert [path for path, _ in web.asked] == ["/near", "/y", "/far"]
+
+
 @pytest.mark.parametrize(
     ("location", "why"),
     [

@@ -59,7 +59,7 @@ class ImportHow(TypedDict):
 @click.command("import")
 @click.argument("source", metavar="ADDRESS|FILE")
 @click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one.")
-@click.option("--allow-private", is_flag=True, help="Follow ADDRESS into private networks, too.")
+@click.option("--allow-private", is_flag=True, help="ADDRESS may name a host of a private network.")
 @click.option(
     "--max-bytes", type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
 )

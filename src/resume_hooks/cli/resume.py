@@ -48,7 +48,7 @@ class ResumeHow(TypedDict):
 @click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork: --way fork.")
 @click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
-@click.option("--allow-private", is_flag=True, help="Follow an address into private networks, too.")
+@click.option("--allow-private", is_flag=True, help="An address may name a host of a private network.")
 @json_option
 def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
     """Choose a session, see what each way on from it would cost, and go on in it.

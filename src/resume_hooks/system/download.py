@@ -67,7 +67,7 @@ Resolve = Callable[..., list[tuple[Any, ...]]]
 
 
 class Way(NamedTuple):
-    """How an address is gone to: whether into private networks, how long, and who looks names up."""
+    """How an address is gone to: whether its host may be a private one, how long, and who looks names up."""
 
     allow_private: bool = False
     limits: Limits = Limits()
@@ -82,9 +82,10 @@ def fetched(
 
     ImportFailed where nobody answers, in time, with a body of at most ``most`` bytes; while the chunks are read, too.
     """
-    deadline = _Deadline(way.limits)
+    deadline, named = _Deadline(way.limits), address.host
     for _ in range(MAX_REDIRECTS + 1):
-        with _Connection(address, way, deadline) as connection:
+        allowed = way.allow_private and address.host == named
+        with _Connection(address, way, deadline, may_be_private=allowed) as connection:
             answer = connection.asked()
             if answer.status not in _REDIRECTS:
                 yield connection.body(answer, most, progress)
@@ -116,9 +117,9 @@ class _Deadline:
 class _Connection:
     """One connection to one checked place, closed at the end of the block, and cut at the deadline."""
 
-    def __init__(self, address: Address, way: Way, deadline: _Deadline) -> None:
+    def __init__(self, address: Address, way: Way, deadline: _Deadline, *, may_be_private: bool) -> None:
         self._address, self._deadline = address, deadline
-        places = _places(address, way)
+        places = _places(address, way, may_be_private=may_be_private)
         with self._told(deadline.limits.connect):
             self._socket = _connected(places, deadline)
         self._answer: http.client.HTTPResponse | None = None
@@ -206,18 +207,18 @@ class _Connection:
             ) from error
 
 
-def _places(address: Address, way: Way) -> list[tuple[Any, ...]]:
-    """Where a host leads to, looked up once. ImportFailed where one is private, unless that is allowed."""
+def _places(address: Address, way: Way, *, may_be_private: bool) -> list[tuple[Any, ...]]:
+    """Where a host leads to, looked up once. ImportFailed if a place is private, unless that is allowed."""
     try:
         found = way.resolve(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ImportFailed(f"No host is called {address.host}", "Check the address and the network.") from error
     private = next((ip for *_, (ip, *_rest) in found if is_private(ip)), None)
-    if private is not None and not way.allow_private:
-        raise ImportFailed(
-            f"{address.host} leads to {private}, which is no public address",
-            "--allow-private, if you know what answers there.",
-        )
+    if private is not None and not may_be_private:
+        remedy = "--allow-private, if you know what answers there."
+        if way.allow_private:
+            remedy = "--allow-private allows only the host that you name, no other one that it redirects to."
+        raise ImportFailed(f"{address.host} leads to {private}, which is no public address", remedy)
     return found[:MAX_PLACES]
 
 
