@@ -34,6 +34,15 @@ def test_files_are_private(config_home: ConfigHome) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+def test_a_rebuild_as_the_first_command_keeps_what_it_makes(config_home: ConfigHome) -> None:
+    """There is no state folder yet, and nothing in it to remove."""
+    written(config_home, said("alpha"))
+    assert not index_of(config_home).parent.exists()
+    holding = held(config_home, rebuild=True)
+    assert (holding.notes, holding.words()) == ([], {"alpha"})
+    assert held(config_home).outcome.files == 0
+
+
 @contextlib.contextmanager
 def small_files(limit: int) -> Iterator[None]:
     """No file may grow beyond ``limit`` bytes: a full disk, as far as SQLite can tell."""

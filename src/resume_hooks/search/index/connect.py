@@ -188,6 +188,8 @@ def _identity(path: str) -> Identity | None:
 
 def _remove(path: str, seen: Identity | None) -> None:
     """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
+    if seen is None:
+        return
     if not is_private(os.path.dirname(path)):
         raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
     try:
