@@ -88,6 +88,14 @@ def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
     assert search(config_home, "linter", sessions=ids([1])).total == 2
 
 
+def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:
+    """Of two copies in two projects one is still a single question: the session is found."""
+    talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
+    talk(config_home, 1, "tune the linter", "ok", "now the formatter", cwd="/elsewhere", entrypoint="sdk-cli")
+    found = search(config_home, "formatter")
+    assert ([hit.session_id for hit in found.hits], found.helpers) == ([session_id(1)], 0)
+
+
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
     """A session with two branches, two tools, files and days."""

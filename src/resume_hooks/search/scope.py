@@ -113,8 +113,11 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:
-    """The sessions that are headless runs of one question; what their sub-agents said is left out with them."""
-    query = "SELECT session FROM files WHERE agent='' AND turns<=1 AND substr(entrypoint, 1, 3)='sdk'"
+    """The sessions that are headless runs of one question in every copy; their sub-agents are left out with them."""
+    query = (
+        "SELECT session FROM files WHERE agent='' GROUP BY session"
+        " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"
+    )
     return {session for (session,) in db.execute(query)}
 
 
