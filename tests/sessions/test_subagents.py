@@ -18,6 +18,7 @@ from resume_hooks.sessions.subagents import (
     subagents_of,
     title_of,
 )
+from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import (
     CWD,
     SESSION,
@@ -69,6 +70,22 @@ def test_the_subagents_of_a_session(parent: Path) -> None:
         Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
     ]
     assert subagents_of("/nowhere/at/all.jsonl") == []
+
+
+@pytest.mark.parametrize("place", ["", "subagents", "subagents/workflows"])
+def test_folders_that_are_links_are_not_followed(config_home: ConfigHome, tmp_path: Path, place: str) -> None:
+    """The session's own folder, that of its sub-agents, or one below it may lead out of the projects."""
+    project = config_home.project()
+    path = write_session(project, SESSION, conversation(1))
+    outside = tmp_path / "outside"
+    agent(outside / "subagents" / "workflows", "agent-a1")
+    link = project / SESSION / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside / place)
+    assert subagents_of(path) == []
+    assert [file.session_id for file in all_files(config_home.environ)] == [SESSION]
+    with pytest.raises(SessionNotFound, match="No sub-agent"):
+        locate(f"{SESSION}/agent-a1", CWD, config_home.environ)
 
 
 def test_names_and_owners(parent: Path, tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ def subagents_of(session_file: str) -> list[Subagent]:
 
 def nested(own_folder: str, session_id: str) -> Iterator[Subagent]:
     """The sub-agents in a session's own folder, in no order."""
-    waiting = [(os.path.join(own_folder, FOLDER), MAX_DEPTH)]
+    top = os.path.join(own_folder, FOLDER)
+    waiting = [] if os.path.islink(own_folder) or os.path.islink(top) else [(top, MAX_DEPTH)]
     while waiting:
         folder, depth = waiting.pop()
         try:

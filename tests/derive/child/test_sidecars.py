@@ -112,12 +112,17 @@ def test_links_and_folders_are_not_followed(place: Place, tmp_path: Path) -> Non
     assert os.listdir(place.linked[0]) == ["file"]
 
 
-def test_a_folder_that_is_a_link_is_not_entered(place: Place, tmp_path: Path) -> None:
-    """A transcript's folder that points elsewhere holds nothing of ours."""
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "file").write_bytes(b"no")
-    place.outputs.parent.mkdir()
-    place.outputs.symlink_to(tmp_path / "elsewhere")
+@pytest.mark.parametrize("own_folder", [False, True])
+def test_a_folder_that_is_a_link_is_not_entered(place: Place, tmp_path: Path, own_folder: bool) -> None:
+    """A session's folder that points elsewhere, or its folder of outputs, holds nothing of ours."""
+    elsewhere = tmp_path / "elsewhere" / place.outputs.name
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "file").write_bytes(b"no")
+    if own_folder:
+        place.outputs.parent.symlink_to(elsewhere.parent)
+    else:
+        place.outputs.parent.mkdir()
+        place.outputs.symlink_to(elsewhere)
     assert place.link() == []
     assert not place.linked[0].exists()
 

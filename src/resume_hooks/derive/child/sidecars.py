@@ -53,7 +53,9 @@ def companions_of(
         steps = _of_vault(parent.path, targets, None, backups)
     else:
         own = _beside(parent.path), os.path.join(history, parent.session_id)
-        steps = [_Step(own[0], targets[0], None, _link), _Step(own[1], targets[1], backups, _copy)]
+        linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
+        steps = [] if linked else [_Step(own[0], targets[0], None, _link)]
+        steps.append(_Step(own[1], targets[1], backups, _copy))
         steps += _swept(parent, own, targets, backups, environ, missed)
     born = False
     try:

@@ -141,13 +141,14 @@ def _files_of(session: SessionFile) -> list[tuple[str, str]]:
     for agent in subagents_of(session.path):
         about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
         found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
-        found += [(f"{FOLDER}/{agent.name}{ABOUT}", about)] if os.path.isfile(about) else []
+        if os.path.isfile(about) and not os.path.islink(about):
+            found.append((f"{FOLDER}/{agent.name}{ABOUT}", about))
     return sorted(dict(found).items())[:MAX_FILES]
 
 
 def _names(folder: str) -> list[str]:
-    """The regular files in a folder; none where it is a link, which could lead anywhere."""
-    if os.path.islink(folder):
+    """The regular files in a folder; none if it or the session's own folder is a link, which could lead anywhere."""
+    if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return []
     try:
         with os.scandir(folder) as entries:
