@@ -153,7 +153,7 @@ def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
     """The form that import takes, without secrets."""
     data = document("export", SESSION, "--format", "json")["data"]
     text = Path(data["document"]).read_text()
-    assert json.loads(text)["resume_hooks_bundle"] == 1
+    assert json.loads(text)["resume_hooks_bundle"] == 2
     assert GITHUB not in text
     assert sum(data["redacted"].values()) >= 1
 

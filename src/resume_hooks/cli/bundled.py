@@ -12,6 +12,10 @@ from resume_hooks.derive.imports.bundle.reading import Packed, unpacked
 from resume_hooks.derive.imports.plan import Source
 from resume_hooks.system.text import plain_line
 
+UNSEALED = (
+    "This bundle is of an older form, which shows damage to its records alone: titles, folders and the files beside "
+    "its sessions could have changed unnoticed. Export it again where you can."
+)
 CHECKPOINTS_STAY = "File checkpoints are in no bundle: rewinding files starts anew."
 
 
@@ -48,6 +52,7 @@ def _warnings(packed: list[Packed], wish: Wish) -> list[str]:
     lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{damaged:,} damaged lines are in no bundle."] if damaged else []
     said += [f"{lost:,} files beside the sessions did not come along."] if lost else []
+    said += [] if all(each.sealed for each in packed) else [UNSEALED]
     return said + ([CHECKPOINTS_STAY] if wish.whole else [])
 
 

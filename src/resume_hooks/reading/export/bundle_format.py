@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple
 
 import orjson
 
 KEY = "resume_hooks_bundle"
-VERSION = 1
-"""Of the form; a bundle of a newer one is refused."""
+VERSION = 2
+"""The form that is written; a bundle of a newer one is refused."""
+
+UNSEALED = 1
+"""The form without seals: of such a bundle only the records are known to be as they were."""
 
 OPENING = b'{"%s":' % KEY.encode()
 """How a bundle begins, and nothing else does."""
@@ -54,13 +58,31 @@ class Head(NamedTuple):
 class Sums(NamedTuple):
     """What a bundle tells of a session after its records: their number, and a digest over their lines in hex.
 
-    ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be read.
+    ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be read. ``seal`` is the
+    digest of everything that the bundle says of the session (``Seal``), ``""`` in the form without.
     """
 
     lines: int
     sha256: str
     damaged: int
     left_out: int
+    seal: str = ""
+
+
+class Seal:
+    """A digest over all that a bundle holds of a session: its own row, its records, its files, its counts."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def row(self, row: bytes) -> None:
+        """Take in a row of the bundle, without its line's ending and its comma."""
+        self._digest.update(row + b"\n")
+
+    def sealed(self, sums: Sums) -> Sums:
+        """The sums of the session with the seal, which covers them too."""
+        self.row(orjson.dumps(sums._replace(seal="")._asdict()))
+        return sums._replace(seal=self._digest.hexdigest())
 
 
 def stand_in(kind: str) -> bytes:

@@ -26,6 +26,7 @@ from resume_hooks.reading.export.bundle_format import (
     MAX_FILES,
     OUTPUTS,
     Head,
+    Seal,
     Sums,
     head_line,
     opening,
@@ -83,7 +84,9 @@ class _Hiding:
 
 
 def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last: bool) -> Iterator[bytes]:
-    yield head_line(_head(session, family, hide))
+    head, seal = head_line(_head(session, family, hide)), Seal()
+    seal.row(head.removesuffix(b"\n"))
+    yield head
     digest, count, damaged = hashlib.sha256(), 0, 0
     try:
         with open_regular(session.path) as stream:
@@ -92,6 +95,7 @@ def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last
                 damaged += body is None
                 body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
                 digest.update(body + b"\n")
+                seal.row(body)
                 yield (b",\n" if count else b"") + body
                 count += 1
     except OSError as error:
@@ -102,9 +106,10 @@ def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last
         row = _file(place, path, hide)
         left_out += row is None
         if row is not None:
+            seal.row(row)
             yield (b",\n" if written else b"\n") + row
             written += 1
-    yield b"\n" + sums_line(Sums(count, digest.hexdigest(), damaged, left_out), last=last)
+    yield b"\n" + sums_line(seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out)), last=last)
 
 
 def _head(session: SessionFile, family: Family, hide: _Hiding | None) -> Head:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
     session = kept(config_home, talk(), ONE)
     beside(session)
     whole = orjson.loads(bundled(config_home, session).read_bytes())
-    assert (whole["resume_hooks_bundle"], whole["redacted"]) == (1, False)
+    assert (whole["resume_hooks_bundle"], whole["redacted"]) == (2, False)
     (only,) = whole["sessions"]
     assert only["session"]["session_id"] == ONE
     assert (only["session"]["title"], only["session"]["cwd"]) == ("Parser", CWD)
@@ -264,13 +265,20 @@ def damage(content: bytes) -> dict[str, bytes]:
         "half": content[: len(content) // 2],
         "a record less": b"".join(rows[:2] + rows[3:]),
         "a record changed": content.replace(b"fix the parser", b"fix the lexer!"),
-        "newer": content.replace(b'bundle":1', b'bundle":2'),
+        "newer": content.replace(b'bundle":2', b'bundle":3'),
         "more behind": content + b"{}\n",
         "an id that is a path": content.replace(ONE.encode(), b"../" + ONE.encode()[3:]),
         "no sessions": rows[0] + rows[-1],
         "written anew": orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
         "twice the same": rows[0] + b"".join(rows[1:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:]),
         "a number for a title": content.replace(b'"title":"Parser"', b'"title":7'),
+        "another title": content.replace(b'"title":"Parser"', b'"title":"Larser"'),
+        "another folder": content.replace(b'"cwd":"/', b'"cwd":"/x', 1),
+        "a file changed": content.replace(b"long output", b"lung output"),
+        "a file elsewhere": content.replace(b"tool-results/out.txt", b"tool-results/oot.txt"),
+        "a file less": b"".join(row for row in rows if b"tool-results/out.txt" not in row),
+        "fewer left out": content.replace(b'"left_out":0', b'"left_out":1'),
+        "no seal": re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
     }
 
 
@@ -286,6 +294,13 @@ WAYS = (
     "written anew",
     "twice the same",
     "a number for a title",
+    "another title",
+    "another folder",
+    "a file changed",
+    "a file elsewhere",
+    "a file less",
+    "fewer left out",
+    "no seal",
 )
 
 
@@ -293,11 +308,33 @@ WAYS = (
 def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: ConfigHome) -> None:
     """With a sentence; nothing is written."""
     session = kept(config_home, talk(), ONE)
+    beside(session)
     path = bundled(config_home, session)
-    path.write_bytes(damage(path.read_bytes())[way])
+    damaged = damage(path.read_bytes())[way]
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
         brought(path, there)
     assert locate.all_sessions(there.environ) == []
+
+
+def older(path: Path) -> Path:
+    """The same bundle in the form that had no seals."""
+    content = re.sub(rb',"seal":"[0-9a-f]{64}"', b"", path.read_bytes())
+    path.write_bytes(content.replace(b'bundle":2', b'bundle":1'))
+    return path
+
+
+def test_an_older_one_comes_in_and_is_told_apart(config_home: ConfigHome, there: ConfigHome) -> None:
+    """Its records are known to be whole, the rest is not."""
+    session = kept(config_home, talk(), ONE)
+    path = bundled(config_home, session)
+    with unpacked(str(path), there.environ) as packed:
+        assert [each.sealed for each in packed] == [True]
+    with unpacked(str(older(path)), there.environ) as packed:
+        assert [each.sealed for each in packed] == [False]
+    (came,) = brought(path, there)
+    assert came.receipt.written
 
 
 @pytest.mark.parametrize(
@@ -318,7 +355,7 @@ def test_a_place_that_is_none(place: str, config_home: ConfigHome, there: Config
     """A file goes nowhere but to where such files lie."""
     session = kept(config_home, talk(), ONE)
     beside(session)
-    path = bundled(config_home, session)
+    path = older(bundled(config_home, session))  # a newer one is refused as damaged
     path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
     (came,) = brought(path, there)
     own = Path(came.receipt.file).with_suffix("")

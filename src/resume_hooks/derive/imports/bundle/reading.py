@@ -30,8 +30,10 @@ from resume_hooks.reading.export.bundle_format import (
     OPENING,
     OUTPUTS,
     SUMS,
+    UNSEALED,
     VERSION,
     Head,
+    Seal,
     Sums,
 )
 from resume_hooks.sessions.subagents import FOLDER
@@ -63,6 +65,11 @@ class Packed(NamedTuple):
     size: int
     files: tuple[tuple[str, str], ...]
     refused: int
+
+    @property
+    def sealed(self) -> bool:
+        """Whether everything of it is known to be as it was exported, not its records alone."""
+        return bool(self.sums.seal)
 
 
 def is_bundle(path: str) -> bool:
@@ -108,12 +115,13 @@ class _Reader:
         self._stream = stream
         self._folder = folder
         self._made = made
+        self._seal = Seal()
 
     def sessions(self) -> list[Packed]:
         """Every session. ImportFailed."""
         facts = _object(self._line().removeprefix(BOM) + END)
         version = facts.get(KEY)
-        if version != VERSION:
+        if version not in {VERSION, UNSEALED}:
             raise ImportFailed(
                 f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
             )
@@ -121,19 +129,23 @@ class _Reader:
         while (line := self._line()) != END:
             if len(found) == MAX_SESSIONS:
                 raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
-            found.append(self._session(line))
+            found.append(self._session(line, sealed=version == VERSION))
         ids = {packed.head.session_id for packed in found}
         if not found or len(ids) < len(found) or self._stream.readline():
             raise _damaged("sessions")
         return found
 
-    def _session(self, line: bytes) -> Packed:
+    def _session(self, line: bytes, *, sealed: bool) -> Packed:
+        self._seal = Seal()
+        self._seal.row(line)
         head = _head(line)
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
         sums = _sums(line)
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _damaged("records")
+        if (sealed or sums.seal) and self._seal.sealed(sums) != sums:
+            raise _damaged("sessions or files")
         return Packed(head, sums, path, size, tuple(files), refused)
 
     def _records(self) -> tuple[str, tuple[int, str], int]:
@@ -141,9 +153,11 @@ class _Reader:
         digest, count, size = hashlib.sha256(), 0, 0
         with self._temporary() as (path, stream):
             while (line := self._line()) != FILES:
-                record = line.removesuffix(b",") + b"\n"
-                if len(record) > 1:
+                row = line.removesuffix(b",")
+                if row:
+                    record = row + b"\n"
                     digest.update(record)
+                    self._seal.row(row)
                     size += stream.write(record)
                     count += 1
         return path, (count, digest.hexdigest()), size
@@ -156,6 +170,7 @@ class _Reader:
             if len(found) + refused > MAX_FILES:
                 raise _damaged("files")
             if line:
+                self._seal.row(line.removesuffix(b","))
                 row = _object(line.removesuffix(b","))
                 place, content = row.get("place"), _content(row)
                 if not _is_place(place) or place in found:
