@@ -15,7 +15,8 @@ MODULES = [
     "errors", "paths", "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.broken_venv", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers", "sessions.__init__", "sessions.link_log",
-    "storage.__init__", "storage.append_carryover", "storage.atomic", "system.__init__", "system.bug_log",
+    "storage.__init__", "storage.append_carryover", "storage.atomic",
+    "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.processes", "system.subprocesses", "system.terminal",
     "system.text", "system.tmux",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.storage.atomic import append_line, create_session, process_runs, replace_session, sweep
+from resume_hooks.storage.atomic import append_line, create_session, replace_session
 from tests.builders import SESSION
 from tests.needs import REPO
 
@@ -252,32 +252,6 @@ def test_of_two_creators_one_wins(tmp_path: Path) -> None:
         content = (folder / NAME).read_bytes()
         assert content == content[:1] * 50_000
         assert [path.name for path in folder.iterdir()] == [NAME]
-
-
-def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
-    """Temporary files of ended processes go; those of running ones, and whatever isn't ours, stay."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    dead = f".resume-hooks-{ended.pid}-0000.tmp"
-    running = [f".resume-hooks-{os.getpid()}-0000.tmp", ".resume-hooks-1-0000.tmp"]
-    foreign = [".resume-hooks-\u00b2-0.tmp", ".resume-hooks--.tmp", f".resume-hooks-{ended.pid}-0000.txt", NAME]
-    kept = [*running, *foreign, f"resume-hooks-{ended.pid}-0.tmp"]
-    for name in [dead, *kept]:
-        (tmp_path / name).write_bytes(b"x")
-    (tmp_path / f".resume-hooks-{ended.pid}-folder.tmp").mkdir()
-    sweep(str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(kept)
-    sweep(str(tmp_path / "gone"))
-
-
-def test_process_runs() -> None:
-    """A process id in use, by whomever, runs; one that is not, doesn't; an impossible one counts as running."""
-    assert process_runs(os.getpid())
-    assert process_runs(1)
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    assert not process_runs(ended.pid)
-    assert process_runs(10**30)
 
 
 def replaced(path: Path, chunks: list[bytes], check: Callable[[str], None] = accept) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.storage.atomic import process_runs
+from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import capture
 from tests.needs import REPO
 

@@ -20,7 +20,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.expiry import DAY
-from resume_hooks.storage.atomic import process_runs
+from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024

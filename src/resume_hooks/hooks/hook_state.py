@@ -13,7 +13,8 @@ import os
 import time
 from typing import Any, Dict, List
 
-from resume_hooks.paths import is_private, open_regular, private_folder, state_home
+from resume_hooks.paths import is_private, open_regular, state_home
+from resume_hooks.storage import state_file
 
 VERSION = 1
 KEPT = 86_400
@@ -34,19 +35,7 @@ def place(name: str) -> str:
 
 def keep(name: str, value: Dict[str, Any]) -> None:
     """Write a note in place of the last one of its name. OSError where that can't be done."""
-    path = place(name)
-    private_folder(state_home())
-    private_folder(os.path.dirname(path))
-    temporary = f"{path}.{os.getpid()}-{time.time_ns()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump({"version": VERSION, **value}, stream)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    state_file.replace(place(name), json.dumps({"version": VERSION, **value}).encode())
 
 
 def find(name: str) -> Dict[str, Any]:
@@ -97,13 +86,13 @@ def is_begun(name: str) -> bool:
 def names(prefix: str) -> List[str]:
     """The names of all notes with a prefix, sorted."""
     try:
-        return sorted(name for name in os.listdir(_own("")) if name.startswith(prefix) and not name.endswith(".tmp"))
+        return sorted(name for name in os.listdir(_own("")) if name.startswith(prefix))
     except OSError:
         return []
 
 
 def sweep(prefix: str, kept: float = KEPT) -> None:
-    """Remove notes with a prefix that are older than ``kept`` seconds, and what a writer that was killed left."""
+    """Remove notes with a prefix that are older than ``kept`` seconds."""
     with contextlib.suppress(OSError), os.scandir(_own("")) as entries:  # another sweep may be faster
         for entry in entries:
             old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from resume_hooks.storage.locks import lock
 
 PATIENCE = 1.0
 """Seconds that another process is waited for; it takes a fraction of that."""
-
-PAUSE = 0.002
 
 _held: dict[str, int] = {}
 
 
 def hold(folder: str) -> None:
     """Have the counters of a folder's titles for this process, until ``release``, or until it asks for another's."""
-    if folder not in _held and fcntl is not None:
+    if folder not in _held:
         release()
         with contextlib.suppress(OSError):  # it isn't there yet, so nothing in it has a title
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            if _is_locked(descriptor):
+            if lock(descriptor, PATIENCE):
                 _held[folder] = descriptor
             else:
                 os.close(descriptor)
@@ -42,18 +36,3 @@ def release(folder: str = "") -> None:
         if descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-
-
-def _is_locked(descriptor: int) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(PAUSE)
-        except OSError:
-            return False  # a volume without locks
-        else:
-            return True

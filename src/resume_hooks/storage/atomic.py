@@ -15,21 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
+from resume_hooks.storage.locks import lock
+from resume_hooks.storage.state_file import MODE, sweep, sync_folder, temporary_in
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-MODE = 0o600
 BUFFER = 1024 * 1024
 """Bytes that are written at a time."""
 
 TRIES = 20
 """How often a file is opened anew that somebody replaced just then."""
-
-_TEMP_PREFIX = ".resume-hooks-"
-_TEMP_SUFFIX = ".tmp"
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
@@ -98,7 +91,7 @@ def append_line(path: str, line: bytes) -> None:
     for _ in range(TRIES):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
-            _lock(descriptor)
+            lock(descriptor, None)
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
                 continue  # it was replaced while we waited for it
             if os.fstat(descriptor).st_nlink > 1:
@@ -148,7 +141,7 @@ def _append(descriptor: int, lines: bytes) -> int:
 
     What did not fit is taken back, as long as nobody else wrote behind it.
     """
-    _lock(descriptor)
+    lock(descriptor, None)
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     whole = (b"\n" if torn else b"") + lines
@@ -159,13 +152,6 @@ def _append(descriptor: int, lines: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
     return written
-
-
-def _lock(descriptor: int) -> None:
-    """Wait until nobody else writes to an open file; the lock goes when it is closed."""
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # a volume without locks: at worst an empty line
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _unshare(path: str, descriptor: int) -> None:
@@ -194,36 +180,6 @@ def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
             os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
                 os.utime(descriptor)  # somebody wrote between the two calls
-
-
-def sweep(folder: str) -> None:
-    """Remove temporary files whose writer was killed; those of running processes stay."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
-            process = name[len(_TEMP_PREFIX) :].split("-")[0]
-            if process.isdecimal() and not process_runs(int(process)):
-                with contextlib.suppress(OSError):  # another sweep was faster
-                    os.unlink(os.path.join(folder, name))
-
-
-def process_runs(process: int) -> bool:
-    """Whether a process id is in use; one that belongs to somebody else counts."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
-
-
-def temporary_in(folder: str) -> str:
-    """A name for a temporary file, which ``sweep`` knows should its writer be killed."""
-    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 def _keep_owner(target: int, original: int) -> None:
@@ -314,13 +270,3 @@ def name_exclusively(temporary: str, path: str, within: int | None = None) -> bo
             raise
         return False
     return True
-
-
-def sync_folder(folder: str) -> None:
-    """Make the names in a folder as durable as its file system makes them; some refuse to."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -15,7 +15,8 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.storage.atomic import BUFFER, MODE, name_exclusively, sync_folder
+from resume_hooks.storage.atomic import BUFFER, name_exclusively
+from resume_hooks.storage.state_file import MODE, sync_folder
 
 PART = ".part"
 """What the name of a copy ends with that is not whole yet."""

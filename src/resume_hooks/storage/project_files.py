@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
-from resume_hooks.storage.atomic import name_exclusively, sweep, sync_folder, temporary_in
+from resume_hooks.storage.atomic import name_exclusively
+from resume_hooks.storage.state_file import sweep, sync_folder, temporary_in
 
 
 def state_of(path: str, within: int | None = None, *, read_only: bool = False) -> os.stat_result | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import open_regular, private_folder, state_home
-from resume_hooks.storage.atomic import MODE, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024
 """Bytes that are taken in where nobody says how many."""

@@ -19,7 +19,7 @@ from resume_hooks.archive.file_history import backup, writing
 from resume_hooks.archive.file_history.plan import FilesPlan
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
 from resume_hooks.sessions import locate
-from resume_hooks.storage import atomic, project_files
+from resume_hooks.storage import project_files, state_file
 from tests.archive.file_history.project import SESSION, Project, denied, manifest_of
 from tests.builders import ConfigHome
 
@@ -336,7 +336,7 @@ class Failing:
 def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
-        patch.setattr(atomic, "process_runs", lambda _: False)
+        patch.setattr(state_file, "process_runs", lambda _: False)
         undo = backup.plan_undo(SESSION, environ)
         assert not undo.left
         if undo.wanted:

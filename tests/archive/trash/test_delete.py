@@ -21,7 +21,7 @@ from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, Sessi
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.storage import atomic, backups, move
+from resume_hooks.storage import atomic, locks, move, state_file
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.storage.test_move import across, digested
 
@@ -100,7 +100,7 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-MODULES = (backups.__file__, deletion.__file__, move.__file__, restoring.__file__, atomic.__file__, contents.__file__)
+MODULES = tuple(each.__file__ for each in (atomic, contents, deletion, locks, move, restoring, state_file))
 
 
 def crash_at(line: int, work: Callable[[], Any]) -> bool:

@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.archived.manifest import find, held, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
-from resume_hooks.storage import backups
+from resume_hooks.storage import locks
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
@@ -318,7 +318,7 @@ def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: p
     def read_only(path: str) -> str:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(backups, "private_folder", read_only)
+    monkeypatch.setattr(locks, "private_folder", read_only)
     monkeypatch.setattr(unpack, "private_folder", read_only)
     assert keep(session, config_home.environ) == kept
     assert kept_files(kept, config_home) == {

@@ -32,7 +32,7 @@ from resume_hooks.sessions.archived import packs, unpack
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.archived.manifest import Kept, find, held
 from resume_hooks.sessions.archived.unpack import opened
-from resume_hooks.storage import backups, project_files
+from resume_hooks.storage import locks, state_file
 from tests.archive.vault.laid_out import OLD, client_files, crash_at, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.needs import REPO
@@ -40,7 +40,7 @@ from tests.needs import REPO
 MODULES = {
     str(module.__file__)
     for module in (
-        backups, forgetting, keeping, commit, unpack, pack_writer, packing, packs, project_files, put, restore,
+        locks, forgetting, keeping, commit, unpack, pack_writer, packing, packs, state_file, put, restore,
         rewriting,
     )
 }  # fmt: skip

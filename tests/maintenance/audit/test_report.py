@@ -130,6 +130,22 @@ def test_a_state_folder_that_can_not_be_written_is_a_warning(
     assert "looks at all of it again" in found.warnings[0]
 
 
+def test_a_failed_write_leaves_nothing_behind(
+    config_home: ConfigHome, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk costs one warning; once there is room the same process remembers again."""
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        assert look(config_home).warnings
+    assert not [path for path in state(config_home).parent.iterdir() if path.name.endswith(".tmp")]
+    assert not look(config_home).warnings
+    assert state(config_home).exists()
+
+
 def test_companions_the_trash_and_sub_agents(config_home: ConfigHome, session: Path) -> None:
     """A key over lines of a tool's output, a sub-agent's line, and all of it after a delete."""
     own = session.with_suffix("")

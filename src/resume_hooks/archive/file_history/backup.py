@@ -22,8 +22,8 @@ from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, 
 from resume_hooks.archive.file_history.safe_paths import Root
 from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.paths import private_folder, read_regular, state_home
-from resume_hooks.storage import backups, project_files, safe_tree
-from resume_hooks.storage.atomic import MODE, sync_folder
+from resume_hooks.storage import backups, project_files, safe_tree, state_file
+from resume_hooks.storage.state_file import MODE, sync_folder
 from resume_hooks.transcripts.records import Record, string
 
 FOLDER = "files"
@@ -59,9 +59,7 @@ def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
         folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
         manifest = os.path.join(folder, MANIFEST)
-        _put(f"{manifest}.new", json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode())
-        os.rename(f"{manifest}.new", manifest)
-        sync_folder(folder)
+        state_file.replace(manifest, json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode())
         sync_folder(parent)
         whole = True
     except OSError as error:

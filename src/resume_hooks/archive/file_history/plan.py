@@ -17,7 +17,7 @@ from resume_hooks.archive.file_history.history import text_digest
 from resume_hooks.archive.file_history.safe_paths import Place, Root
 from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.storage import project_files, safe_tree
-from resume_hooks.storage.atomic import sweep
+from resume_hooks.storage.state_file import sweep
 from resume_hooks.system.text import plain_line
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -16,7 +16,7 @@ from resume_hooks.archive.file_history.backup import keep
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.errors import Interrupted, WriteFailed
 from resume_hooks.storage import project_files, safe_tree
-from resume_hooks.storage.atomic import sweep
+from resume_hooks.storage.state_file import sweep
 from resume_hooks.system import signals
 
 

@@ -18,7 +18,7 @@ from resume_hooks.sessions.archived.manifest import Kept, as_it_is, held
 from resume_hooks.sessions.expiry import DAY, SOON
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days
 
 QUIET = DAY

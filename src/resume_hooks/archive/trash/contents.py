@@ -19,9 +19,11 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, W
 from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.sessions.subagents import PREFIX
-from resume_hooks.storage import backups, project_files
-from resume_hooks.storage.atomic import create_session, sync_folder
+from resume_hooks.storage import project_files
+from resume_hooks.storage.atomic import create_session
+from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import is_stub, remove, weigh
+from resume_hooks.storage.state_file import sync_folder
 
 FOLDER = "trash"
 BEGUN = "moving.json"
@@ -133,7 +135,7 @@ def only_one(environ: Mapping[str, str]) -> Iterator[None]:
     home = _home(environ)
     if os.path.islink(home):
         raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
-    with backups.alone(os.path.join(home, backups.LOCK), environ, IN_USE, "The trash can't be used:"):
+    with locked_folder(home, environ, IN_USE, "The trash can't be used:"):
         yield
 
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 
 from resume_hooks import clock
-from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, WriteFailed
-from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, vault
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
+from resume_hooks.sessions.archived.layout import NOTE, folder_of, is_link, vault
 from resume_hooks.sessions.archived.manifest import (
     Earlier,
     Kept,
@@ -25,14 +25,13 @@ from resume_hooks.sessions.archived.manifest import (
     written,
 )
 from resume_hooks.sessions.expiry import AHEAD
-from resume_hooks.storage import backups, project_files
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage import state_file
+from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import remove
 
 PATIENCE = 10.0
 """Seconds that another command at the same session is waited for."""
 
-_PAUSE = 0.01
 _BUSY = "Another command is at this session in the vault"
 _FAILED = "The vault can't be used:"
 _OURS = re.compile(r"(?:files|pack)-([0-9]+)(?:\.[a-z0-9]+)?")
@@ -49,17 +48,7 @@ def only_one(session_id: str, environ: Mapping[str, str], patience: float = PATI
         raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
     if why := why_unreadable(session_id, environ):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
-    path = os.path.join(folder_of(session_id, environ), LOCK)
-    with contextlib.ExitStack() as stack:
-        until = time.monotonic() + patience
-        while True:
-            try:
-                stack.enter_context(backups.alone(path, environ, _BUSY, _FAILED))
-                break
-            except SessionLive:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(_PAUSE)
+    with locked_folder(folder_of(session_id, environ), environ, _BUSY, _FAILED, patience):
         yield
 
 
@@ -109,7 +98,7 @@ def commit(kept: Kept) -> Kept:
     """Make a note the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
     whole = kept._replace(stored=_stored(kept))
     path = os.path.join(kept.folder, NOTE)
-    project_files.write(path, written(whole), project_files.state_of(path), mode=MODE)
+    state_file.replace(path, written(whole))
     return whole
 
 

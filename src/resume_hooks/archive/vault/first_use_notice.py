@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from resume_hooks.paths import private_folder, state_home
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import typed
 

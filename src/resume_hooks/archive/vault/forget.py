@@ -10,8 +10,8 @@ from resume_hooks.archive.vault import commit
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.layout import LOCK, NOTE, unpacked
 from resume_hooks.sessions.archived.manifest import Kept
-from resume_hooks.storage.atomic import sync_folder
 from resume_hooks.storage.move import remove
+from resume_hooks.storage.state_file import sync_folder
 
 
 def forget(kept: Kept, environ: Mapping[str, str]) -> None:

@@ -14,11 +14,9 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import is_private, is_session_id, read_object
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.storage import project_files
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage import state_file
 
 FILE = "policy.json"
 VERSION = 1
@@ -82,9 +80,9 @@ def _write(environ: Mapping[str, str], since: Mapping[str, object], gone: Sequen
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
     row = {"version": VERSION, "since": since, "went": [list(each) for each in gone[-MOST:]]}
     path = _path(environ)
-    with contextlib.suppress(OSError, WriteFailed):
+    with contextlib.suppress(OSError):
         if is_private(vault(environ)):
-            project_files.write(path, orjson.dumps(row) + b"\n", project_files.state_of(path), mode=MODE)
+            state_file.replace(path, orjson.dumps(row) + b"\n")
 
 
 def _path(environ: Mapping[str, str]) -> str:

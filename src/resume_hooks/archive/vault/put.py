@@ -19,7 +19,7 @@ from resume_hooks.paths import open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, beside
 from resume_hooks.sessions.archived.manifest import Part
 from resume_hooks.sessions.archived.packs import PIECE
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 

@@ -22,8 +22,9 @@ from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, rea
 from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is
 from resume_hooks.sessions.archived.unpack import compared, pieces_of
 from resume_hooks.sessions.subagents import FOLDER as SUBAGENTS
-from resume_hooks.storage.atomic import MODE, create_session, sweep
+from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import is_same, is_stub
+from resume_hooks.storage.state_file import MODE, sweep
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import Glance

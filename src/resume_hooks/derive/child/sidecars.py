@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import Kept, find
 from resume_hooks.sessions.archived.sessions import is_kept, opened
 from resume_hooks.sessions.locate import SessionFile, is_known
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 
 OUTPUTS = "tool-results"
 """The folder of a session's large outputs."""

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from resume_hooks.maintenance.audit.scan import Finding, Scanned
-from resume_hooks.paths import is_private, private_folder, read_regular, state_home
+from resume_hooks.paths import is_private, read_regular, state_home
 from resume_hooks.redaction.rules import rules
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage import state_file
 
 FILE_NAME = "audit.json"
 VERSION = 1
@@ -59,13 +59,10 @@ class Memory:
             self._changed = True
         if not self._changed:
             return ""
-        temporary = f"{self._path}.{os.getpid()}.tmp"
         try:
-            private_folder(os.path.dirname(self._path))
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            with os.fdopen(os.open(temporary, flags, MODE), "wb") as stream:
-                stream.write(orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files}))
-            os.replace(temporary, self._path)
+            state_file.replace(
+                self._path, orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files})
+            )
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
             return f"What was seen could not be written down, so the next audit looks at all of it again: {why}"

@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, v
 from resume_hooks.sessions.files import linked
 from resume_hooks.sessions.subagents import PREFIX, name_of, owner
 from resume_hooks.settings import FILE_NAME as SETTINGS
-from resume_hooks.storage import backups
+from resume_hooks.storage import backups, locks
 
 TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
@@ -156,7 +156,7 @@ def _trashed(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterat
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
     """The files below a folder of the state folder, but for locks; where that is a link, the link itself."""
     found = [home] if os.path.islink(home) else files_in(home, left_out.__contains__)
-    return (path for path in found if os.path.basename(path) != backups.LOCK)
+    return (path for path in found if os.path.basename(path) != locks.NAME)
 
 
 def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:

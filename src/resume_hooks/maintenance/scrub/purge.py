@@ -35,7 +35,7 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.storage import backups
-from resume_hooks.storage.atomic import sweep
+from resume_hooks.storage.state_file import sweep
 
 ROUNDS = 5
 """How often it is looked for what others made meanwhile."""

@@ -17,7 +17,8 @@ from resume_hooks.maintenance.scrub.inspect import cleaned_of, is_lines
 from resume_hooks.maintenance.scrub.locations import RECORDS, Place
 from resume_hooks.paths import open_regular, private_folder, state_home
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
-from resume_hooks.storage.atomic import MODE, replace_session, sweep, temporary_in
+from resume_hooks.storage.atomic import replace_session
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.same_structure import shape_checks

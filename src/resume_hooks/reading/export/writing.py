@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.storage.atomic import BUFFER, create_session, sync_folder, temporary_in
+from resume_hooks.storage.atomic import BUFFER, create_session
 from resume_hooks.storage.project_files import is_same, refused, state_of
+from resume_hooks.storage.state_file import sync_folder, temporary_in
 
 
 class Written(NamedTuple):

@@ -15,13 +15,13 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import private_folder, projects_home, read_regular, state_home
+from resume_hooks.paths import projects_home, read_regular, state_home
 from resume_hooks.reading.stats.count import count
 from resume_hooks.reading.stats.counts import Counts, from_row, to_row
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.subagents import owner
 from resume_hooks.sessions.transcript_files import Found, all_files
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.provenance import read_parent
@@ -143,14 +143,7 @@ def _write(kept: Mapping[str, _Kept], there: Iterable[str], environ: Mapping[str
     known = set(there)
     gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
     rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
-    path = _path(environ)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        private_folder(os.path.dirname(path))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(temporary, flags, MODE), "wb") as stream:
-            stream.write(orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS))
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    with contextlib.suppress(OSError):
+        state_file.replace(
+            _path(environ), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS)
+        )

@@ -26,17 +26,11 @@ from resume_hooks.search.index.database import (
 )
 from resume_hooks.search.index.update import Outcome, Progress, Work, changes, unsettled, update
 from resume_hooks.sessions.transcript_files import all_files
-from resume_hooks.storage.atomic import MODE
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from resume_hooks.storage.locks import lock
+from resume_hooks.storage.state_file import MODE
 
 PATIENCE = 10.0
 """Seconds that another command which is writing is waited for."""
-
-PAUSE = 0.05
 
 MOST_ROUNDS = 3
 """Times that files are looked at in one go: what was copied from what changed is read again."""
@@ -210,24 +204,6 @@ def _only_one(path: str, patience: float) -> Iterator[bool]:
         yield True  # then there is nothing that could be written either
         return
     try:
-        yield _locked(descriptor, patience)
+        yield lock(descriptor, patience) is not False  # a volume without locks: SQLite's own must do
     finally:
         os.close(descriptor)
-
-
-def _locked(descriptor: int, patience: float) -> bool:
-    deadline = time.monotonic() + patience
-    while not (ours := _lock(descriptor)) and time.monotonic() < deadline:
-        time.sleep(PAUSE)
-    return ours
-
-
-def _lock(descriptor: int) -> bool:
-    if fcntl is not None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True  # a volume without locks: SQLite's own must do
-    return True

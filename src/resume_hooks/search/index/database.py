@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import is_own, private_folder, state_home
 from resume_hooks.search.index.tokenize import TOKENIZER
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 
 VERSION = 2
 """The form of the tables and of the words in them; an index of another version is built anew."""

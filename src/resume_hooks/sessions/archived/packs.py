@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.paths import open_regular
 from resume_hooks.sessions.archived.manifest import Kept, Part
-from resume_hooks.storage.atomic import MODE
+from resume_hooks.storage.state_file import MODE
 
 ENDING = ".xz"
 PRESET = 1

@@ -19,7 +19,7 @@ from resume_hooks.paths import is_session_id, open_regular, private_folder, proj
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
 from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is, find, stored_path
-from resume_hooks.storage.atomic import MODE, process_runs, sync_folder
+from resume_hooks.storage.state_file import MODE, process_runs, sync_folder
 
 MAX_UNPACKED = 2 * 1024**3
 """Bytes of unpacked sessions above which those go that were not opened for longest."""

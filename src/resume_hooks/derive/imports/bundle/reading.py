@@ -37,7 +37,7 @@ from resume_hooks.reading.export.bundle_format import (
     Sums,
 )
 from resume_hooks.sessions.subagents import FOLDER
-from resume_hooks.storage.atomic import MODE, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.lines import BOM

@@ -1,0 +1,117 @@
+"""Locks between processes; the system releases one when its holder ends. Standard library, Python 3.9."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+from resume_hooks.errors import SessionLive, WriteFailed
+from resume_hooks.paths import private_folder, state_home
+from resume_hooks.storage.state_file import MODE
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = "lock"
+"""The lock file in a folder that one process at a time may change."""
+
+_PAUSE = 0.005
+_TRIES = 20
+"""How often a lock file is opened anew that its holder removed just then."""
+
+
+def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
+    """Lock an open file or folder until it is closed; None: wait as long as it takes, else so many seconds.
+
+    False if another process holds the lock, None where the volume or the system knows no locks.
+    """
+    if not hasattr(fcntl, "flock"):
+        return None
+    deadline = None if patience is None else time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if deadline is None else fcntl.LOCK_NB))
+        except BlockingIOError:
+            if deadline is None or time.monotonic() >= deadline:
+                return False
+            time.sleep(_PAUSE)
+        except OSError:
+            return None
+        else:
+            return True
+
+
+@contextlib.contextmanager
+def locked_folder(
+    folder: str, environ: Mapping[str, str], busy: str, failed: str, patience: float = 0.0
+) -> Iterator[None]:
+    """Hold the lock of a folder in the state folder while the block runs; the folder is made, and removed if empty.
+
+    SessionLive, which says ``busy``, if another process holds it for longer than ``patience`` seconds; WriteFailed,
+    which begins with ``failed``, where the lock file can't be made. A volume without locks holds nobody up.
+    """
+    descriptor, locked = _acquire(folder, environ, busy, failed, time.monotonic() + patience)
+    try:
+        yield
+    finally:
+        if locked:
+            _remove_if_empty(folder)
+        os.close(descriptor)
+
+
+def _acquire(folder: str, environ: Mapping[str, str], busy: str, failed: str, deadline: float) -> tuple[int, bool]:
+    path = os.path.join(folder, NAME)
+    for _ in range(_TRIES):
+        descriptor = _open(path, environ, failed)
+        if descriptor is None:
+            continue
+        locked = lock(descriptor, max(0.0, deadline - time.monotonic()))
+        if locked is False:
+            os.close(descriptor)
+            raise SessionLive(busy, "Wait until that is done, then try again.")
+        if not locked or _leads_to(path, descriptor):
+            return descriptor, bool(locked)
+        os.close(descriptor)  # its holder removed it between our two steps
+    raise WriteFailed(f"{failed} {path}: it comes and goes", "Nothing was changed. Try again.")
+
+
+def _open(path: str, environ: Mapping[str, str], failed: str) -> int | None:
+    """The open lock file; None if its folder was removed just now. WriteFailed where it can't be made."""
+    folder = os.path.dirname(path)
+    try:
+        for each in (state_home(environ), os.path.dirname(folder), folder):
+            private_folder(each)
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if isinstance(error, FileExistsError) and not _stands_in_the_way(error.filename):
+            return None  # there when it was to be made, and gone when it was looked at
+        raise WriteFailed(
+            f"{failed} {folder}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the folder.",
+        ) from error
+
+
+def _stands_in_the_way(path: object) -> bool:
+    """Whether something that is no folder is where one has to be."""
+    return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
+
+
+def _leads_to(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_if_empty(folder: str) -> None:
+    """Remove a folder that holds the lock file alone; whoever has that open tries anew."""
+    with contextlib.suppress(OSError):
+        if os.listdir(folder) == [NAME]:
+            os.unlink(os.path.join(folder, NAME))
+            os.rmdir(folder)

@@ -1,0 +1,77 @@
+"""Private files of ours, replaced whole; temporary files beside them, and what removes those of a killed writer.
+
+Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from resume_hooks.paths import private_folder
+
+MODE = 0o600
+
+_TEMP_PREFIX = ".resume-hooks-"
+_TEMP_SUFFIX = ".tmp"
+
+
+def replace(path: str, content: bytes) -> None:
+    """Write a private file, synced, in place of what is there; its folder is made. OSError leaves the old one.
+
+    A link at ``path`` is replaced, not followed.
+    """
+    folder = private_folder(os.path.dirname(path))
+    sweep(folder)
+    temporary = temporary_in(folder)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+    sync_folder(folder)
+
+
+def temporary_in(folder: str) -> str:
+    """A name for a temporary file, which ``sweep`` removes should its writer be killed."""
+    return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
+
+
+def sweep(folder: str) -> None:
+    """Remove temporary files whose writer was killed; those of running processes stay."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+            process = name[len(_TEMP_PREFIX) :].split("-")[0]
+            if process.isdecimal() and not process_runs(int(process)):
+                with contextlib.suppress(OSError):  # another sweep was faster
+                    os.unlink(os.path.join(folder, name))
+
+
+def process_runs(process: int) -> bool:
+    """Whether a process id is in use; one that belongs to somebody else counts."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder as durable as its file system makes them; some refuse to."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

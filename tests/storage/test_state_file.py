@@ -1,0 +1,72 @@
+"""Private files of ours: replaced whole or left as they were, and swept of what killed writers left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.storage.state_file import process_runs, replace, sweep
+
+NAME = "00000000-0000-4000-8000-000000000001.jsonl"
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """It is private, its folder is made, and a link in its place is no way to another file."""
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    path = tmp_path / "new" / "state.json"
+    replace(str(path), b"{}")
+    path.unlink()
+    path.symlink_to(other)
+    replace(str(path), b"[]")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777, other.read_bytes()) == (b"[]", 0o600, b"mine")
+    assert [each.name for each in path.parent.iterdir()] == ["state.json"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_what_can_not_be_written_leaves_the_old_file_alone(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No temporary file stays, and the next write succeeds."""
+    path = tmp_path / "state.json"
+    path.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(OSError, match="No space"):
+            replace(str(path), b"new")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("state.json", b"old")]
+    replace(str(path), b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
+    """Temporary files of ended processes go; those of running ones, and whatever isn't ours, stay."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead = f".resume-hooks-{ended.pid}-0000.tmp"
+    running = [f".resume-hooks-{os.getpid()}-0000.tmp", ".resume-hooks-1-0000.tmp"]
+    foreign = [".resume-hooks-\u00b2-0.tmp", ".resume-hooks--.tmp", f".resume-hooks-{ended.pid}-0000.txt", NAME]
+    kept = [*running, *foreign, f"resume-hooks-{ended.pid}-0.tmp"]
+    for name in [dead, *kept]:
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / f".resume-hooks-{ended.pid}-folder.tmp").mkdir()
+    sweep(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(kept)
+    sweep(str(tmp_path / "gone"))
+
+
+def test_process_runs() -> None:
+    """A process id in use, by whomever, runs; one that is not, doesn't; an impossible one counts as running."""
+    assert process_runs(os.getpid())
+    assert process_runs(1)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert not process_runs(ended.pid)
+    assert process_runs(10**30)
