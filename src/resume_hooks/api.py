@@ -13,8 +13,7 @@ from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import NOTHING, Contents
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.words import options_of
+from resume_hooks.derive.trim.options import Options, options_of
 from resume_hooks.errors import UsageError
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find

@@ -23,8 +23,8 @@ from resume_hooks.derive.compare import (
     advise,
     compare,
 )
-from resume_hooks.derive.summary.as_text import ROOM
-from resume_hooks.derive.summary.chunks import MOST_PARTS, PART
+from resume_hooks.derive.summary.form import MAX_SUMMARY
+from resume_hooks.derive.summary.parts import MAX_PARTS, PART
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.reading.digest.as_text import OPENING
 from resume_hooks.transcripts.api_usage import HOUR
@@ -214,8 +214,8 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
     """The figures that this module has for itself are those of the package that it does not load."""
-    assert SUMMARY * CHARACTERS_PER_TOKEN == ROOM
-    assert SUMMARY_READS * CHARACTERS_PER_TOKEN == PART * MOST_PARTS
+    assert SUMMARY * CHARACTERS_PER_TOKEN == MAX_SUMMARY
+    assert SUMMARY_READS * CHARACTERS_PER_TOKEN == PART * MAX_PARTS
 
 
 def test_every_session_of_the_corpus(config_home: ConfigHome) -> None:

@@ -12,8 +12,7 @@ from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
-from resume_hooks.derive.summary.ask import calls_for
-from resume_hooks.derive.summary.chunks import Material, material
+from resume_hooks.derive.summary.parts import SummaryMaterial, material
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -29,7 +28,7 @@ def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
     return _make(begun, name, how, client)
 
 
-def _make(begun: rollover.Begun, name: str, how: SummaryHow, client: str) -> Receipt:
+def _make(begun: rollover.SummaryRollover, name: str, how: SummaryHow, client: str) -> Receipt:
     written = rollover.write(begun, os.environ)
     model, told = ClaudeHeadless(os.environ, name), progress(name, quiet=how["as_json"])
     try:
@@ -48,7 +47,7 @@ def _make(begun: rollover.Begun, name: str, how: SummaryHow, client: str) -> Rec
     )
 
 
-def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> Receipt:
+def _show(begun: rollover.SummaryRollover, name: str, how: SummaryHow) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
     made, found = quick_rollover.receipt(begun.plan), material(begun.parent, os.environ)
     data = {
@@ -57,10 +56,10 @@ def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> Receipt:
         "characters": found.characters,
         "tokens": _tokens(found),
         "parts": len(found.parts),
-        "calls": calls_for(found),
+        "calls": found.calls,
     }
     said = (
-        f"{name} would be asked {counted(calls_for(found), 'time')} to read {len(found.numbers):,} of "
+        f"{name} would be asked {counted(found.calls, 'time')} to read {len(found.numbers):,} of "
         f"{counted(found.records, 'record')}, about {counted(_tokens(found), 'token')}"
     )
     return answer(
@@ -73,7 +72,7 @@ def _show(begun: rollover.Begun, name: str, how: SummaryHow) -> Receipt:
     )
 
 
-def _tokens(found: Material) -> int:
+def _tokens(found: SummaryMaterial) -> int:
     return round(found.characters / CHARACTERS_PER_TOKEN)
 
 

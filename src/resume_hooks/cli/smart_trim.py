@@ -17,16 +17,14 @@ from resume_hooks.cli.schema.smart import SmartTrimReceipt, StoredPlan
 from resume_hooks.derive.child import create
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
-from resume_hooks.derive.model.port import Spent
 from resume_hooks.derive.trim import plan as trimming
-from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.preview import savings_data, verdict
 from resume_hooks.derive.trim.smart import plan as smart
-from resume_hooks.derive.trim.smart import shown
-from resume_hooks.derive.trim.smart.asking import Asked, ask
+from resume_hooks.derive.trim.smart import preview as smart_view
+from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, options_of
-from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan
-from resume_hooks.derive.trim.smart.verdicts import Verdict, described, of_rules
+from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import read_regular
 from resume_hooks.sessions import title_lock
@@ -87,8 +85,8 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
     made = smart.write(decided, os.environ) if agreed else trimming.receipt(decided.trim)
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []
-    made = made._replace(warnings=(*made.warnings, *shown.warnings(decided, planned.asked), *notes))
-    more = {"savings": savings_data(decided.trim), **shown.data(decided), "spent": planned.asked.spent._asdict()}
+    made = made._replace(warnings=(*made.warnings, *smart_view.warnings(decided, planned.asked), *notes))
+    more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent._asdict()}
     return answer(KIND, made, how, client, more=more, text=lambda: _text(planned, made, seen=asks))
 
 
@@ -96,10 +94,10 @@ class _Planned(NamedTuple):
     """A plan, and what the model took for it."""
 
     decided: SmartPlan
-    asked: Asked
+    asked: ModelVerdicts
 
 
-def _asked(reading: Reading, how: SmartHow) -> _Planned:
+def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
     """Ask the model what may go."""
     name = model_name(how["model"])
     # What can't be a parent is refused before a model is paid for.
@@ -112,7 +110,7 @@ def _asked(reading: Reading, how: SmartHow) -> _Planned:
     return _Planned(smart.plan(offered, verdicts, os.environ, how["output_dir"]), asked)
 
 
-def _given_back(reading: Reading, stored: SmartTrimReceipt, how: SmartHow) -> _Planned:
+def _given_back(reading: SessionScan, stored: SmartTrimReceipt, how: SmartHow) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != reading.session.session_id:
         raise UsageError(
@@ -125,7 +123,7 @@ def _given_back(reading: Reading, stored: SmartTrimReceipt, how: SmartHow) -> _P
         for row in stored.choices
     ]
     decided = smart.planned_before(reading, options, verdicts, os.environ, how["output_dir"])
-    return _Planned(decided, Asked((), 0, 0, Spent()))
+    return _Planned(decided, ModelVerdicts())
 
 
 def _stored(how: SmartHow) -> SmartTrimReceipt | None:
@@ -157,4 +155,4 @@ def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
 
 
 def _plan_text(planned: _Planned) -> str:
-    return f"{shown.table(planned.decided)}\n\n{shown.spent_text(planned.asked.spent)}"
+    return f"{smart_view.table(planned.decided)}\n\n{smart_view.spent_text(planned.asked.spent)}"

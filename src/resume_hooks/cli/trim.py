@@ -20,11 +20,10 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place, plan
-from resume_hooks.derive.trim.in_place import Outcome
-from resume_hooks.derive.trim.options import MIN_SAVINGS, Options
+from resume_hooks.derive.trim.in_place import InPlaceTrim
+from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, savings_data, verdict
-from resume_hooks.derive.trim.words import options_of
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import Glance
@@ -144,7 +143,7 @@ def _text(decided: TrimPlan, made: Receipt) -> str:
     return receipt_text(made, [("note", sentence) for sentence in verdict(decided)])
 
 
-def _text_in_place(done: Outcome) -> str:
+def _text_in_place(done: InPlaceTrim) -> str:
     made = done.receipt
     if not made.written:
         return f"{preview(done.decided)}\n\nNothing was written."

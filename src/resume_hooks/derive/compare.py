@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Way, cost, pays_after, rates_of
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.words import options_of
+from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions import lineage_block, locate

@@ -74,7 +74,7 @@ def _model(deadline: float) -> tuple[ClaudeHeadless, float]:
     return ClaudeHeadless(os.environ, str(chosen["summary_model"].value)), limit
 
 
-def _facts(parent: SessionFile, outcome: rollover.Outcome) -> list[str]:
+def _facts(parent: SessionFile, outcome: rollover.SummaryOutcome) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks."""
     spent = [f"it took {outcome.spent.words}"] if outcome.spent.words else []
     if outcome.failure:

@@ -11,9 +11,9 @@ import time
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, verdict
-from resume_hooks.derive.trim.words import HELP, parse
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.answer import Answer, TimeLimit, said, time_limit

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless, fenced, kept
-from resume_hooks.derive.model.port import Metered, Reply, Spent
+from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.system import capture
 from tests.stand_in import StandIn, stand_in
@@ -272,12 +272,12 @@ def test_one_that_cannot_be_started(tmp_path: Path) -> None:
 def test_what_several_calls_took(tmp_path: Path) -> None:
     """A meter adds them up, also a call that failed and cost something."""
     made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
-    meter = Metered(ClaudeHeadless({"PATH": made.path}, "haiku"))
+    meter = ModelCalls(ClaudeHeadless({"PATH": made.path}, "haiku"), 60, lambda *_: None)
     assert meter.spent.words == ""
     with pytest.raises(HeadlessFailed):
-        meter.ask("a", "b", Found, limit=30)
+        list(meter.ask_all([("a", "b")], 1, Found))
     assert (meter.spent.calls, meter.spent.cost_usd) == (1, 0.0125)
-    meter.ask("a", "b", Found, limit=30)
+    assert [answer.word for answer in meter.ask_all([("a", "b")], 1, Found)] == ["x"]
     assert meter.spent._replace(seconds=0) == Spent("haiku-of-the-day", 2, 1_200, 50, 0.025, 0)
     assert meter.spent.words.startswith("2 calls, 1,200 tokens read, 50 written, ")
     assert meter.spent.words.endswith(" s, 0.0250 USD")

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary.ask import WISH, summarise
-from resume_hooks.derive.summary.chunks import Material, Part
 from resume_hooks.derive.summary.form import Summary
+from resume_hooks.derive.summary.parts import SummaryMaterial, SummaryPart
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import SESSION
 from tests.derive.summary.models import PLAIN, Scripted
 
-ONE = Material(SESSION, 2, (Part("ONLY PART", frozenset({1, 2})),))
-THREE = Material(SESSION, 3, tuple(Part(f"PART {n}", frozenset({n})) for n in (1, 2, 3)))
+ONE = SummaryMaterial(SESSION, 2, (SummaryPart("ONLY PART", frozenset({1, 2})),))
+THREE = SummaryMaterial(SESSION, 3, tuple(SummaryPart(f"PART {n}", frozenset({n})) for n in (1, 2, 3)))
 
 
-def run(model: Scripted, material: Material, wish: str = "", limit: float = 100.0) -> tuple[Summary, list[str]]:
+def run(model: Scripted, material: SummaryMaterial, wish: str = "", limit: float = 100.0) -> tuple[Summary, list[str]]:
     """The summary, and the progress that was told."""
     told: list[str] = []
 
     def progress(number: int, count: int) -> None:
         told.append(f"{number}/{count}")
 
-    return summarise(model, material, "THE DIGEST", wish, limit=limit, progress=progress), told
+    return summarise(ModelCalls(model, limit, progress), material, "THE DIGEST", wish), told
 
 
 def test_a_small_session_costs_one_call() -> None:
@@ -68,7 +69,7 @@ def test_one_failure_is_the_whole_one() -> None:
 def test_the_limit_is_for_all_calls() -> None:
     """No call begins when it is over."""
     model = Scripted()
-    with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 calls were answered"):
+    with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
         run(model, ONE, limit=0)
     assert model.calls == []
 
@@ -76,4 +77,4 @@ def test_the_limit_is_for_all_calls() -> None:
 def test_nothing_to_summarise() -> None:
     """Nobody is asked about nothing."""
     with pytest.raises(HeadlessFailed, match="nothing to summarise"):
-        run(Scripted(), Material(SESSION, 0, ()))
+        run(Scripted(), SummaryMaterial(SESSION, 0, ()))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.summary import rollover
-from resume_hooks.derive.summary.rollover import MAX_WISH, Outcome
+from resume_hooks.derive.summary.rollover import MAX_WISH, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
@@ -25,7 +25,7 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
 
 
-def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tuple[Outcome, Scripted]:
+def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tuple[SummaryOutcome, Scripted]:
     """A rollover with a model that answers so."""
     model = Scripted(answers or [PLAIN])
     begun = rollover.plan(locate.session_file(str(parent)), home.environ, wish=wish)

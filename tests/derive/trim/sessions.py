@@ -8,7 +8,7 @@ from typing import Any
 
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Reading, TrimPlan
+from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, parse
@@ -73,7 +73,7 @@ def written(home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id
     return Path(builders.write_session(home.project(), session_id, records))
 
 
-def reading_of(path: Path) -> Reading:
+def reading_of(path: Path) -> SessionScan:
     """A file as a trim reads it."""
     return plan.read(session_file(str(path)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.calibration import PLAUSIBLE, Scale
-from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.transcripts.content import MEDIA, RESULT, THINKING, Piece
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from tests.builders import ConfigHome, boundary, summary, usage
@@ -13,12 +13,12 @@ from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import Chain, reading_of, written
 
 
-def read(home: ConfigHome, chain: Chain) -> Reading:
+def read(home: ConfigHome, chain: Chain) -> SessionScan:
     """A conversation as a trim reads it."""
     return reading_of(written(home, chain))
 
 
-def cost(reading: Reading, kind: str) -> list[int]:
+def cost(reading: SessionScan, kind: str) -> list[int]:
     """What each piece of a kind costs."""
     return [round(reading.scale.tokens(piece)) for piece in reading.pieces.found if piece.kind == kind]
 

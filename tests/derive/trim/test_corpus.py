@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.linearize import linear
@@ -54,7 +54,7 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
     return found
 
 
-def assert_trimmed_well(home: ConfigHome, reading: Reading, how: Options) -> None:
+def assert_trimmed_well(home: ConfigHome, reading: SessionScan, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
     decided = plan.plan(reading, home.environ, how, output_dir=str(home.project()))
     plan.write(decided, home.environ)

@@ -22,9 +22,9 @@ import orjson
 import pytest
 
 from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim.edits import Trimming
-from resume_hooks.derive.trim.in_place import Outcome
-from resume_hooks.derive.trim.words import options_of
+from resume_hooks.derive.trim.in_place import InPlaceTrim
+from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.sessions.files import session_file
 from resume_hooks.storage import append_carryover, atomic, backups
@@ -97,7 +97,7 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
     return path
 
 
-def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> Outcome:
+def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
     return in_place.write(session_file(str(path)), home.environ, options_of(environ=home.environ, **options), live=live)
 
@@ -251,7 +251,7 @@ def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: py
     """What the file as read back does not hold keeps it from being put in place, and the backup goes too."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
-    monkeypatch.setattr(Trimming, "__call__", lambda _self, record: {**record, "uuid": "another"})
+    monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
     with pytest.raises(CheckFailed, match="ids, links, instants"):
         trim(config_home, path)
     assert path.read_bytes() == before

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from resume_hooks.derive.trim.rules.table import RULES
+from resume_hooks.derive.trim.options import RULE_NAMES
+from resume_hooks.derive.trim.rules import RULES
 from resume_hooks.errors import UsageError
 from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
@@ -271,6 +272,7 @@ def test_answers_stay_unless_asked_for(config_home: ConfigHome) -> None:
 def test_both_tables_name_every_rule() -> None:
     """No rule is without its two tables."""
     assert {row.rule for row in KEPT} == {row.rule for row in CUT} == set(RULES)
+    assert tuple(RULES) == RULE_NAMES
 
 
 def test_a_trimmed_record_says_where_its_original_is(config_home: ConfigHome) -> None:

@@ -1,10 +1,12 @@
-"""The port to a model: what is asked of it, what comes back; who answers is the caller's choice.
+"""The port to a model: what is asked of it and what comes back; the caller chooses who answers.
 
-Invariant: ``text`` is data for the model whatever it says, and an answer that does not fit its form is none.
+Invariant: ``text`` is data for the model whatever it says, and an answer that does not fit its form counts as none.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from resume_hooks.errors import HeadlessFailed
@@ -14,12 +16,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Form = TypeVar("Form", bound="BaseModel")
+Progress = Callable[[int, int], None]
 
 
 class Reply(NamedTuple, Generic[Form]):
     """An answer in its form, and what it took: tokens and USD as the client counts them, seconds by the clock.
 
-    ``cost_usd`` is None where the client does not say. ``model`` is the name of the one that answered.
+    ``cost_usd`` is None if the client does not say; ``model`` is the name of the one that answered.
     """
 
     data: Form
@@ -31,18 +34,18 @@ class Reply(NamedTuple, Generic[Form]):
 
 
 class Model(Protocol):
-    """Somebody who reads a text and answers in a form."""
+    """A model that reads a text and answers in a form."""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """What is to be done by ``instructions`` (trusted) with ``text`` (foreign), within ``limit`` seconds.
+        """Follow ``instructions`` (trusted) on ``text`` (foreign), within ``limit`` seconds.
 
-        ``form`` is a pydantic model; its JSON schema is what the answer must fit. HeadlessFailed where there is none.
+        ``form`` is a pydantic model; its JSON schema is what the answer must fit. HeadlessFailed if none does.
         """
         ...
 
 
 class Spent(NamedTuple):
-    """What several calls took. ``cost_usd`` is None where the client did not say; ``model`` is the last one's name."""
+    """What several calls took. ``cost_usd`` is None if the client did not say; ``model`` is the last one's name."""
 
     model: str = ""
     calls: int = 0
@@ -52,7 +55,7 @@ class Spent(NamedTuple):
     seconds: float = 0.0
 
     def plus(self, reply: Reply[Any]) -> Spent:
-        """With one call more that was answered."""
+        """With one more call that was answered."""
         return self.paid(reply.cost_usd)._replace(
             model=reply.model,
             tokens_in=self.tokens_in + reply.tokens_in,
@@ -62,33 +65,44 @@ class Spent(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The same in words; ``""`` where no call was answered."""
+        """The same in words; ``""`` if no call was answered."""
         if not self.tokens_out and self.cost_usd is None:
             return ""
         cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
-        read = counts if self.tokens_out else "its tokens not told"
+        read = counts if self.tokens_out else "tokens unknown"
         return f"{counted(self.calls, 'call')}, {read}{cost}"
 
     def paid(self, cost_usd: float | None) -> Spent:
-        """With one call more, of which only the cost is known."""
+        """With one more call, of which only the cost is known."""
         costs = [cost for cost in (self.cost_usd, cost_usd) if cost is not None]
         return self._replace(calls=self.calls + 1, cost_usd=sum(costs) if costs else None)
 
 
-class Metered:
-    """A model and what it took so far, in ``spent``; also where a call failed that cost something."""
+class ModelCalls:
+    """Several calls of a model, within ``limit`` seconds in all; ``spent`` holds what they took, failed ones too.
 
-    def __init__(self, model: Model) -> None:
+    ``progress`` is called before each call with its number, from 1, and how many there are.
+    """
+
+    def __init__(self, model: Model, limit: float, progress: Progress) -> None:
         self.spent = Spent()
         self._model = model
+        self._limit, self._deadline = limit, time.monotonic() + limit
+        self._progress = progress
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """See ``Model``."""
-        try:
-            reply = self._model.ask(instructions, text, form, limit=limit)
-        except HeadlessFailed as error:
-            self.spent = self.spent.paid(error.cost_usd)
-            raise
-        self.spent = self.spent.plus(reply)
-        return reply
+    def ask_all(self, calls: Iterable[tuple[str, str]], count: int, form: type[Form]) -> Iterator[Form]:
+        """The answers to ``count`` calls (instructions, text). HeadlessFailed if one fails or the time is over."""
+        for number, (instructions, text) in enumerate(calls, 1):
+            self._progress(number, count)
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                message = f"it took over {self._limit:g} s: {number - 1} of {counted(count, 'call')} answered"
+                raise HeadlessFailed(message, "Give it more time (--timeout).")
+            try:
+                reply = self._model.ask(instructions, text, form, limit=left)
+            except HeadlessFailed as error:
+                self.spent = self.spent.paid(error.cost_usd)
+                raise
+            self.spent = self.spent.plus(reply)
+            yield reply.data

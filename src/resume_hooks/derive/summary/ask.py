@@ -1,14 +1,12 @@
-"""The asking: a session told to a model in as many calls as it takes, and one more that joins what they came to."""
+"""Ask a model for the summary of a session: in as many calls as it takes, and one more that joins their answers."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from resume_hooks.derive.model.port import Model
-from resume_hooks.derive.summary.as_text import notes_text
-from resume_hooks.derive.summary.chunks import Material
-from resume_hooks.derive.summary.form import Summary
+from resume_hooks.derive.model.port import ModelCalls
+from resume_hooks.derive.summary.form import Summary, notes_text
+from resume_hooks.derive.summary.parts import SummaryMaterial
 from resume_hooks.errors import HeadlessFailed
 
 TASK = """\
@@ -26,36 +24,21 @@ OF_NOTES = (
     "them into one summary of the whole, in which later parts overrule earlier ones. Keep the numbers of the records."
 )
 WISH = "The user who asked for the summary wrote:"
-
 POINTS = 8
 
-Progress = Callable[[int, int], None]
-"""Called before each call of the model with its number, from 1, and how many there are."""
 
-
-def calls_for(material: Material) -> int:
-    """How often a model is asked."""
-    return len(material.parts) + (len(material.parts) > 1)
-
-
-def summarise(model: Model, material: Material, digest: str, wish: str, *, limit: float, progress: Progress) -> Summary:
-    """The summary of a whole session, within ``limit`` seconds. HeadlessFailed where one call gives no answer."""
+def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: str) -> Summary:
+    """The summary of a whole session. HeadlessFailed if one of the calls gives no answer."""
     if not material.parts:
         raise HeadlessFailed("the session holds nothing to summarise")
-    count = calls_for(material)
     answers: list[Summary] = []
-    deadline = time.monotonic() + limit
-    for number, (task, text) in enumerate(_calls(material, digest, wish, answers), 1):
-        progress(number, count)
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise HeadlessFailed(f"it took over {limit:.0f} s: {number - 1} of {count} calls were answered")
-        answers.append(model.ask(task, text, Summary, limit=left).data)
+    for answer in model.ask_all(_calls(material, digest, wish, answers), material.calls, Summary):
+        answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
 
 
-def _calls(material: Material, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:
-    """Each call's task and text; the last one of several is told what the ``answers`` to those before it were."""
+def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:
+    """Each call's task and text; the last one of several is given the ``answers`` to those before it."""
     parts = material.parts
     for number, part in enumerate(parts, 1):
         place = OF_PART.format(number=number, count=len(parts)) if len(parts) > 1 else ""
@@ -67,5 +50,5 @@ def _calls(material: Material, digest: str, wish: str, answers: list[Summary]) -
 
 def _task(place: str, wish: str) -> str:
     """The whole task, with what the user wants of it."""
-    asked = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
-    return "\n\n".join(part for part in (TASK.format(most=POINTS), place, asked) if part)
+    wanted = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
+    return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)

@@ -1,4 +1,4 @@
-"""Context rollover: a child with lineage and digest first, then the same child with a model's summary in it.
+"""Rollover with a summary: a child with lineage and digest first, then the same child with a model's summary in it.
 
 Invariant: whatever happens to the model or to us, the child stands with the digest, or with digest and summary; a child
 that somebody opened meanwhile is left alone.
@@ -16,11 +16,11 @@ from resume_hooks.derive import rollover
 from resume_hooks.derive.child import create
 from resume_hooks.derive.child.create import Born
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.port import Metered, Model, Spent
+from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.rollover import Contents, RolloverPlan
-from resume_hooks.derive.summary.as_text import summary_text
-from resume_hooks.derive.summary.ask import Progress, summarise
-from resume_hooks.derive.summary.chunks import material
+from resume_hooks.derive.summary.ask import summarise
+from resume_hooks.derive.summary.form import summary_text
+from resume_hooks.derive.summary.parts import material
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
@@ -31,12 +31,11 @@ from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.transcripts import invariants
 
-MAX_WISH = 4_000
-"""Characters of what a summary is asked for."""
+MAX_WISH = 4_000  # characters of what a summary is asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class SummaryRollover:
     """A child with lineage and digest, planned; ``wish`` is what the user asks of its summary."""
 
     parent: SessionFile
@@ -45,15 +44,17 @@ class Begun:
     wish: str
 
 
-class Outcome(NamedTuple):
-    """What came of a context rollover; ``failure`` says why there is no summary, ``""`` where there is one."""
+class SummaryOutcome(NamedTuple):
+    """The result of a rollover; ``failure`` says why there is no summary, ``""`` if there is one."""
 
     receipt: Receipt
     spent: Spent
     failure: str = ""
 
 
-def plan(parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", output_dir: str | None = None) -> Begun:
+def plan(
+    parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", output_dir: str | None = None
+) -> SummaryRollover:
     """Decide on the child with the digest; nothing is touched, no model asked. As ``rollover.plan`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
@@ -61,32 +62,38 @@ def plan(parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", out
         )
     digest = digest_of(parent, environ)
     decided = rollover.plan(parent, environ, output_dir=output_dir, contents=Contents(digest))
-    return Begun(parent, digest, decided, wish.strip())
+    return SummaryRollover(parent, digest, decided, wish.strip())
 
 
-def write(begun: Begun, environ: Mapping[str, str]) -> Receipt:
+def write(begun: SummaryRollover, environ: Mapping[str, str]) -> Receipt:
     """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
     return rollover.write(begun.plan, environ)
 
 
 def add_summary(
-    begun: Begun, written: Receipt, model: Model, environ: Mapping[str, str], *, limit: float, progress: Progress
-) -> Outcome:
+    begun: SummaryRollover,
+    written: Receipt,
+    model: Model,
+    environ: Mapping[str, str],
+    *,
+    limit: float,
+    progress: Progress,
+) -> SummaryOutcome:
     """Ask a model, within ``limit`` seconds, and put its summary into the child that was ``written``.
 
-    Never raises for what fails there: the child with the digest is what came of it then.
+    Never raises for what fails there: then the child with the digest stands.
     """
-    metered = Metered(model)
+    calls = ModelCalls(model, limit, progress)
     try:
-        summary = _summary(begun, metered, environ, limit, progress)
+        summary = _summary(begun, calls, environ)
         contents = Contents(begun.digest, summary)
         decided = rollover.plan(begun.parent, environ, contents=contents, expected=begun.plan.birth)
         done = _replace(begun.plan, decided, environ)
     except ResumeHooksError as error:
-        return Outcome(written, metered.spent, error.message)
+        return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
-        return Outcome(written, metered.spent, f"{error.filename}: {error.strerror}")
-    return Outcome(done._replace(warnings=written.warnings), metered.spent)
+        return SummaryOutcome(written, calls.spent, f"{error.filename}: {error.strerror}")
+    return SummaryOutcome(done._replace(warnings=written.warnings), calls.spent)
 
 
 def failure_text(failure: str) -> str:
@@ -94,15 +101,14 @@ def failure_text(failure: str) -> str:
     return f"The summary failed: {failure}; the digest alone is in it."
 
 
-def _summary(begun: Begun, model: Metered, environ: Mapping[str, str], limit: float, progress: Progress) -> str:
-    """The text of a summary. HeadlessFailed where there is none."""
-    found = material(begun.parent, environ)
-    digest = as_text.full(begun.digest)
-    summary = summarise(model, found, digest, begun.wish, limit=limit, progress=progress)
-    own = found.numbers | _numbers(begun.digest, begun.parent.session_id)
-    text = summary_text(summary, model.spent.model, begun.parent.session_id, own, begun.wish)
+def _summary(begun: SummaryRollover, calls: ModelCalls, environ: Mapping[str, str]) -> str:
+    """The text of a summary. HeadlessFailed if there is none."""
+    given = material(begun.parent, environ)
+    summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
+    known = given.numbers | _numbers(begun.digest, begun.parent.session_id)
+    text = summary_text(summary, calls.spent.model, begun.parent.session_id, known, begun.wish)
     if not text:
-        raise HeadlessFailed(f"{model.spent.model} said nothing")
+        raise HeadlessFailed(f"{calls.spent.model} said nothing")
     return redact(text)[0]
 
 

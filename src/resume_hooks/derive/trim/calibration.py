@@ -1,13 +1,14 @@
 """Calibration: what each piece costs, from what the API counted between one answer and the next.
 
 The input of a request grew by exactly what was added since the one before: that growth is shared out among the
-records between the two, so that savings add up to what was really paid. Where nothing was counted, the session's own
-ratio stands in. What was counted once and is missing later was either thinking, which the API drops when a turn is
-over, or outputs that the client noted to have cleared from its memory; those it sends again on resume.
+records between the two, so that savings add up to what was really paid. Without counts, the session's own ratio is
+used. What was counted once and is missing later was either thinking, which the API drops when a turn is over, or
+outputs that the client noted to have cleared from its memory; those it sends again on resume.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,18 +18,16 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import Context
 
 CLEARED = "microcompact_boundary"
-"""The mark of a client that cleared outputs from its memory. Without it a falling count may have any other reason:
-fewer tools, another model, another client."""
+"""The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
+count may have any other reason: fewer tools, another model, another client."""
 
-PLAUSIBLE = (1.2, 8.0)
-"""Characters a token that text can have; what lies beyond was something else that grew."""
-
-THOUGHT = 1.5
-"""The fewest characters a token that a thought is taken for; most of them are told by their encryption alone."""
+PLAUSIBLE = (1.2, 8.0)  # characters a token that text can have; anything beyond was something else that grew
+MIN_THOUGHT_RATIO = 1.5  # characters a token of thinking at least; most of it is known by its encryption alone
+MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
 
 
 class Scale:
-    """Tokens of pieces. ``ratio`` is the session's own, in characters a token, where a record has none.
+    """Tokens of pieces. ``ratio`` is the session's own, in characters a token, for records without one.
 
     ``again`` are tokens that the last answer's count misses, since only the running client had cleared them.
     """
@@ -62,8 +61,8 @@ class _Gap(NamedTuple):
 
 def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[Context, Scale]:
     """What the client would send of the session at ``path``, and the scale of its pieces."""
-    told = tokens.stated(path)
-    scale = calibrate(chain, pieces, told.ratio if told else tokens.CHARACTERS_PER_TOKEN)
+    stated = tokens.stated(path)
+    scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
     context = tokens.session_context(path, chain, window)
     if context.measured:
         context = tokens.sent_context(chain, scale.ratio, window)
@@ -73,10 +72,9 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
 
 
 def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN) -> Scale:
-    """The scale of a live chain; ``usual`` is the ratio where it can't tell its own."""
-    gaps = [
-        gap for gap in _gaps(chain, _Weights(pieces)) if not any(node.number in pieces.origins for node in gap.nodes)
-    ]  # what was trimmed in place had another size when it was counted
+    """The scale of a live chain; ``usual`` is the ratio of one that is too short to tell its own."""
+    # What was trimmed in place had another size when it was counted.
+    gaps = [gap for gap in _gaps(chain, pieces) if not any(node.number in pieces.origins for node in gap.nodes)]
     ratio = _own_ratio(gaps, usual)
     shared = [_share(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
@@ -101,32 +99,21 @@ class _Share(NamedTuple):
 def _share(gap: _Gap, ratio: float) -> _Share:
     """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left; then text again."""
     room = gap.growth - gap.media - gap.text / ratio
-    thinking = min(max(0.0, room), gap.thought / THOUGHT)
-    told = (gap.growth - gap.media - thinking) / gap.text if gap.text else 0.0
-    plausible = told > 0 and PLAUSIBLE[0] <= 1 / told <= PLAUSIBLE[1]
-    return _Share(told if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
+    thinking = min(max(0.0, room), gap.thought / MIN_THOUGHT_RATIO)
+    text = (gap.growth - gap.media - thinking) / gap.text if gap.text else 0.0
+    plausible = text > 0 and PLAUSIBLE[0] <= 1 / text <= PLAUSIBLE[1]
+    return _Share(text if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
 
 
-class _Weights:
-    """Characters of a record by what they are."""
-
-    def __init__(self, pieces: Pieces) -> None:
-        self._thought = _sums((p.number, p.characters) for p in pieces.found if p.kind == THINKING)
-        self._media = _sums((p.number, p.tokens) for p in pieces.found if p.kind == MEDIA)
-        self._visible = pieces.visible_thoughts
-
-    def thought(self, node: Node) -> int:
-        return self._thought.get(node.number, 0)
-
-    def media(self, node: Node) -> int:
-        return self._media.get(node.number, 0)
-
-    def text(self, node: Node) -> int:
-        return node.characters - self._visible.get(node.number, 0)
-
-
-def _gaps(chain: Sequence[Node], weights: _Weights) -> Iterable[_Gap]:
-    """The stretches between the requests that were counted; kept messages before a compaction tell nothing."""
+def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
+    """The stretches between the requests that were counted; messages kept from before a compaction tell nothing."""
+    thought: Counter[int] = Counter()
+    media: Counter[int] = Counter()
+    for piece in pieces.found:
+        if piece.kind == THINKING:
+            thought[piece.number] += piece.characters
+        elif piece.kind == MEDIA:
+            media[piece.number] += piece.tokens
     floor = chain[0].number if chain and chain[0].boundary else -1
     between: list[Node] = []
     before: Node | None = None
@@ -135,10 +122,10 @@ def _gaps(chain: Sequence[Node], weights: _Weights) -> Iterable[_Gap]:
         if counted and before is not None and node.message_id != before.message_id:
             yield _Gap(
                 tuple(between),
-                node.input_tokens - before.input_tokens,
-                sum(map(weights.text, between)),
-                sum(map(weights.thought, between)),
-                sum(map(weights.media, between)),
+                growth=node.input_tokens - before.input_tokens,
+                text=sum(row.characters - pieces.visible_thoughts.get(row.number, 0) for row in between),
+                thought=sum(thought[row.number] for row in between),
+                media=sum(media[row.number] for row in between),
             )
             between = []
         if counted:
@@ -148,15 +135,8 @@ def _gaps(chain: Sequence[Node], weights: _Weights) -> Iterable[_Gap]:
 
 
 def _own_ratio(gaps: Sequence[_Gap], usual: float) -> float:
-    """Characters a token over the gaps without a thought; the ``usual`` ratio where they are too few to tell."""
+    """Characters a token over the gaps without thinking; the ``usual`` ratio if they are too few to tell."""
     plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
     grown = sum(gap.growth - gap.media for gap in plain)
-    ratio = sum(gap.text for gap in plain) / grown if grown > 1_000 else usual
+    ratio = sum(gap.text for gap in plain) / grown if grown > MIN_GROWTH else usual
     return min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
-
-
-def _sums(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for number, count in pairs:
-        found[number] = found.get(number, 0) + count
-    return found

@@ -19,10 +19,9 @@ from typing import NamedTuple
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim import plan as trimming
-from resume_hooks.derive.trim.edits import edits_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Reading, TrimPlan
-from resume_hooks.derive.trim.selection import Origins
+from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
+from resume_hooks.derive.trim.selection import Origins, edits_of
 from resume_hooks.errors import SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
@@ -47,7 +46,7 @@ STILL_OPEN = "A program still holds the old file open: what it writes from now o
 IS_LIVE = "The session is live, so --live will be needed: {why}."
 
 
-class Outcome(NamedTuple):
+class InPlaceTrim(NamedTuple):
     """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` where nothing was written."""
 
     decided: TrimPlan
@@ -55,19 +54,19 @@ class Outcome(NamedTuple):
     backup: str
 
 
-def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> Outcome:
+def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> InPlaceTrim:
     """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
     _require_own_file(session, environ)
     decided = trimming.plan(trimming.read(session, window), environ, options)
     notes = _notes(decided)
     if why := why_live(session, environ):
         notes.insert(0, IS_LIVE.format(why=why))
-    return Outcome(decided, _receipt(decided, (), notes), "")
+    return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
 def write(
     session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0, *, live: bool = False
-) -> Outcome:
+) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile goes on behind it.
 
     SessionLive where the session is live and not ``live``, or trimmed by another process already; WriteFailed or
@@ -94,11 +93,11 @@ def write(
 
 def _write(
     session: SessionFile, original: int, backup: str, environ: Mapping[str, str], options: Options, window: int
-) -> Outcome:
+) -> InPlaceTrim:
     kept = trimming.read(session._replace(path=backup), window, whole=True)
     decided = trimming.plan(replace(kept, session=session), environ, options)
     if not decided.pays:
-        return Outcome(decided, _receipt(decided, (), []), "")
+        return InPlaceTrim(decided, _receipt(decided, (), []), "")
     origins = kept.origins(environ)
     edits = edits_of(decided.choices, origins)
     found: list[Check] = []
@@ -109,7 +108,7 @@ def _write(
 
     held = replace_session(session.path, original, backup, _lines(backup, edits), check)
     notes = _notes(decided)
-    return Outcome(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
+    return InPlaceTrim(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
 
 
 def _require_own_file(session: SessionFile, environ: Mapping[str, str]) -> None:
@@ -157,7 +156,7 @@ def _edited(line: Line, edit: Edit) -> bytes:
     return line.raw if edited is None else before + encode(edited) + after
 
 
-def _checks(kept: Reading, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
+def _checks(kept: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
     """What the file as read back must hold against the original."""
     pieces = Pieces()
     found, old = scan(path, observers=[pieces]), kept.transcript

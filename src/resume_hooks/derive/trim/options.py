@@ -1,25 +1,40 @@
-"""What may be trimmed: the options of a trim, as values; the command line and the trigger make them of words."""
+"""The options of a trim, and how they are read from what was typed in a shell or behind ``>trim``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-THRESHOLD = 500
-"""Characters that an output or input may have."""
+from resume_hooks import settings
+from resume_hooks.errors import UsageError
 
-KEEP_RECENT = 2
-"""Turns at the end that are left alone."""
-
-KEPT_RESULTS = 20
-"""Answers of tools that this protects at most: one turn may be the whole session."""
-
-MIN_SAVINGS = 300
-"""Tokens that a trim must save to be worth a new session."""
+THRESHOLD = 500  # characters that an output or input may have
+KEEP_RECENT = 2  # turns at the end that are left alone
+KEPT_RESULTS = 20  # tool results that this protects at most: one turn may be the whole session
+MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
+MAX_NUMBER = 1_000_000_000  # more can't be meant
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Tools whose results are trimmed only by name: what the user chose or approved, and schemas the client loads."""
+
+RULE_NAMES = (
+    "superseded", "repeats", "failures", "thinking", "attachments",
+    "media", "results", "inputs", "pasted", "assistant",
+)  # fmt: skip
+"""In the order of what is missed least: a target size is met from the front."""
+
+NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
+LISTS = {"tools", "only", "skip"}
+HELP = f""">trim options, in any order:
+  --tools Read,Bash     these tools alone (patterns: mcp__*)
+  --threshold 300       characters an output may have; --threshold Bash=2000 for one tool
+  --keep-recent 3       turns at the end that stay as they are
+  --target-tokens 60000 what is missed least, until this is reached
+  --assistant 5         also the first 5 long answers; -5: all but the last 5
+  --only, --skip RULES  {" ".join(RULE_NAMES)}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +69,118 @@ class Options:
         if not self.tools:
             return name not in KEPT_TOOLS
         return bool(name) and any(fnmatchcase(name, pattern) for pattern in self.tools)
+
+    def rules(self) -> list[str]:
+        """The rules that act, in their order. UsageError for one that does not exist or could do nothing."""
+        for name in (*self.only, *self.skip):
+            if name not in RULE_NAMES:
+                raise UsageError(f"There is no rule '{name}'", f"Rules: {', '.join(RULE_NAMES)}.")
+        if "assistant" in self.only and not self.assistant:
+            raise UsageError(
+                "The rule 'assistant' needs to know how many", "Add --assistant N, or -N for all but the last N."
+            )
+        wanted = self.only or tuple(name for name in RULE_NAMES if name != "assistant" or self.assistant)
+        return [name for name in RULE_NAMES if name in wanted and name not in self.skip]
+
+
+def options_of(  # noqa: PLR0913 - one word an option
+    *,
+    tools: str | None = None,
+    threshold: Sequence[str] = (),
+    keep_recent: int | None = None,
+    assistant: int = 0,
+    target_tokens: int | None = None,
+    only: str | None = None,
+    skip: str | None = None,
+    min_savings: int = MIN_SAVINGS,
+    environ: Mapping[str, str] | None = None,
+) -> Options:
+    """The typed options, with the settings for the rest. UsageError for what can't be meant."""
+    general, by_tool = _thresholds(threshold)
+    for count in (keep_recent, assistant, target_tokens, min_savings):
+        if abs(count or 0) > MAX_NUMBER:
+            raise UsageError(f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}.")
+    env = os.environ if environ is None else environ
+    options = Options(
+        tools=_list("tools", tools),
+        threshold=general,
+        thresholds=by_tool,
+        keep_recent=keep_recent,
+        assistant=assistant,
+        target_tokens=target_tokens or 0,
+        only=_list("only", only),
+        skip=_list("skip", skip),
+        min_savings=min_savings,
+        usual_threshold=settings.number("threshold", env),
+        usual_recent=settings.number("keep_recent", env),
+    )
+    options.rules()
+    return options
+
+
+def parse(text: str, environ: Mapping[str, str] | None = None) -> Options:
+    """The options behind ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"The options can't be read: {error}", "See >trim help.") from error
+    typed: dict[str, object] = {}
+    thresholds: list[str] = []
+    while words:
+        name, value = _option(words)
+        if name == "threshold":
+            thresholds.append(value)
+        else:
+            typed[name.replace("-", "_")] = _number(name, value) if name in NUMBERS else value
+    return options_of(threshold=thresholds, environ=environ, **typed)  # type: ignore[arg-type]
+
+
+def _option(words: list[str]) -> tuple[str, str]:
+    """Take one option off the front of ``words``."""
+    word = words.pop(0)
+    name, equals, value = word.removeprefix("--").partition("=")
+    name = name.lower()
+    if name not in NUMBERS | LISTS | {"threshold"} or (not equals and not word.startswith("--")):
+        raise UsageError(f"'{word}' is no option of >trim", "See >trim help.")
+    if not equals:
+        if not words:
+            raise UsageError(f"--{name} needs a value", "See >trim help.")
+        value = words.pop(0)
+    return name, value
+
+
+def _number(name: str, value: str) -> int:
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise UsageError(f"--{name} needs a number, not '{value}'", "See >trim help.") from error
+    if number < 0 and name != "assistant":
+        raise UsageError(f"--{name} can't be less than 0")
+    return number
+
+
+def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+    """The threshold for all tools, and those for single ones."""
+    general: int | None = None
+    by_tool: dict[str, int] = {}
+    for word in (part for text in typed for part in _words(text)):
+        tool, equals, count = word.rpartition("=")
+        if not (count.isascii() and count.isdigit()) or len(count) > 9:
+            raise UsageError(f"--threshold needs characters, such as 500 or Read=2000, not '{word}'")
+        if equals:
+            by_tool[tool.lower()] = int(count)
+        else:
+            general = int(count)
+    return general, by_tool
+
+
+def _list(name: str, typed: str | None) -> tuple[str, ...]:
+    """The words of a list option; one that was typed empty is a mistake, and would mean everything."""
+    words = _words((typed or "").lower())
+    if typed is not None and not words:
+        raise UsageError(f"--{name} is empty", f"Name something, or leave --{name} out.")
+    return words
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())

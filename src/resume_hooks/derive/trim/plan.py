@@ -17,11 +17,10 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.edits import edits_of
 from resume_hooks.derive.trim.material import Material, material
-from resume_hooks.derive.trim.numbers import Savings, savings_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, rules_of
+from resume_hooks.derive.trim.savings import Savings, savings_of
+from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
@@ -43,7 +42,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SessionScan:
     """A session as a trim reads it, once: what is in it, and what it weighs."""
 
     session: SessionFile
@@ -126,7 +125,7 @@ class TrimPlan:
         return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Reading:
+def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
     """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
     if whole:
         pieces, survey = Pieces(), Survey()
@@ -139,10 +138,10 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Readi
             "If it should hold one, see what is broken: resume-hooks fsck.",
         )
     context, scale = weigh(session.path, transcript.chain, pieces, window)
-    return Reading(session, transcript, pieces, survey, Glance(session.path), context, scale)
+    return SessionScan(session, transcript, pieces, survey, Glance(session.path), context, scale)
 
 
-def decide(reading: Reading, options: Options, environ: Mapping[str, str]) -> Decision:
+def decide(reading: SessionScan, options: Options, environ: Mapping[str, str]) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
     origins, found = reading.origins(environ), reading.material(options)
     choices = choose(found, options, origins, reading.scale, reading.context.tokens)
@@ -150,7 +149,7 @@ def decide(reading: Reading, options: Options, environ: Mapping[str, str]) -> De
 
 
 def decision_of(
-    reading: Reading, options: Options, found: Material, choices: Sequence[Choice], origins: Origins
+    reading: SessionScan, options: Options, found: Material, choices: Sequence[Choice], origins: Origins
 ) -> Decision:
     """Count what these ``choices`` among the material come to, whoever made them."""
     before = reading.context
@@ -169,7 +168,7 @@ def decision_of(
 
 
 def plan(
-    reading: Reading,
+    reading: SessionScan,
     environ: Mapping[str, str],
     options: Options,
     *,
@@ -241,7 +240,7 @@ def _parameters(options: Options) -> dict[str, object]:
         "threshold": options.limit(""),
         "trim_assistant_messages": options.assistant or False,
         "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
-        "rules": rules_of(options),
+        "rules": options.rules(),
     }
 
 

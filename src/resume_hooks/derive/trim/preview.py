@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks.derive.trim.numbers import Item, Row
 from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 
 NAMED = 5
@@ -69,7 +69,7 @@ def savings_data(decided: TrimPlan) -> dict[str, Any]:
     }
 
 
-def _table(name: str, rows: Sequence[Row]) -> list[str]:
+def _table(name: str, rows: Sequence[SavingsRow]) -> list[str]:
     shown = [
         f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
         for row in rows[:ROWS]
@@ -77,5 +77,5 @@ def _table(name: str, rows: Sequence[Row]) -> list[str]:
     return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
 
-def _named(item: Item) -> str:
+def _named(item: LargestPiece) -> str:
     return one_line(plain_line(f"{item.tool or item.rule} {item.target}"), COLUMNS)

@@ -12,10 +12,9 @@ from pydantic import BaseModel
 from resume_hooks.derive.model.port import Reply
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.smart import plan as smart
-from resume_hooks.derive.trim.smart.asking import Asked, ask
+from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, Offer, offer, options_of
-from resume_hooks.derive.trim.smart.plan import SmartPlan
-from resume_hooks.derive.trim.smart.verdicts import of_rules
+from resume_hooks.derive.trim.smart.plan import SmartPlan, of_rules
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome
@@ -83,7 +82,7 @@ def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequ
     return offer(reading, options_of(keep, 2, rules), home.environ)
 
 
-def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> Asked:
+def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:
     """What a model chose of an offer."""
     return ask(model, what, wishes, limit, lambda _number, _count: None)
 

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.smart import plan
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED
 from resume_hooks.derive.trim.smart.plan import WENT_ON, SmartPlan, planned_before
-from resume_hooks.derive.trim.smart.shown import table, warnings
+from resume_hooks.derive.trim.smart.preview import table, warnings
 from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.originals import origins_in
 from resume_hooks.derive.trim.calibration import Scale
-from resume_hooks.derive.trim.smart.verdicts import DESCRIPTION, Verdict, choices_of, described, of_rules
+from resume_hooks.derive.trim.smart.plan import DESCRIPTION, Verdict, choices_of, described, of_rules
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.placeholders import Reference, is_placeholder, stands_for_something

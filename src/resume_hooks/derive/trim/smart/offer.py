@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.trim.material import Material
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Reading
-from resume_hooks.derive.trim.rules.table import RULES
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, is_free
+from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.rules import RULES
+from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import counted, plain
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
@@ -30,18 +30,10 @@ CERTAIN = ("superseded", "repeats", "failures", "thinking")
 UNJUDGED = ("thinking",)
 """The rules that act where the user gave instructions: of thinking a model can't judge, the rest may be wanted."""
 
-RULE = "smart"
-"""What a choice of the model is called among those of rules."""
-
-LEAST = 400
-"""Characters of the shortest content that is offered: a placeholder with a description takes up to 300."""
-
-MOST = 240
-"""Contents that are offered, the largest ones: four calls, for which the usual time is enough. No session of the
-corpus has more than 110."""
-
-HEAD, TAIL = 400, 200
-"""Characters of a content that the model is shown of its two ends."""
+RULE = "smart"  # what a choice of the model is called among those of rules
+LEAST = 400  # characters of the shortest content that is offered: a placeholder with a description takes up to 300
+MOST = 240  # contents that are offered, the largest: four calls, for which the usual time is enough (corpus: up to 110)
+HEAD, TAIL = 400, 200  # characters of a content that the model is shown of its two ends
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
@@ -70,7 +62,7 @@ class Candidate(NamedTuple):
 class Offer:
     """What there is to decide of a session. ``taken`` go by rules; ``unshown`` contents were too many to be offered."""
 
-    reading: Reading
+    reading: SessionScan
     options: Options
     material: Material
     origins: Origins
@@ -85,19 +77,19 @@ def options_of(keep_recent: int | None, usual_recent: int, rules: Iterable[str])
 
 
 def offer(
-    reading: Reading, options: Options, environ: Mapping[str, str], wanted: AbstractSet[Key] | None = None
+    reading: SessionScan, options: Options, environ: Mapping[str, str], wanted: AbstractSet[Key] | None = None
 ) -> Offer:
     """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
 
-    SessionNotFound where the file changed since it was read.
+    SessionNotFound if the file changed since it was read.
     """
-    found, origins = reading.material(options), reading.origins(environ)
-    taken = choose(found, options, origins, reading.scale, reading.context.tokens)
-    free = list(_free(found, options, {key_of(choice.piece) for choice in taken}))
+    material, origins = reading.material(options), reading.origins(environ)
+    taken = choose(material, options, origins, reading.scale, reading.context.tokens)
+    free = list(_free(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
         wanted = {key_of(piece) for piece in sorted(free, key=reading.scale.tokens, reverse=True)[:MOST]}
-    candidates = tuple(_candidates(reading, options, found, [piece for piece in free if key_of(piece) in wanted]))
-    return Offer(reading, options, found, origins, tuple(taken), candidates, len(free) - len(candidates))
+    candidates = tuple(_candidates(reading, options, material, [piece for piece in free if key_of(piece) in wanted]))
+    return Offer(reading, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
 
 
 def key_of(piece: Piece) -> Key:
@@ -123,37 +115,39 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
-def _free(found: Material, options: Options, taken: set[Key]) -> Iterator[Piece]:
+def _free(material: Material, options: Options, taken: set[Key]) -> Iterator[Piece]:
     """What may go, is worth it, and was not taken; oldest first."""
-    last_words = _last_words(found)
-    for piece in found.pieces:
+    last_words = _last_words(material)
+    for piece in material.pieces:
         large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
         if piece.kind not in _KINDS or not large or key_of(piece) in taken or piece in last_words:
             continue
-        if piece.kind == INPUT and (piece.call not in found.answered or piece.call in found.restored):
+        if piece.kind == INPUT and (piece.call not in material.answered or piece.call in material.restored):
             continue
-        if is_free(found, options, piece, RULE):
+        if may_go(material, options, piece, RULE):
             yield piece
 
 
-def _last_words(found: Material) -> frozenset[Piece]:
+def _last_words(material: Material) -> frozenset[Piece]:
     """The last long words of each turn: what it came to. Shorter ones behind them are never offered anyway."""
-    last = {found.turn(found.places[piece.number]): piece for piece in found.pieces if piece.kind == TEXT}
+    last = {material.turn(material.places[piece.number]): piece for piece in material.pieces if piece.kind == TEXT}
     return frozenset(last.values())
 
 
-def _candidates(reading: Reading, options: Options, found: Material, pieces: Sequence[Piece]) -> Iterator[Candidate]:
-    fates, calls = _fates(found, options), _calls_on(found)
+def _candidates(
+    reading: SessionScan, options: Options, material: Material, pieces: Sequence[Piece]
+) -> Iterator[Candidate]:
+    fates, calls = _fates(material, options), _calls_on(material)
     for number, (piece, value) in enumerate(zip(pieces, values(reading.transcript, pieces), strict=True), 1):
-        place, target = found.places[piece.number], found.target(piece)
-        failed = "failed" if piece.call in found.failed else ""
-        fate = fates.get(key_of(piece)) or _again(found, [later for later in calls.get(target, ()) if later > place])
+        place, target = material.places[piece.number], material.target(piece)
+        failed = "failed" if piece.call in material.failed else ""
+        fate = fates.get(key_of(piece)) or _again(material, [later for later in calls.get(target, ()) if later > place])
         yield Candidate(
             number=number,
             piece=piece,
-            tool=found.tool(piece),
+            tool=material.tool(piece),
             target=target,
-            turn=found.turn(place),
+            turn=material.turn(place),
             tokens=round(reading.scale.tokens(piece)),
             notes=tuple(note for note in (failed, fate) if note),
             excerpt=_excerpt(value if isinstance(value, str) else block_text(value)),
@@ -161,23 +155,25 @@ def _candidates(reading: Reading, options: Options, found: Material, pieces: Seq
         )
 
 
-def _fates(found: Material, options: Options) -> dict[Key, str]:
+def _fates(material: Material, options: Options) -> dict[Key, str]:
     """What rules that were not asked to act say of contents: a hint to the model."""
     rules = (RULES[name] for name in CERTAIN if name not in options.only)
-    return {key_of(pick.piece): pick.why for rule in rules for pick in rule.choose(found, options)}
+    return {key_of(pick.piece): pick.why for rule in rules for pick in rule(material, options)}
 
 
-def _calls_on(found: Material) -> dict[str, list[int]]:
+def _calls_on(material: Material) -> dict[str, list[int]]:
     """The places of the calls about each file, command or address."""
     places: dict[str, list[int]] = {}
-    for call in found.calls.values():
-        places.setdefault(call.target, []).append(found.places[call.number])
+    for call in material.calls.values():
+        places.setdefault(call.target, []).append(material.places[call.number])
     return {target: sorted(rows) for target, rows in places.items() if target}
 
 
-def _again(found: Material, later: Sequence[int]) -> str:
+def _again(material: Material, later: Sequence[int]) -> str:
     """What came later about the same file, command or address."""
-    return f"{counted(len(later), 'later call')} on the same, the last in turn {found.turn(later[-1])}" if later else ""
+    return (
+        f"{counted(len(later), 'later call')} on the same, the last in turn {material.turn(later[-1])}" if later else ""
+    )
 
 
 def _excerpt(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.derive.trim.smart.telling import ENDING, MOST_PIECES, OUTLINE, ROOM, parts
+from resume_hooks.derive.trim.smart.prompt import ENDING, MAX_CHARACTERS, MAX_PIECES, OUTLINE, parts
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG, Chain, written
 from tests.derive.trim.smart.models import SHOWN, offered
@@ -54,8 +54,8 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
         assert {int(number) for number in SHOWN.findall(part.text)} == part.numbers
-        assert len(part.numbers) <= MOST_PIECES
-        assert len(part.text) < ROOM + OUTLINE + 3 * ENDING
+        assert len(part.numbers) <= MAX_PIECES
+        assert len(part.text) < MAX_CHARACTERS + OUTLINE + 3 * ENDING
         assert "turns are left out" in part.text
 
 

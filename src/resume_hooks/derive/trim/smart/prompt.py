@@ -1,6 +1,6 @@
-"""What a model is told of a session: an outline, how it ends, and the offered contents in parts of bounded size.
+"""The prompt of a smart trim: an outline of the session, how it ends, and the offered contents, in bounded parts.
 
-Every foreign line is set off from the margin, so that none can pass for the number of a content.
+Every foreign line is indented, so that none can pass for the number of a content.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.plan import Reading
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.smart.offer import Candidate, Offer
 from resume_hooks.reading.char_budget import fit_ends, indented
 from resume_hooks.reading.outline_scan import first_words
@@ -18,31 +18,16 @@ from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, T
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
 
-ROOM = 60_000
-"""Characters of the contents in one part, some 17,000 tokens: small models choose worse among more."""
+MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
+MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer
+OUTLINE = 8_000  # characters of the outline, which every part has
+ENDING = 1_500  # characters of the last prompt and of the last answer
+SUMMARY = 3_000  # characters of a compaction's summary: all that is known of what came before
+WORDS = 200  # characters of anything else that was said
+TARGET = 160  # characters of the file or command that a content is about
+BETWEEN = 3  # messages shown right before a content, at most
 
-MOST_PIECES = 60
-"""Contents in one part: each that is chosen takes some 60 tokens of the answer."""
-
-OUTLINE = 8_000
-"""Characters of the outline, which every part has."""
-
-ENDING = 1_500
-"""Characters of the last prompt and of the last answer."""
-
-WORDS = 200
-"""Characters of anything else that was said."""
-
-SUMMARY = 3_000
-"""Characters of a compaction's summary: all that is known of what came before."""
-
-BEFORE = "summary of what came before"
-
-BETWEEN = 3
-"""What was said right before a content, at most."""
-
-TARGET = 160
-"""Characters of the file or command that a content is about."""
+USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 _ABOUT = {
     RESULT: "output of",
@@ -53,15 +38,15 @@ _ABOUT = {
 }
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """A text for one call of the model, and the numbers of the contents in it."""
 
     text: str
     numbers: frozenset[int]
 
 
-class _Said(NamedTuple):
-    """Something that was said: its place in the conversation, its turn, by whom, and its beginning."""
+class _Message(NamedTuple):
+    """A message: its place in the conversation, its turn, who said it, and its beginning."""
 
     place: int
     turn: int
@@ -69,37 +54,37 @@ class _Said(NamedTuple):
     words: str
 
 
-def parts(offer: Offer) -> list[Part]:
-    """The parts in which the offer is shown; none where nothing is offered."""
+def parts(offer: Offer) -> list[PromptPart]:
+    """The parts in which the offer is shown; none if nothing is offered."""
     reading = offer.reading
-    said = list(_said(offer))
+    messages = list(_messages(offer))
     opening = "\n".join(
-        [_outline(reading, said), _ending(reading), "", "PIECES, in order, with what was said between:"]
+        [_outline(reading, messages), _ending(reading), "", "PIECES, in order, with what was said between:"]
     )
-    found: list[Part] = []
+    done: list[PromptPart] = []
     blocks: list[str] = []
     numbers: list[int] = []
-    for candidate, block in zip(offer.candidates, _blocks(offer, said), strict=True):
-        if blocks and (len(blocks) == MOST_PIECES or sum(map(len, blocks)) + len(block) > ROOM):
-            found.append(Part("\n".join([opening, *blocks]), frozenset(numbers)))
+    for candidate, block in zip(offer.candidates, _blocks(offer, messages), strict=True):
+        if blocks and (len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_CHARACTERS):
+            done.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
-    return [*found, Part("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else found
+    return [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else done
 
 
-def _said(offer: Offer) -> Iterator[_Said]:
+def _messages(offer: Offer) -> Iterator[_Message]:
     for place, node in enumerate(offer.reading.transcript.chain):
         if not (node.prompt or node.kind == "assistant" or node.summary):
             continue
         record = offer.reading.transcript.read(node)
         words = _words(node, record)
         if words:
-            yield _Said(place, offer.material.turn(place), _who(node), words)
+            yield _Message(place, offer.material.turn(place), _who(node), words)
 
 
 def _who(node: Node) -> str:
-    return "the user" if node.prompt else BEFORE if node.summary else "the assistant"
+    return USER if node.prompt else BEFORE if node.summary else ASSISTANT
 
 
 def _words(node: Node, record: Record) -> str:
@@ -109,34 +94,34 @@ def _words(node: Node, record: Record) -> str:
     return one_line(plain_line(records.text(record)[: 10 * limit]), limit)
 
 
-def _outline(reading: Reading, said: Sequence[_Said]) -> str:
-    prompts = [row for row in said if row.who != "the assistant"]
+def _outline(reading: SessionScan, messages: Sequence[_Message]) -> str:
+    prompts = [row for row in messages if row.who != ASSISTANT]
     opening = f"OUTLINE of the conversation, {counted(reading.context.tokens, 'token')}, in the user's words:"
     rows = [_line(row) for row in prompts]
     return fit_ends(opening, rows, OUTLINE, lambda first, last: f"... {last - first + 1} turns are left out")
 
 
-def _ending(reading: Reading) -> str:
+def _ending(reading: SessionScan) -> str:
     """The last prompt and the last answer at greater length: what the work is about now."""
     chain = reading.transcript.chain
     asked = next((node for node in reversed(chain) if node.prompt), None)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     if asked is not None:
         text = records.prompt_text(reading.transcript.read(asked))
-        lines += ["the user", indented(plain(_ends(text)))]
+        lines += [USER, indented(plain(_ends(text)))]
     answers = (records.text(reading.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
     answer = next((text for text in answers if text.strip()), "")
-    return "\n".join([*lines, "the assistant", indented(plain(_ends(answer)))]) if answer else "\n".join(lines)
+    return "\n".join([*lines, ASSISTANT, indented(plain(_ends(answer)))]) if answer else "\n".join(lines)
 
 
 def _ends(text: str) -> str:
-    """The two halves of a long text."""
+    """The two ends of a long text."""
     return text if len(text) <= ENDING else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
 
 
-def _blocks(offer: Offer, said: Sequence[_Said]) -> Iterator[str]:
+def _blocks(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
     """Each content with what was said right before it."""
-    waiting = [row for row in said if row.who != BEFORE]
+    waiting = [row for row in messages if row.who != BEFORE]
     for candidate in offer.candidates:
         place = offer.material.places[candidate.piece.number]
         before = [row for row in waiting if row.place < place]
@@ -144,7 +129,7 @@ def _blocks(offer: Offer, said: Sequence[_Said]) -> Iterator[str]:
         yield "\n".join([*(_line(row) for row in before[-BETWEEN:]), _block(candidate)])
 
 
-def _line(row: _Said) -> str:
+def _line(row: _Message) -> str:
     return f"turn {row.turn} · {row.who}\n{indented(row.words)}"
 
 
@@ -153,10 +138,7 @@ def _block(candidate: Candidate) -> str:
     piece = candidate.piece
     about = _ABOUT[piece.kind]
     named = one_line(plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET)
-    size = (
-        f"{piece.characters:,} characters, about {candidate.tokens:,} tokens"
-        if piece.characters
-        else (f"about {candidate.tokens:,} tokens")
-    )
+    characters = f"{piece.characters:,} characters, " if piece.characters else ""
+    size = f"{characters}about {candidate.tokens:,} tokens"
     head = " · ".join([f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes])
     return f"{head}\n{indented(candidate.excerpt)}"

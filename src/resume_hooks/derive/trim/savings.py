@@ -9,11 +9,10 @@ from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.selection import Choice, Origins
 from resume_hooks.transcripts.placeholders import Reference
 
-LARGEST = 10
-"""Items that are named one by one."""
+LARGEST = 10  # pieces that are named one by one
 
 
-class Row(NamedTuple):
+class SavingsRow(NamedTuple):
     """What goes by one name: how many pieces, and their tokens before and after."""
 
     name: str
@@ -22,7 +21,7 @@ class Row(NamedTuple):
     tokens_after: int
 
 
-class Item(NamedTuple):
+class LargestPiece(NamedTuple):
     """One of the largest pieces and where its original is."""
 
     original: Reference
@@ -38,13 +37,13 @@ class Savings(NamedTuple):
     tokens: int
     characters: int
     ratio: float
-    rules: tuple[Row, ...]
-    tools: tuple[Row, ...]
-    largest: tuple[Item, ...]
+    rules: tuple[SavingsRow, ...]
+    tools: tuple[SavingsRow, ...]
+    largest: tuple[LargestPiece, ...]
 
 
 def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
-    """Count what ``choices`` save; no more than ``most``, what is sent in all."""
+    """Count what ``choices`` save; at most ``most`` tokens, what is sent in all."""
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
     return Savings(
         tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
@@ -53,7 +52,7 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
         rules=_rows(choices, scale, lambda choice: choice.rule),
         tools=_rows([choice for choice in choices if choice.tool], scale, lambda choice: choice.tool),
         largest=tuple(
-            Item(
+            LargestPiece(
                 origins.of(choice.piece.number).reference,
                 choice.rule,
                 choice.tool,
@@ -65,7 +64,7 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
     )
 
 
-def _rows(choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]) -> tuple[Row, ...]:
+def _rows(choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}
     for choice in choices:
         groups.setdefault(name_of(choice), []).append(choice)
@@ -73,5 +72,5 @@ def _rows(choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], s
     for name, chosen in groups.items():
         before = sum(scale.tokens(choice.piece) for choice in chosen)
         saved = sum(choice.tokens_saved(scale) for choice in chosen)
-        rows.append(Row(name, len(chosen), round(before), round(before - saved)))
+        rows.append(SavingsRow(name, len(chosen), round(before), round(before - saved)))
     return tuple(sorted(rows, key=lambda row: row.tokens_after - row.tokens_before))

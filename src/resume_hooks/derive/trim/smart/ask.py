@@ -1,22 +1,19 @@
-"""The asking: what a model is told to do with an offer, in as many calls as it takes, and what counts of its answers.
+"""Ask a model which contents of an offer can go, in as many calls as it takes, and keep what counts of its answers.
 
 Invariant: a choice counts once, and only for a number that was in the text of that very call.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, StrictInt
 
-from resume_hooks.derive.model.port import Metered, Model, Spent
+from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.trim.smart.offer import Offer
-from resume_hooks.derive.trim.smart.telling import Part, parts
-from resume_hooks.derive.trim.smart.verdicts import Verdict, of_model
+from resume_hooks.derive.trim.smart.plan import Verdict, of_model
+from resume_hooks.derive.trim.smart.prompt import parts
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.system.text import counted
 
 TASK = """\
 You help a user to go on with a long working session of a coding assistant. The conversation is close to the limit of \
@@ -37,19 +34,15 @@ words (what it was and its result, such as "test run, 3 failures in test_parser,
 the user in at most 15 words. Choose nothing if nothing can go. Pieces that you don't name stay as they are."""
 
 WISHES = "The user's own instructions, which count before all of this:"
-
 HINTED = (
     "Where a note says that a piece was superseded, repeated or undone, it can go unless these instructions want it."
 )
 
-
-LEAST_COST = 0.0001
-"""US dollars that are worth telling."""
-
+LEAST_COST = 0.0001  # US dollars that are worth mentioning
 WITHOUT = "Nothing was written. Without a model: resume-hooks trim."
 
 
-class Row(BaseModel):
+class ModelChoice(BaseModel):
     """One piece that can go."""
 
     number: StrictInt = Field(description="the number of the piece, as shown")
@@ -57,40 +50,38 @@ class Row(BaseModel):
     rationale: str = Field(description="why it is no longer needed, at most 15 words")
 
 
-class Answer(BaseModel):
+class ModelAnswer(BaseModel):
     """The pieces that can go; none is an answer too."""
 
-    choices: list[Row]
+    choices: list[ModelChoice]
 
 
-class Asked(NamedTuple):
+class ModelVerdicts(NamedTuple):
     """What the model chose. ``unknown`` were numbers that it was not shown, ``twice`` were named more than once."""
 
-    verdicts: tuple[Verdict, ...]
-    unknown: int
-    twice: int
-    spent: Spent
+    verdicts: tuple[Verdict, ...] = ()
+    unknown: int = 0
+    twice: int = 0
+    spent: Spent = Spent()
 
 
-Progress = Callable[[int, int], None]
-"""Called before each call of the model with its number, from 1, and how many there are."""
-
-
-def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: Progress) -> Asked:
-    """Ask for every part of the offer, within ``limit`` seconds in all. HeadlessFailed where one call fails."""
-    shown, metered = parts(offer), Metered(model)
-    deadline = time.monotonic() + limit
-    asked = Asked((), 0, 0, metered.spent)
-    for number, part in enumerate(shown, 1):
-        progress(number, len(shown))
-        try:
-            left = _left(deadline, f"after {limit:g} s it had answered {number - 1} of {counted(len(shown), 'call')}")
-            asked = _asked(asked, metered, offer, part, task(instructions), left)
-        except HeadlessFailed as error:
-            message = f"The model chose nothing: {error.message}{_paid(metered.spent)}"
-            remedy = f"{error.remedy} {WITHOUT}".strip()
-            raise HeadlessFailed(message, remedy, metered.spent.cost_usd) from error
-    return asked
+def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: Progress) -> ModelVerdicts:
+    """Ask about every part of the offer, within ``limit`` seconds in all. HeadlessFailed if one call fails."""
+    shown, calls = parts(offer), ModelCalls(model, limit, progress)
+    verdicts: list[Verdict] = []
+    unknown = twice = 0
+    tasks = ((task(instructions), part.text) for part in shown)
+    try:
+        for part, answer in zip(shown, calls.ask_all(tasks, len(shown), ModelAnswer), strict=True):
+            known = [choice for choice in answer.choices if choice.number in part.numbers]
+            first = {choice.number: choice for choice in reversed(known)}
+            verdicts += [of_model(offer, one.number, one.description, one.rationale) for one in first.values()]
+            unknown += len(answer.choices) - len(known)
+            twice += len(known) - len(first)
+    except HeadlessFailed as error:
+        message = f"The model chose nothing: {error.message}{_paid(calls.spent)}"
+        raise HeadlessFailed(message, f"{error.remedy} {WITHOUT}".strip(), calls.spent.cost_usd) from error
+    return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
 
 
 def _paid(spent: Spent) -> str:
@@ -99,31 +90,6 @@ def _paid(spent: Spent) -> str:
     return f" ({cost:.4f} USD were spent)" if cost >= LEAST_COST else ""
 
 
-def _left(deadline: float, otherwise: str) -> float:
-    """Seconds until ``deadline``; HeadlessFailed where there are none."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise HeadlessFailed(otherwise, "Give it more time (--timeout).")
-    return left
-
-
 def task(instructions: str) -> str:
     """The whole task, with what the user wants."""
     return "\n\n".join([TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK])
-
-
-def _asked(so_far: Asked, model: Metered, offer: Offer, part: Part, instructions: str, limit: float) -> Asked:
-    """One call more."""
-    rows = model.ask(instructions, part.text, Answer, limit=limit).data.choices
-    known = [row for row in rows if row.number in part.numbers]
-    first = {row.number: row for row in reversed(known)}
-    return Asked(
-        (*so_far.verdicts, *_verdicts(offer, list(first.values()))),
-        so_far.unknown + len(rows) - len(known),
-        so_far.twice + len(known) - len(first),
-        model.spent,
-    )
-
-
-def _verdicts(offer: Offer, rows: Sequence[Row]) -> list[Verdict]:
-    return [of_model(offer, row.number, row.description, row.rationale) for row in rows]

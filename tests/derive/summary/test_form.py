@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.summary.as_text import MOST, ROOM, notes_text, summary_text
-from resume_hooks.derive.summary.form import Summary
+from resume_hooks.derive.summary.form import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, summary_text
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_records import NEXT_STEP, next_step_of, opening_text
 from tests.builders import SESSION
@@ -95,9 +94,9 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 def test_too_much_is_cut() -> None:
     """A few points a section, a few hundred characters a point, and all of it within its room."""
     many = points(*("word " * 500 for _ in range(50)))
-    assert told(goal="g", next=many).count("\n  - ") == MOST
+    assert told(goal="g", next=many).count("\n  - ") == MAX_POINTS
     text = told(goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many)
-    assert len(text) <= ROOM
+    assert len(text) <= MAX_SUMMARY
     assert not text.endswith(":")
 
 

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from resume_hooks.derive.summary.ask import calls_for
-from resume_hooks.derive.summary.chunks import HEADING, MOST_PARTS, PART, VOICE, Material, material
+from resume_hooks.derive.summary.parts import HEADING, MAX_PARTS, PART, VOICE, SummaryMaterial, material
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -24,7 +23,7 @@ from tests.builders import (
 from tests.needs import corpus_sessions, need
 
 
-def of(home: ConfigHome, records: list[Record]) -> Material:
+def of(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
     """The material of a session of these records."""
     return material(locate.session_file(write_session(home.project(), SESSION, records)), home.environ)
 
@@ -52,7 +51,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
         f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
     ]
-    assert (found.records, calls_for(found)) == (6, 1)
+    assert (found.records, found.calls) == (6, 1)
 
 
 def test_what_the_client_added_is_left_out(config_home: ConfigHome) -> None:
@@ -79,7 +78,7 @@ def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
     assert whole.numbers == set(range(len(records)))
 
 
-@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MOST_PARTS)])
+@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_PARTS)])
 def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: int) -> None:
     """Each within its size, in order; the latest one is whole, the older ones share what room there is."""
     records = long_session(turns)
@@ -91,7 +90,7 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     latest = found.parts[-1].numbers
     assert latest == set(range(min(latest), len(records)))
     assert len(latest) > 200
-    assert calls_for(found) == parts + 1
+    assert found.calls == parts + 1
 
 
 def test_what_is_left_out_is_no_record_that_was_shown(config_home: ConfigHome) -> None:
@@ -110,7 +109,7 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(60)
     ]
     found = of(config_home, records)
-    assert len(found.parts) == MOST_PARTS
+    assert len(found.parts) == MAX_PARTS
     assert all(len(part.text.encode()) <= PART * 1.05 for part in found.parts)
 
 
@@ -128,7 +127,7 @@ def test_real_sessions(config_home: ConfigHome, path: object) -> None:
         lines = sum(1 for _ in stream)
     assert all(len(part.text) <= PART for part in found.parts)
     assert all(0 <= number < lines for number in found.numbers)
-    assert len(found.parts) <= MOST_PARTS
+    assert len(found.parts) <= MAX_PARTS
 
 
 def test_the_corpus_is_there() -> None:

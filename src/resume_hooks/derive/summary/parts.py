@@ -1,6 +1,6 @@
 """The material of a summary: a session as text in few parts, each small enough for a model to read at once.
 
-The whole history counts, the latest weighs most: what no part has room for is cut in the older ones first.
+The whole history counts, the latest part most: if there is too much, the older parts are cut first.
 """
 
 from __future__ import annotations
@@ -14,34 +14,27 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Names, names_of
 from resume_hooks.system.text import counted
 
-PART = 240_000
-"""Bytes of a part in UTF-8: 60,000 to 120,000 tokens, in whatever script, which models take with their answer."""
-
-MOST_PARTS = 3
-"""Parts of the longest session, each of which is a call that reads it; one call more joins what they came to."""
-
-SLIGHT = 1.25
-"""Parts of text that are still given as one: a call is dearer than what the longest outputs are cut for it."""
-
-VOICE, ASIDE = 6_000, 1_500
-"""Characters of what a person or the model said, and of what a tool did."""
+PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
+MAX_PARTS = 3  # of the longest session; each is a call that reads it, and one more call joins their answers
+SLIGHT = 1.25  # parts of text that are still given as one: a call costs more than what is cut of the longest outputs
+VOICE, ASIDE = 6_000, 1_500  # characters of what a person or the model said, and of what a tool did
 
 HEADING = "Records of the session, oldest first. Each begins at the margin with its reference, <session>:<number>."
 
 
-class Part(NamedTuple):
+class SummaryPart(NamedTuple):
     """Some of a session: ``text``, and the ``numbers`` of the records that stand in it."""
 
     text: str
     numbers: frozenset[int]
 
 
-class Material(NamedTuple):
-    """A session as it is given to a model: ``records`` it has in all that say something, ``parts`` oldest first."""
+class SummaryMaterial(NamedTuple):
+    """A session as it is given to a model: ``records`` that say something in all, ``parts`` oldest first."""
 
     session_id: str
     records: int
-    parts: tuple[Part, ...]
+    parts: tuple[SummaryPart, ...]
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -53,6 +46,11 @@ class Material(NamedTuple):
         """Of all parts together."""
         return sum(len(part.text) for part in self.parts)
 
+    @property
+    def calls(self) -> int:
+        """How often a model is asked: for each part, and once more to join several."""
+        return len(self.parts) + (len(self.parts) > 1)
+
 
 class _Shown(NamedTuple):
     number: int
@@ -60,12 +58,12 @@ class _Shown(NamedTuple):
     piece: Piece
 
 
-def material(session: SessionFile, environ: Mapping[str, str]) -> Material:
-    """A session in parts, without what the client added by itself. SessionNotFound where it can't be read."""
+def material(session: SessionFile, environ: Mapping[str, str]) -> SummaryMaterial:
+    """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
     reading, names = Reading(session), names_of(session, environ)
     shown = list(_shown(reading, names))
     room = _room(shown)
-    return Material(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
+    return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
 
 
 def _shown(reading: Reading, names: Names) -> Iterator[_Shown]:
@@ -79,7 +77,7 @@ def _shown(reading: Reading, names: Names) -> Iterator[_Shown]:
 
 
 def _room(shown: Sequence[_Shown]) -> int:
-    """Characters of a part: where one takes several bytes, as in scripts other than Latin, it is about a token."""
+    """Characters of a part: one that takes several bytes, as in scripts other than Latin, is about a token."""
     characters = sum(len(one.piece.body) for one in shown)
     size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
     return PART * characters // size if size else PART
@@ -94,7 +92,7 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
         start -= 1
     older, latest = shown[:start], shown[start:]
     total = sum(one.piece.length for one in older)
-    count = min(MOST_PARTS - 1, -(-total // room))
+    count = min(MAX_PARTS - 1, -(-total // room))
     parts: list[list[_Shown]] = [[] for _ in range(count)]
     before = 0
     for one in older:
@@ -103,7 +101,7 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
     return [part for part in (*parts, latest) if part]
 
 
-def _part(shown: Sequence[_Shown], room: int) -> Part:
+def _part(shown: Sequence[_Shown], room: int) -> SummaryPart:
     """Some records in the characters that a part has."""
 
     def gap(first: int, last: int) -> str:
@@ -111,4 +109,4 @@ def _part(shown: Sequence[_Shown], room: int) -> Part:
 
     text = fit(HEADING, [one.piece for one in shown], room, gap)
     lines = set(text.split("\n"))
-    return Part(text, frozenset(one.number for one in shown if one.piece.head in lines))
+    return SummaryPart(text, frozenset(one.number for one in shown if one.piece.head in lines))

@@ -1,4 +1,4 @@
-"""A smart trim before it is written: for people a table with reasons, for programs rows that can be given back."""
+"""The preview of a smart trim: for people a table with reasons, for programs rows that can be given back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.derive.trim.preview import COLUMNS, preview
 from resume_hooks.derive.trim.selection import Choice
-from resume_hooks.derive.trim.smart.asking import Asked
+from resume_hooks.derive.trim.smart.ask import ModelVerdicts
 from resume_hooks.derive.trim.smart.offer import RULE
 from resume_hooks.derive.trim.smart.plan import SmartPlan
 from resume_hooks.system.text import one_line, plain_line
@@ -32,16 +32,16 @@ def spent_text(spent: Spent) -> str:
     return f"{plain_line(spent.model)}: {spent.words}" if spent.calls else "no model was asked"
 
 
-def warnings(decided: SmartPlan, asked: Asked) -> list[str]:
+def warnings(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
     """What of the model's answer did not count, and what it was not shown."""
     counts = (
-        (asked.unknown, "of its choices were not shown to it"),
-        (asked.twice, "were named twice"),
+        (answer.unknown, "of its choices were not shown to it"),
+        (answer.twice, "were named twice"),
         (decided.useless, "would save nothing"),
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     sentences = [f"Of what the model chose, this was left out: {left_out}."] if left_out else []
-    if decided.offer.unshown and asked.spent.calls:  # a plan that is given back offers no more than it names
+    if decided.offer.unshown and answer.spent.calls:  # a plan that is given back offers no more than it names
         sentences.append(f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay.")
     return sentences
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.derive.trim.smart.asking import HINTED, TASK, Answer, ask, task
+from resume_hooks.derive.trim.smart.ask import HINTED, TASK, ModelAnswer, ask, task
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import ConfigHome
 from tests.derive.trim.sessions import LONG, Chain, written
@@ -140,4 +140,4 @@ def test_wishes_stand_in_the_instructions(config_home: ConfigHome) -> None:
 def test_what_does_not_fit_the_form(data: Any) -> None:
     """Numbers as texts, missing fields, bare lists: the form refuses them, and the call has failed."""
     with pytest.raises(ValidationError):
-        Answer.model_validate(data)
+        ModelAnswer.model_validate(data)

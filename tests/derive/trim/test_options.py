@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.trim.words import options_of, parse
+from resume_hooks.derive.trim.options import options_of, parse
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 
