@@ -45,6 +45,12 @@ def settled_from(row: Linear, start: int) -> int:
     return next((place for place in _standing(row) if place >= start), 0)
 
 
+def answers_meet(before: Node, node: Node) -> bool:
+    """Whether two answers of a model stand one behind the other; what no model gave (no tokens counted) is not sent."""
+    both = before.kind == node.kind == "assistant"
+    return both and bool(before.context_tokens and node.context_tokens) and before.message_id != node.message_id
+
+
 def _standing(row: Linear) -> Iterator[int]:
     """Every number of first records that can stand alone, the least first."""
     waiting = set[str]()

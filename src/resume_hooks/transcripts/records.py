@@ -39,6 +39,12 @@ def parse(body: bytes) -> Record | None:
     orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines take the
     slower standard parser, and U+FFFD stands for what is no character, so that every string can be written again.
     """
+    record = parse_strict(body)
+    return _parse_tolerantly(body) if record is None else record
+
+
+def parse_strict(body: bytes) -> Record | None:
+    """Parse a line's body that any JSON parser takes; None for anything else, lone surrogates among it."""
     if body[:1] != b"{":
         body = body.strip()
         if body[:1] != b"{":
@@ -46,11 +52,11 @@ def parse(body: bytes) -> Record | None:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        value = _parse_tolerantly(body)
+        return None
     return value if isinstance(value, dict) else None
 
 
-def _parse_tolerantly(body: bytes) -> object:
+def _parse_tolerantly(body: bytes) -> Record | None:
     try:
         text = body.decode("utf-8", "replace")
         value = json.loads(text)
@@ -59,7 +65,7 @@ def _parse_tolerantly(body: bytes) -> object:
             value = json.loads(pairs.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return None
-    return value
+    return value if isinstance(value, dict) else None
 
 
 def string(record: Record, key: str) -> str:

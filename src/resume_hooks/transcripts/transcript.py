@@ -29,7 +29,8 @@ class Turn(NamedTuple):
 class Transcript:
     """One scanned file, or its end where not ``whole``; ``size`` is the file's own, in bytes.
 
-    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside).
+    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside), ``lenient_lines`` of those
+    that only a tolerant parser takes: lone surrogates, bytes that are no UTF-8.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,6 +38,7 @@ class Transcript:
         self.nodes: list[Node] = []
         self.checkpoint = Checkpoint()
         self.bad_lines: list[int] = []
+        self.lenient_lines: set[int] = set()
         self.bookkeeping: dict[str, int] = {}
         self.models: dict[str, int] = {}
         self.line_count = 0
@@ -139,7 +141,10 @@ def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: Start
 
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would cost a tenth of the scan
+    raw = line.raw if line.offset else line.body  # a copy of each line would cost a tenth of the scan
+    record = records.parse_strict(raw)
+    if record is None and (record := records.parse(raw)) is not None:
+        transcript.lenient_lines.add(line.number)
     if record is None:
         if line.raw.strip():
             transcript.bad_lines.append(line.number)

@@ -225,6 +225,14 @@ def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
     assert [row.get("sessionId") for row in found] == [CHILD, CHILD, None, CHILD]
 
 
+@pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
+def test_half_a_character_becomes_a_whole_one(tmp_path: Path, odd: bytes) -> None:
+    """The API refuses half a surrogate pair, which old clients send; every client reads bytes of no character so."""
+    prompt, answer = conversation(1)
+    found = records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
+    assert text(found[0]) == "prompt \ufffd"
+
+
 @pytest.mark.parametrize("value", ["", 5, "gone"])
 def test_whatever_parent_the_first_record_names(tmp_path: Path, value: object) -> None:
     """It hangs on the lineage."""

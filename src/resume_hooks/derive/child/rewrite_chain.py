@@ -88,6 +88,9 @@ def succession(  # noqa: PLR0913 - what a child is made of
     """
     row = linear(transcript.chain)
     found = _Edits(row, survey, edits or {})
+    for node in row.nodes:
+        if node.number in transcript.lenient_lines:
+            found.add(node.number, _as_parsed)
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
     older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
     if older is not None:
@@ -286,6 +289,11 @@ class _Dropping:
         if not isinstance(block, dict) or block.get("type") not in ("tool_use", "tool_result"):
             return False
         return string(block, "id" if block["type"] == "tool_use" else "tool_use_id") in self._calls
+
+
+def _as_parsed(record: Record) -> Record:
+    """The record as it was parsed: U+FFFD stands for what is no character, and the API refuses."""
+    return record
 
 
 def _without_segment(record: Record) -> Record:

@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
 from resume_hooks.maintenance.fsck.compactions import MARKS_LOST
 from resume_hooks.maintenance.fsck.companions import OUTPUT_GONE
-from resume_hooks.maintenance.fsck.damage import GARBAGE, SURROGATE, TORN, UTF8
+from resume_hooks.maintenance.fsck.damage import GARBAGE, TORN, UTF8
 from resume_hooks.maintenance.fsck.diagnose import diagnose
 from resume_hooks.maintenance.fsck.findings import Finding, Report
 from resume_hooks.maintenance.fsck.links import TWICE
@@ -30,7 +30,7 @@ from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Size, continue_line
-from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.records import parse_strict
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import Survey
 
@@ -115,7 +115,7 @@ def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
     """The same file with another conversation."""
     whole = Transcript(transcript.path)
     whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
-    whole.chain = chain
+    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
     return whole
 
 
@@ -126,6 +126,8 @@ def _survey_salvaged(whole: Transcript, survey: Survey) -> None:
             stream.seek(node.offset)
             raw = stream.read(node.length)
             if not raw.endswith(b"\n"):
+                if parse_strict(raw) is None:
+                    whole.lenient_lines.add(node.number)
                 survey(Line(node.number, node.offset, raw), whole.read(node), node)
 
 
@@ -133,16 +135,10 @@ def _edits(report: Report) -> dict[int, Edit]:
     """What must be done to single records beyond what every child gets."""
     edits: dict[int, Edit] = {}
     for group in report.groups:
-        edit = {ALTERED: without_thinking, SURROGATE: _encoded_anew, UTF8: _encoded_anew}.get(group.kind)
-        for finding in group.findings if edit else ():
-            if edit is not None and finding.record is not None:
-                edits[finding.record] = edit
+        for finding in group.findings if group.kind == ALTERED else ():
+            if finding.record is not None:
+                edits[finding.record] = without_thinking
     return edits
-
-
-def _encoded_anew(record: Record) -> Record:
-    """The record as it was parsed: U+FFFD stands for what is no character."""
-    return record
 
 
 def _lost(report: Report, row: Succession, chain: Sequence[Node]) -> list[str]:

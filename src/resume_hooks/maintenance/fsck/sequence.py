@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.transcripts.linearize import answers_meet
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -43,7 +44,7 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Find
         return
     yield from _of_start(spoken[0])
     for before, node in pairwise(spoken):
-        if _meet(before, node):
+        if answers_meet(before, node):
             yield Finding(ANSWERS_MEET, f"It follows the answer in record {before.number}", node.number, node.uuid)
     yield from _of_clock(transcript, spoken)
     for node in transcript.nodes:
@@ -58,12 +59,6 @@ def _of_start(first: Node) -> Iterator[Finding]:
         yield Finding(NO_PROMPT_FIRST, "The conversation begins with an answer", first.number, first.uuid)
     elif first.results:
         yield Finding(RESULT_FIRST, "The conversation begins with a tool result", first.number, first.uuid)
-
-
-def _meet(before: Node, node: Node) -> bool:
-    """Whether two answers meet; those that no model gave (no tokens counted) are left out by clients."""
-    both = before.kind == node.kind == "assistant"
-    return both and bool(before.context_tokens and node.context_tokens) and before.message_id != node.message_id
 
 
 def _of_clock(transcript: Transcript, spoken: list[Node]) -> Iterator[Finding]:
