@@ -1,4 +1,4 @@
-"""The pictures of the README: there, plain, and in the words that the cards and verbs say today."""
+"""The pictures of the README and the guide: there, plain, and in the words that the cards and verbs say today."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from resume_hooks.hooks.triggers import recognise
 from tests.builders import ConfigHome
 from tests.needs import REPO
 from tools import pictured
-from tools.svg import Cell, drawn, lines_of, picture
+from tools.svg import Cell, animation, drawn, lines_of, picture
 
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
 VERBS = {"search": ["search", "lock", "--limit", "2"], "lineage": ["lineage", pictured.SESSION[:8]]}
 HELD = {
     "pasted": ["Handed off from", f"Next step: {pictured.NEXT_STEP}", "a digest is loaded"],
+    "going-on": [
+        f"/resume-hooks:handoff {pictured.NEXT_STEP}",
+        "handed off",
+        "Handed off from",
+        f"Next step: {pictured.NEXT_STEP}",
+    ],
     "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
 }
 COPIED = re.compile(r"copied|Copied|Type the /resume|here it is")
@@ -52,18 +58,19 @@ def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome
     return config_home
 
 
-def named_in_readme() -> list[str]:
-    """The pictures that the README shows."""
-    return re.findall(r"\(docs/pictures/([a-z]+)\.svg\)", (REPO / "README.md").read_text("utf-8"))
+def shown() -> dict[str, str]:
+    """The pictures of the README and the guide, each with its words for those who don't see it."""
+    pages = "".join((REPO / page).read_text("utf-8") for page in ("README.md", "docs/guide.md"))
+    found = re.findall(r"!\[([^\]]*)\]\((?:docs/)?pictures/([a-z-]+)\.svg\)", pages)
+    return {name: words for words, name in found}
 
 
 def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
     """Each with words of its own for those who don't see it."""
-    shown = named_in_readme()
-    assert sorted(set(shown)) == sorted(path.stem for path in FOLDER.glob("*.svg"))
-    assert sorted({*CARDS, *VERBS, *HELD}) == sorted(set(shown))
-    alternatives = re.findall(r"!\[([^\]]*)\]\(docs/pictures/", (REPO / "README.md").read_text("utf-8"))
-    assert all(len(words) > 15 for words in alternatives)
+    named = shown()
+    assert sorted(named) == sorted(path.stem for path in FOLDER.glob("*.svg"))
+    assert sorted({*CARDS, *VERBS, *HELD}) == sorted(named)
+    assert all(len(words) > 15 for words in named.values())
 
 
 @pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *HELD}))
@@ -71,7 +78,7 @@ def test_a_picture_is_plain(name: str) -> None:
     """Sound XML of texts and shapes: no script, no link, no font or image from elsewhere; what it says is drawn."""
     source = (FOLDER / f"{name}.svg").read_text("utf-8")
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
-    assert tags <= {"svg", "title", "desc", "rect", "circle", "text"}
+    assert tags <= {"svg", "title", "desc", "rect", "circle", "text", *(("g", "style") if name == "going-on" else ())}
     assert "href" not in source
     assert source.count("http") == 1  # the name of the format
     assert "".join(text_of(name).split()) in drawn(source)
@@ -115,6 +122,15 @@ def test_cells_become_a_picture() -> None:
     assert drawn(source) == "T&Ua<bx"
     assert '<rect x="49.6" y="34" width="8.4" height="18" fill="#ff0000"/>' in source
     assert 'fill="#98c379" font-weight="700">a&lt;b</text>' in source
+
+
+def test_screens_follow_each_other() -> None:
+    """Each has its turn in a round; where nothing moves the second alone is seen."""
+    source = animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
+    assert lines_of(source) == ["a", "b", "c"]
+    assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]
+    assert "animation:show 6s" in source
+    assert re.findall(r"animation-delay:(-\d)s", source) == ["-6", "-3"]
 
 
 def test_nothing_of_this_machine_is_in_them() -> None:

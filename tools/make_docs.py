@@ -1,33 +1,110 @@
-"""Writes what the code itself knows into docs/: the CLI reference and the JSON schemas. A test compares them."""
+"""Writes what the code itself knows into docs/: the CLI reference, the JSON schemas, tables of other pages.
+
+A page that is written by hand holds its tables between two comments. A test compares all of them with the code.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from resume_hooks import settings
 from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import DATA
+from resume_hooks.hooks.plain_cards import TRIGGERS
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "resume_hooks"
+PACKAGES = (
+    "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts", "redaction",
+    "storage", "system",
+)  # fmt: skip
+"""From the top down: each imports those below it alone."""
 
 
 def pages() -> dict[Path, str]:
     """Every generated file by its path, with the text it must have."""
-    docs = ROOT / "docs"
-    found = {docs / "cli.md": cli_page()}
+    found = {DOCS / "cli.md": cli_page()}
     for verb, model in DATA.items():
         schema = json.dumps(model.model_json_schema(), indent=2)
-        found[docs / "schema" / f"{verb}.json"] = schema + "\n"
+        found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
+    for name, table in (
+        ("triggers", triggers_table()),
+        ("verbs", verbs_table()),
+        ("settings", settings_table()),
+        ("architecture", packages_table()),
+    ):
+        found[DOCS / f"{name}.md"] = with_table((DOCS / f"{name}.md").read_text(encoding="utf-8"), name, table)
     return found
+
+
+def with_table(page: str, name: str, table: str) -> str:
+    """A page with the table between its comments renewed. KeyError without such comments."""
+    place = re.search(rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL)
+    if place is None:
+        raise KeyError(name)
+    return f"{page[: place.end(1)]}\n{table}\n{page[place.start(2) :]}"
+
+
+def triggers_table() -> str:
+    """Every trigger in both forms."""
+    rows = []
+    for each in TRIGGERS:
+        typed = [f"`>{name}{each.argument and f' {each.argument}'}`" for name in (each.verb, *each.aliases)]
+        slash = f"`/resume-hooks:{each.verb}{each.argument and f' {each.argument}'}`"
+        rows.append([slash, ", ".join(typed), each.about])
+    return _table(["type", "or", "what it does"], rows)
+
+
+def verbs_table() -> str:
+    """Every verb, in the order of the help, with its place in the reference."""
+    return _table(["verb", "what it does"], [[f"[`{verb}`](cli.md#{verb})", line] for verb, line in VERBS.items()])
+
+
+def settings_table() -> str:
+    """Every setting with its default and the variable that wins over the file."""
+    rows = [
+        [f"`{name}`", f"`{_default(key.default)}`", f"`RESUME_HOOKS_{name.upper()}`", key.about]
+        for name, key in settings.KEYS.items()
+    ]
+    return _table(["key", "default", "in the environment", "what it does"], rows)
+
+
+def _default(value: settings.Value) -> str:
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
+
+
+def packages_table() -> str:
+    """Every package, with what it is and what it may import in its own words."""
+    rows = []
+    for name in PACKAGES:
+        is_about, rule = _paragraphs(SOURCE / name / "__init__.py")[:2]
+        rows.append([f"[`{name}/`](../src/resume_hooks/{name}/__init__.py)", is_about, rule])
+    return _table(["package", "what it is", "imports"], rows)
+
+
+def _paragraphs(module: Path) -> list[str]:
+    """The paragraphs of a module's docstring, a line each."""
+    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return [" ".join(each.split()).replace("``", "`") for each in docstring.split("\n\n")]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
 
 
 def cli_page() -> str:
     """The reference: the help of every verb, as a terminal of 100 columns shows it."""
-    settings = cli.context_settings | {"terminal_width": 100}
-    top = click.Context(cli, info_name="resume-hooks", **settings)
+    chosen = cli.context_settings | {"terminal_width": 100}
+    top = click.Context(cli, info_name="resume-hooks", **chosen)
     parts = [
         "# Command line\n\nMade from the code by `make docs`; a test keeps it true.\n",
         f"```\n{cli.get_help(top).rstrip()}\n```\n",
@@ -36,18 +113,23 @@ def cli_page() -> str:
         command = cli.get_command(top, verb)
         if command is None:
             raise KeyError(verb)
-        text = command.get_help(click.Context(command, parent=top, info_name=verb, **settings)).rstrip()
+        text = command.get_help(click.Context(command, parent=top, info_name=verb, **chosen)).rstrip()
         parts.append(f"## {verb}\n\n```\n{text}\n```\n")
     return "\n".join(parts)
 
 
-def main() -> int:
-    """Write the pages; 0."""
-    for path, text in pages().items():
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages; with --check name those that are not up to date, and 1 if there are any."""
+    made = pages()
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in arguments:
+        sys.stdout.writelines(f"{path.relative_to(ROOT)} is not up to date, run: make docs\n" for path in stale)
+        return int(bool(stale))
+    for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(made[path], encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Makes the pictures of the README from the real client and the real command line, offline, in a throw-away home.
+"""Makes the pictures of the README and the guide: the real client and command line, offline, in a throw-away home.
 
 Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md says how to get.
 """
@@ -20,7 +20,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, children, plugin_at
 from tests.screens import Screen
 from tools import pictured
-from tools.svg import Cell, picture
+from tools.svg import Cell, animation, picture
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 100
@@ -71,16 +71,30 @@ class Desk:
         self.home, self.plugin = home, plugin
         pictured.lay(home.project_folder, str(home.cwd))
 
-    def typed(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
-        """The client's screen after these prompts, from the last one on."""
+    @contextmanager
+    def client(self, rows: int) -> Iterator[Tui]:
+        """The client on the session that is nearly full."""
         with MockApi() as api, Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui:
             tui.start(plugin_dir=self.plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION)
+            yield tui
+
+    def screen(self, tui: Tui, wait: str) -> Rows:
+        """The client's screen once ``wait`` stands there and nothing moves."""
+        tui.wait_for(wait)
+        tui.wait_idle()
+        return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
+
+    def typed(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
+        """The client's screen after these prompts."""
+        with self.client(rows) as tui:
             for prompt in prompts:
-                tui.submit(prompt if prompt != "/resume" else f"/resume {self._child().stem}")
+                tui.submit(prompt if prompt != "/resume" else self.paste_line())
                 tui.wait_idle()
-            tui.wait_for(wait)
-            tui.wait_idle()
-            return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - as above
+            return self.screen(tui, wait)
+
+    def paste_line(self) -> str:
+        """What a handoff copied."""
+        return f"/resume {self._child().stem}"
 
     def _child(self) -> Path:
         parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
@@ -114,6 +128,9 @@ def _quoted(words: Sequence[str]) -> str:
     return " ".join(words)
 
 
+SCREEN = 30
+"""Rows of the client in the picture that moves."""
+
 BOX = r"^─{20,}|/effort$"
 CARD = r"operation blocked by hook"
 NEVER = r"(?!)"
@@ -129,6 +146,19 @@ def pasted(desk: Desk) -> Rows:
     """What the fresh session shows after /resume was pasted."""
     rows = desk.typed(f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step")
     return cut(rows, PASTED, BOX)
+
+
+def going_on(desk: Desk) -> list[Rows]:
+    """A handoff from end to end: it is typed, its card, what was copied is pasted, the fresh session."""
+    with desk.client(SCREEN) as tui:
+        tui.type(f"/resume-hooks:handoff {pictured.NEXT_STEP}")
+        frames = [desk.screen(tui, pictured.NEXT_STEP)]
+        tui.key("Enter")
+        frames.append(desk.screen(tui, "in a shell"))
+        tui.type(desk.paste_line())
+        frames.append(desk.screen(tui, desk.paste_line()[-12:]))
+        tui.key("Enter")
+        return [*frames, desk.screen(tui, "(?i)next step: ")]
 
 
 def chooser(desk: Desk) -> Rows:
@@ -156,6 +186,9 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
 }
 """By the name of the file: the title of the window, and what is in it."""
 
+MOVING = {"going-on": ("A full session goes on", going_on)}
+"""The same of pictures with several screens."""
+
 
 @contextmanager
 def desk() -> Iterator[Desk]:
@@ -171,15 +204,20 @@ def desk() -> Iterator[Desk]:
 
 def main(names: Sequence[str]) -> int:
     """Make the pictures of these names, all of them without any; 0, or 2 for an unknown name."""
-    if unknown := set(names) - PICTURES.keys():
-        sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(PICTURES)}\n")
+    known = [*MOVING, *PICTURES]
+    if unknown := set(names) - set(known):
+        sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(known)}\n")
         return 2
     FOLDER.mkdir(exist_ok=True)
-    for name, (title, make) in PICTURES.items():
-        if not names or name in names:
-            with desk() as here:
-                rows = make(here)
-            (FOLDER / f"{name}.svg").write_text(picture(rows, title), encoding="utf-8")
+    for name in names or known:
+        with desk() as here:
+            if name in MOVING:
+                title, make_all = MOVING[name]
+                source = animation(make_all(here), title)
+            else:
+                title, make = PICTURES[name]
+                source = picture(make(here), title)
+        (FOLDER / f"{name}.svg").write_text(source, encoding="utf-8")
     return 0
 
 

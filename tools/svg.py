@@ -15,7 +15,12 @@ LEAST = 80
 """Columns of the narrowest picture."""
 
 FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
-GROUND, TEXT, FAINT = "#16181d", "#d7dae0", "#8b919c"
+GROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
+"""The edge tells the window from a dark page."""
+
+SECONDS = 3
+"""How long each screen of an animation stands."""
+
 _NAMED = {
     "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
     "blue": "#61afef", "magenta": "#c678dd", "cyan": "#56b6c2", "white": "#d7dae0", "default": "",
@@ -35,21 +40,46 @@ class Cell(NamedTuple):
 
 def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
     """The rows as a window with a title."""
-    columns = max([LEAST, *(len(_words(row)) for row in rows)])
-    width, height = round(columns * WIDTH + 2 * MARGIN), BAR + len(rows) * HEIGHT + MARGIN
+    return _window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
+
+
+def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
+    """Screens in one window, one after the other; the second stands still where nothing moves."""
+    whole = len(frames) * SECONDS
+    moves = [
+        f"g{{animation:show {whole}s step-end infinite}}",
+        f"@keyframes show{{0%{{opacity:1}}{100 / len(frames):.4g}%,100%{{opacity:0}}}}",
+        *(
+            f"g:nth-of-type({number + 1}){{animation-delay:{number * SECONDS - whole}s}}"
+            for number in range(len(frames))
+        ),
+        "@media (prefers-reduced-motion:reduce){g{animation:none}}",
+    ]
+    drawn_frames = [
+        f'<g opacity="{int(number == 1)}">{"".join(_row(row, at) for at, row in enumerate(rows))}</g>'
+        for number, rows in enumerate(frames)
+    ]
+    return _window(frames, title, [f"<style>{''.join(moves)}</style>", *drawn_frames])
+
+
+def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequence[str]) -> str:
+    """A window that holds the largest of some screens, with what is drawn inside; its words for those who can't see."""
+    columns = max([LEAST, *(len(_words(row)) for rows in frames for row in rows)])
+    width, height = round(columns * WIDTH + 2 * MARGIN), BAR + max(map(len, frames)) * HEIGHT + MARGIN
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     dots = "".join(
         f'<circle cx="{20 + 18 * number}" cy="17" r="5.5" fill="{colour}"/>'
         for number, colour in enumerate(("#e06c75", "#e5c07b", "#98c379"))
     )
-    words = escape("\n".join(_words(row) for row in rows))
+    words = escape("\n".join(_words(row) for rows in frames for row in rows))
+    frame = f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="9" fill="{GROUND}" stroke="{EDGE}"/>'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{FONT}" font-size="14">',
         f"<title>{escape(title)}</title>",
         f"<desc>{words}</desc>",
-        f'<rect width="{width}" height="{height}" rx="9" fill="{GROUND}"/>{dots}',
+        f"{frame}{dots}",
         f'<text x="{width / 2:.0f}" y="22" fill="{FAINT}" font-size="12.5" text-anchor="middle">{escape(title)}</text>',
-        *(_row(row, number) for number, row in enumerate(rows)),
+        *inside,
         "</svg>",
     ]
     return "\n".join(part for part in parts if part) + "\n"

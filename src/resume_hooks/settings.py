@@ -98,7 +98,7 @@ KEYS: dict[str, Key] = {
     "context_window": Key(0, "Tokens of the model's context window; 0 = told by the session.", _number(0, 10_000_000)),
     "clipboard": Key(
         "auto",
-        "How text reaches the clipboard.",
+        "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
     ),
     "threshold": Key(500, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)),

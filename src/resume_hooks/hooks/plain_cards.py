@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Tuple
+
 from resume_hooks.system.clipboard import Copied
 
-HELP = """resume-hooks: type these at the very start of a prompt; all but rollover cost no tokens
 
-  /resume-hooks:handoff [next step]   or  >handoff [next step]
-      go on in a fresh session that knows its ancestors
-  /resume-hooks:rollover [focus]      or  >rollover [focus]
-      the same with a summary by a model: costs tokens, takes a minute
-  /resume-hooks:trim [options]        or  >trim [options]
-      show what a copy without the bulk would save; then: trim yes
-  /resume-hooks:resume                or  >resume, >continue
-      copy this session's id; how full it is, and what to do
-  /resume-hooks:checkpoint [goal]     or  >checkpoint [goal]
-      mark this place before you try something
-  /resume-hooks:rewind report         or  >rewind report
-      go back to the mark in a session that keeps only the report
-  /resume-hooks:search words          or  >search words
-      what was said in this project's sessions; --all first: everywhere
-  /resume-hooks:session               or  >session, >session-id
-      copy this session's id
-  /resume-hooks:lineage               or  >lineage
-      this session's ancestors
-  /resume-hooks:recover-context       or  >recover-context
-      what was done here, to paste where the model lost it
-  /resume-hooks:help                  or  >help
+class TriggerHelp(NamedTuple):
+    """What a trigger is called, what may follow it, and what it does in one line; commands/ say the same."""
 
-In a shell: resume-hooks --help
-A space before > sends a plain prompt."""
+    verb: str
+    argument: str
+    about: str
+    aliases: Tuple[str, ...] = ()
+
+
+TRIGGERS = (
+    TriggerHelp("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
+    TriggerHelp("rollover", "[focus]", "The same with a model's summary; costs tokens, up to two minutes"),
+    TriggerHelp("trim", "[options]", "Preview a copy without old tool output; trim yes makes it"),
+    TriggerHelp("resume", "", "Show how full this session is and how to go on; copy its id", ("continue",)),
+    TriggerHelp("checkpoint", "[goal]", "Mark this place before you try something"),
+    TriggerHelp("rewind", "<report>", "Go back to the mark in a session that keeps only your report"),
+    TriggerHelp("search", "[--all] <words>", "Find what was said in this project; --all: in every project"),
+    TriggerHelp("session", "", "Copy this session's id", ("session-id",)),
+    TriggerHelp("lineage", "", "Show this session's ancestors, oldest first"),
+    TriggerHelp("recover-context", "", "Show what was done here, to paste where the model lost it"),
+    TriggerHelp("help", "", "Show this list"),
+)
+
+
+def _row(row: TriggerHelp) -> str:
+    slash, *others = (
+        f"{name} {row.argument}".rstrip() for name in (f"/resume-hooks:{row.verb}", row.verb, *row.aliases)
+    )
+    return f"  {slash:<42}or  {', '.join(f'>{other}' for other in others)}\n      {row.about}"
+
+
+HELP = "\n".join(
+    [
+        "resume-hooks · type at the very start of a prompt · only rollover costs tokens",
+        "",
+        *(_row(row) for row in TRIGGERS),
+        "",
+        "In a shell: resume-hooks --help",
+        "A space before > sends a plain prompt.",
+    ]
+)
 
 _PASTED = "resume-hooks: nothing was made. The command was pasted over text left in the input box."
 

@@ -10,9 +10,9 @@ from typing import NamedTuple, Optional
 
 PLUGIN = "resume-hooks"
 
-_ALIASES = {"continue": "resume", "session-id": "session"}
+ALIASES = {"continue": "resume", "session-id": "session"}
 _ALONE = frozenset({"session", "lineage", "help", "recover-context"})
-_VERBS = frozenset({"resume", "handoff", "rollover", "trim", "checkpoint", "rewind", "search", *_ALONE})
+VERBS = frozenset({"resume", "handoff", "rollover", "trim", "checkpoint", "rewind", "search", *_ALONE})
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
@@ -24,7 +24,7 @@ _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id
 _SIGN = rf"(?:>|/{PLUGIN}:)"
 _RETYPED = re.compile(rf"{_SIGN}(trim|checkpoint|rewind)(?=[\s>/]|\Z)", re.IGNORECASE)
 _EMPTY_REWINDS = re.compile(rf"(?:{_SIGN}rewind)+(?={_SIGN}rewind(?:\s|\Z))", re.IGNORECASE)
-_NAMES = "|".join(sorted({*_VERBS, *_ALIASES}, key=len, reverse=True))
+_NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 
@@ -32,7 +32,7 @@ _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``_VERBS``; ``text`` what followed it; ``slash`` whether the slash form was used;
+    ``verb`` is one of ``VERBS``; ``text`` what followed it; ``slash`` whether the slash form was used;
     ``pasted`` whether the prompt ends in a command that was pasted over left-over text; ``hooked`` whether a hook asks,
     and not the body of a slash command where hooks are off.
     """
@@ -58,7 +58,7 @@ def recognise(prompt: str) -> Optional[Trigger]:
         return None
     verb = _canonical(found.group(1))
     text = (found.group(2) or "").strip()
-    if verb not in _VERBS or (text and verb in _ALONE):
+    if verb not in VERBS or (text and verb in _ALONE):
         return None
     return Trigger(verb, text, slash, pasted=False)
 
@@ -96,7 +96,7 @@ def _is_pasted_over(prompt: str) -> bool:
     verb = _verb_of(prompt)
     if verb in _ALONE:
         return _PASTED_ALONE.match(prompt) is not None
-    return verb in _VERBS and _PASTED.search(prompt[-120:]) is not None
+    return verb in VERBS and _PASTED.search(prompt[-120:]) is not None
 
 
 def _text_before_paste(prompt: str) -> str:
@@ -113,4 +113,4 @@ def _verb_of(prompt: str) -> str:
 
 def _canonical(word: str) -> str:
     word = word.lower()
-    return _ALIASES.get(word, word)
+    return ALIASES.get(word, word)
