@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from resume_hooks.derive.originals import Originals
-from resume_hooks.transcripts.original_ref import Origin
+from resume_hooks.transcripts.placeholders import Origin
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO

@@ -13,7 +13,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.references import Reference
 from resume_hooks.storage.backups import folder_of
-from resume_hooks.transcripts.original_ref import Origin
+from resume_hooks.transcripts.placeholders import Origin
 from tests.builders import ConfigHome, Record, assistant, call, result, session_id, tool_result, user, write_session
 
 PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)

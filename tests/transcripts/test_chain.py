@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import Checkpoint, Node, Segment, live_chain
+from resume_hooks.transcripts.chain import live_chain
+from resume_hooks.transcripts.nodes import Checkpoint, Node, Segment
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import (
     SESSION,

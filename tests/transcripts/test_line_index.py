@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.transcripts import line_index
-from resume_hooks.transcripts.line_index import Numbers, line_start, line_with, lines_before, opened
-from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts import lines
+from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, lines_before, opened, read_lines
 
 BYTES = st.lists(
     st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]), max_size=60
@@ -23,8 +22,8 @@ BYTES = st.lists(
 def _small_steps() -> object:
     """Pieces of a few bytes, so that lines lie across many of them."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(line_index, "STEP", 4)
-    patch.setattr(line_index, "SEARCHED_BYTES", 16)
+    patch.setattr(lines, "STEP", 4)
+    patch.setattr(lines, "SEARCHED_BYTES", 16)
     yield
     patch.undo()
 

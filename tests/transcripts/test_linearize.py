@@ -6,8 +6,7 @@ import pytest
 
 from resume_hooks.transcripts.linearize import Linear, linear, settled, settled_from
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, node_of
 from tests.builders import assistant, attachment, call, result, system, user
 
 

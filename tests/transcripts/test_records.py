@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks import clock
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.nodes import node_of
 from tests.builders import assistant, attachment, boundary, call, result, user
 
 NAMES = (

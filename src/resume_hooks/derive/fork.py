@@ -28,11 +28,11 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Size, continue_line
 from resume_hooks.transcripts.raw_edit import with_own
-from resume_hooks.transcripts.read_back import ReadBack
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript, scan

@@ -21,7 +21,7 @@ from resume_hooks.sessions.references import Entries, Entry, Reference, named_by
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.original_ref import Origin, origin_of
+from resume_hooks.transcripts.placeholders import Origin, origin_of
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mended

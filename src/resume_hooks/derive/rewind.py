@@ -27,11 +27,11 @@ from resume_hooks.sessions.references import names_of
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Rewound, Size, continue_line
-from resume_hooks.transcripts.read_back import ReadBack
 from resume_hooks.transcripts.records import Record, message
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript

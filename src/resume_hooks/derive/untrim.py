@@ -28,12 +28,11 @@ from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.provenance import Size, continue_line
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.read_back import ReadBack
 from resume_hooks.transcripts.records import Record, message
 from resume_hooks.transcripts.tokens import Context
 from resume_hooks.transcripts.transcript import Transcript, scan

@@ -15,8 +15,7 @@ from resume_hooks.sessions.references import Entries, Entry, Names
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import Call
-from resume_hooks.transcripts.line_index import lines_before, opened
-from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.lines import Line, lines_before, opened, read_lines
 from resume_hooks.transcripts.records import Record
 
 Row = tuple[Entry, Record]

@@ -16,9 +16,8 @@ from resume_hooks.sessions.references import Entry
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import Call, Pieces
-from resume_hooks.transcripts.line_index import lines_before, opened
-from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.lines import Line, lines_before, opened
+from resume_hooks.transcripts.nodes import node_of
 from resume_hooks.transcripts.records import Record, string
 
 _ENVELOPE = frozenset(

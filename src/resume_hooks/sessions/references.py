@@ -21,8 +21,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.line_index import Numbers, line_start, line_with, opened
-from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, opened, read_lines
 from resume_hooks.transcripts.records import Record, string
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."

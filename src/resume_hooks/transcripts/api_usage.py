@@ -10,8 +10,7 @@ from typing import NamedTuple
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 

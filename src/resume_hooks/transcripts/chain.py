@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf
-from resume_hooks.transcripts.nodes import Checkpoint, Node, Segment
+from resume_hooks.transcripts.nodes import Checkpoint, Node
 from resume_hooks.transcripts.parallel_calls import recover
-
-__all__ = ["Checkpoint", "Node", "Segment", "chain_to", "live_chain"]
 
 BRIDGE_MS = 5_000
 """How far back the client looks for a stand-in of a parent that is not in the file, in milliseconds."""

@@ -13,11 +13,12 @@ from resume_hooks.transcripts.attachments import BULK, Address, kind_of, sent_te
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.media_tokens import media_tokens
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.original_ref import Origin, origin_of
 from resume_hooks.transcripts.placeholders import (
     SHORTEST,
     UNANSWERED,
+    Origin,
     is_placeholder,
+    origin_of,
     stands_for_answer,
     stands_for_something,
 )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed
-from resume_hooks.transcripts.chain import Node
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.content import thought_digest
+from resume_hooks.transcripts.linearize import Linear
 from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Observer, scan
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 from resume_hooks.transcripts.write_scan import needs_mending
 
 
@@ -95,3 +100,58 @@ def _is_paired(nodes: list[Node]) -> bool:
     calls = [call for node in nodes for call in node.calls]
     results = [call for node in nodes for call in node.results]
     return sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
+
+
+class ReadBack:
+    """An observer of a written child; ``thoughts`` are digests as in the pieces of its parent."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.thoughts: set[int] = set()
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is None or node.kind != "assistant":
+            return
+        self.calls.update(node.calls)
+        for block in records.blocks(record):
+            if block.get("type") == "thinking":
+                self.thoughts.add(thought_digest(block))
+
+    def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:
+        """Whether the calls are those that were ``planned``, and no thinking is there but ``thoughts``."""
+        dropped = planned.dropped
+        calls = (call for node in planned.nodes for call in set(node.calls) - dropped.get(node.number, frozenset()))
+        return [
+            Check("no tool call was lost or added", self.calls == Counter(calls)),
+            Check("thinking is as it was, or gone", self.thoughts <= thoughts),
+        ]
+
+
+def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
+    """What must be in ``found``, as read back, as it was in ``old``: everything but what the records say."""
+    return [
+        Check("every line is in its place", _form(found) == _form(old)),
+        Check("ids, links, instants and token counts are as they were", _links(found) == _links(old)),
+        Check("the live chain is as it was", [node.uuid for node in found.chain] == [node.uuid for node in old.chain]),
+        Check("no tool call or result was lost or added", _pairs(found) == _pairs(old)),
+    ]
+
+
+def _form(transcript: Transcript) -> tuple[object, ...]:
+    return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.bookkeeping
+
+
+def _links(transcript: Transcript) -> list[tuple[object, ...]]:
+    return [_link(node) for node in transcript.nodes]
+
+
+def _link(node: Node) -> tuple[object, ...]:
+    return (
+        *(node.number, node.uuid, node.parent, node.kind, node.subtype, node.sidechain, node.session_id),
+        *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
+    )
+
+
+def _pairs(transcript: Transcript) -> list[tuple[object, ...]]:
+    return [(node.number, node.calls, node.results) for node in transcript.nodes]

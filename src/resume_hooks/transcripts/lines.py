@@ -6,8 +6,12 @@ Lines end at a line feed only: transcripts hold raw U+2028 and U+0085 inside str
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
+
+from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 
@@ -50,3 +54,120 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
+
+
+SEARCHED_BYTES = 1024 * 1024
+"""Bytes that a search through a file holds at a time."""
+
+STEP = 64 * 1024
+"""Bytes that are read at a time where lines are near, and between two counts of lines."""
+
+
+@contextmanager
+def opened(file: str) -> Iterator[BinaryIO]:
+    """A file to be read. SessionNotFound where it can't be."""
+    try:
+        with open(file, "rb") as stream:
+            yield stream
+    except OSError as error:
+        raise SessionNotFound(f"{file} can't be read: {error.strerror}", "Check the path.") from error
+
+
+def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
+    """The lines that begin before the byte ``end``, the last one first and no further than that; not numbered."""
+    later: list[bytes] = []  # the parts of a line whose beginning is still sought, the last one first
+    step = STEP
+    while end > 0:
+        start = max(0, end - step)
+        piece = _read(stream, start, end - start)
+        stop = len(piece)
+        while stop > 0:
+            # A line feed at the very end of a line is its own, any other one ends the line before it.
+            feed = piece.rfind(b"\n", 0, stop if later else stop - 1)
+            if feed < 0:
+                later.append(piece[:stop])
+                break
+            yield Line(-1, start + feed + 1, b"".join([piece[feed + 1 : stop], *later[::-1]]))
+            later, stop = [], feed + 1
+        end, step = start, min(2 * step, SEARCHED_BYTES)
+    if later:
+        yield Line(-1, 0, b"".join(later[::-1]))
+
+
+def line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
+    """The offset of the last line that holds ``needle`` between the bytes ``floor`` and ``end``; -1 for none."""
+    after = b""
+    while end > floor:
+        start = max(floor, end - SEARCHED_BYTES)
+        piece = _read(stream, start, end - start) + after
+        found = piece.rfind(needle)
+        if found >= 0:
+            return line_start(stream, start + found)
+        after, end = piece[: len(needle) - 1], start
+    return -1
+
+
+def line_start(stream: BinaryIO, place: int) -> int:
+    """The offset at which the line of the byte at ``place`` begins."""
+    step = STEP
+    while place > 0:
+        start = max(0, place - step)
+        found = _read(stream, start, place - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        place, step = start, min(2 * step, SEARCHED_BYTES)
+    return 0
+
+
+class Numbers:
+    """The numbers of the lines in a file's first ``size`` bytes: line feeds are counted as far as was asked, once."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._before = [0]  # line feeds before each step, and before what was not counted yet
+
+    def total(self, stream: BinaryIO) -> int:
+        """How many lines there are, with one that has no ending."""
+        self._count(stream, self._size)
+        unended = self._size > 0 and _read(stream, self._size - 1, 1) != b"\n"
+        return self._before[-1] + unended
+
+    def of(self, stream: BinaryIO, offset: int) -> int:
+        """The 0-based number of the line that begins at ``offset``."""
+        self._count(stream, offset)
+        step, rest = divmod(offset, STEP)
+        return self._before[step] + _read(stream, offset - rest, rest).count(b"\n")
+
+    def start(self, stream: BinaryIO, number: int) -> int:
+        """Where the line of that number begins; -1 where there is none."""
+        if number <= 0:
+            return 0 if number == 0 < self._size else -1
+        while self._before[-1] < number and self._counted < self._size:
+            self._count(stream, self._counted + SEARCHED_BYTES)
+        if self._before[-1] < number:
+            return -1
+        step = bisect_left(self._before, number) - 1
+        piece = _read(stream, step * STEP, min(STEP, self._size - step * STEP))
+        feed = -1
+        for _ in range(number - self._before[step]):
+            feed = piece.index(b"\n", feed + 1)
+        start = step * STEP + feed + 1
+        return start if start < self._size else -1
+
+    @property
+    def _counted(self) -> int:
+        """Bytes whose line feeds were counted."""
+        return min((len(self._before) - 1) * STEP, self._size)
+
+    def _count(self, stream: BinaryIO, end: int) -> None:
+        while self._counted < min(end, self._size):
+            piece = _read(stream, self._counted, min(STEP, self._size - self._counted))
+            self._before.append(self._before[-1] + piece.count(b"\n"))
+
+
+def _read(stream: BinaryIO, start: int, length: int) -> bytes:
+    stream.seek(start)
+    found = stream.read(length)
+    if len(found) < length:
+        raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
+    return found

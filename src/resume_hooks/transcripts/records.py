@@ -1,7 +1,7 @@
-"""Typed access to parsed records. Unknown kinds and fields are kept opaque; nothing here raises on odd input.
+"""Typed access to parsed records: their kinds, the kinds of blocks in a message, and the text in them.
 
-A record is the dict that a line parses to. The accessors answer with the right type or a neutral value, since the
-format is internal to the client, differs between its versions, and files are edited by hand.
+A record is the dict that a line parses to. The accessors answer with the right type or a neutral value and never
+raise, since the format is internal to the client, differs between its versions, and files are edited by hand.
 """
 
 from __future__ import annotations
@@ -14,8 +14,25 @@ import orjson
 
 Record = dict[str, Any]
 
-CHAIN_KINDS = frozenset({"user", "assistant", "system", "attachment", "progress"})
-"""Kinds that are linked by uuid and parentUuid; every other kind is bookkeeping."""
+USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = "user", "assistant", "system", "attachment", "progress"
+CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
+"""Kinds of records that are linked by uuid and parentUuid; every other kind is bookkeeping."""
+
+MESSAGES = frozenset({USER, ASSISTANT})
+"""Kinds of records that hold a message of the conversation."""
+
+COMPACTION, API_ERROR = "compact_boundary", "api_error"
+"""Subtypes of system records."""
+
+TEXT, CALL, RESULT = "text", "tool_use", "tool_result"
+THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
+IMAGE, DOCUMENT = "image", "document"
+"""Kinds of blocks."""
+
+THOUGHTS = frozenset({THINKING, REDACTED_THINKING})
+MEDIA = frozenset({IMAGE, DOCUMENT})
+
+_CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 
 FILE_KEYS = ("file_path", "notebook_path")
 """Inputs of the client's tools that name the file they read or write."""
@@ -74,6 +91,22 @@ def string(record: Record, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def mapping(record: Record, key: str) -> Record:
+    """A field that holds an object, or ``{}``."""
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Record]:
+    """The objects in a list, or ``[]``."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def positive(value: object, most: int = MAX_TOKENS) -> int:
+    """A count above zero, at most so much; 0 for anything else."""
+    return min(value, most) if isinstance(value, int) and value is not True and value > 0 else 0
+
+
 def strings(value: object) -> Iterator[str]:
     """Every text in a JSON value, in order; no recursion, since a hostile file may nest without end."""
     waiting = [value]
@@ -94,44 +127,81 @@ def kind(record: Record) -> str:
 
 def message(record: Record) -> Record:
     """The API message inside a user or assistant record, or ``{}``."""
-    value = record.get("message")
-    return value if isinstance(value, dict) else {}
+    return mapping(record, "message")
 
 
 def blocks(record: Record) -> list[Record]:
     """The content of a message as blocks; a plain string becomes one text block."""
-    content = message(record).get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return _as_blocks(message(record).get("content"))
+
+
+def _as_blocks(content: object) -> list[Record]:
+    return [{"type": TEXT, "text": content}] if isinstance(content, str) else objects(content)
+
+
+def calls(record: Record) -> list[Record]:
+    """The blocks of a message that call a tool."""
+    return [block for block in blocks(record) if block.get("type") == CALL]
+
+
+def results(record: Record) -> list[Record]:
+    """The blocks of a message that answer a tool call."""
+    return [block for block in blocks(record) if block.get("type") == RESULT]
 
 
 def answered(record: Record) -> list[str]:
     """The ids of the tool calls that a message answers, in its order."""
-    return [string(block, "tool_use_id") for block in blocks(record) if block.get("type") == "tool_result"]
+    return [string(block, "tool_use_id") for block in results(record)]
+
+
+def call_id(block: Record) -> str:
+    """The id of the call that a block makes or answers, ``""`` for other blocks."""
+    return string(block, _CALL_ID.get(string(block, "type"), ""))
 
 
 def text(record: Record) -> str:
     """The text blocks of a message, joined by newlines."""
-    return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == "text")
+    return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == TEXT)
+
+
+def result_blocks(block: Record) -> list[Record]:
+    """What a tool answered, as blocks; a plain string becomes one text block."""
+    return _as_blocks(block.get("content"))
+
+
+def result_text(block: Record) -> str:
+    """The texts that a tool answered, joined by newlines."""
+    content = block.get("content")
+    return content if isinstance(content, str) else "\n".join(string(row, "text") for row in objects(content))
+
+
+def is_error(block: Record) -> bool:
+    """Whether a result says that its call failed."""
+    return block.get("is_error") is True
+
+
+def usage(record: Record) -> Record:
+    """The token counts that the API sent with an answer, or ``{}``."""
+    return mapping(message(record), "usage")
+
+
+def tool_details(record: Record) -> Record:
+    """What the client notes beside the result of a tool, or ``{}``."""
+    return mapping(record, "toolUseResult")
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
     """Tokens that the API counted for an assistant record: its input, and with its answer; zeros where unknown."""
-    usage = message(record).get("usage")
-    if not isinstance(usage, dict) or kind(record) != "assistant":
+    counts = usage(record)
+    if not counts or kind(record) != ASSISTANT:
         return 0, 0
-    get = usage.get
+    get = counts.get
     asked = (
-        _count(get("input_tokens"))
-        + _count(get("cache_read_input_tokens"))
-        + _count(get("cache_creation_input_tokens"))
+        positive(get("input_tokens"))
+        + positive(get("cache_read_input_tokens"))
+        + positive(get("cache_creation_input_tokens"))
     )
-    return asked, asked + _count(get("output_tokens"))
-
-
-def _count(value: object) -> int:
-    return min(value, MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0
+    return asked, asked + positive(get("output_tokens"))
 
 
 def model(record: Record) -> str:
@@ -145,12 +215,12 @@ def is_prompt(record: Record) -> bool:
 
     Tool results, summaries, output of local commands and what the client inserts by itself are none.
     """
-    if kind(record) != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+    if kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
         return False
     found = blocks(record)
-    if not found or any(block.get("type") == "tool_result" for block in found):
+    if not found or any(block.get("type") == RESULT for block in found):
         return False
     return not text(record).lstrip().startswith(_NOT_PROMPTS)
 

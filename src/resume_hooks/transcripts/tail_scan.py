@@ -9,11 +9,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeVar
 
-from resume_hooks.transcripts.chain import Node, live_chain
+from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
-from resume_hooks.transcripts.line_index import Numbers, line_with, opened
-from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.lines import Line, Numbers, line_with, opened
+from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import Observer, Start, Transcript, scan
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import Node
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, counted_tokens, parse, string
 from resume_hooks.transcripts.tail_scan import certain_chain, chooses_alike, is_complete, stays_after_boundary
 from resume_hooks.transcripts.transcript import scan

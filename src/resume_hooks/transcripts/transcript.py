@@ -14,9 +14,9 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import Checkpoint, Node, live_chain
+from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.lines import Line, read_lines, read_tail
-from resume_hooks.transcripts.node_parser import node_of
+from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 
 
 class Turn(NamedTuple):

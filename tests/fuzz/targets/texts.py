@@ -15,8 +15,7 @@ from resume_hooks.search import query
 from resume_hooks.sessions import references
 from resume_hooks.system.text import plain, plain_line
 from resume_hooks.transcripts import raw_edit, records, turns
-from resume_hooks.transcripts.line_index import Numbers, lines_before
-from resume_hooks.transcripts.lines import BOM, read_lines, read_tail
+from resume_hooks.transcripts.lines import BOM, Numbers, lines_before, read_lines, read_tail
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import line

@@ -30,12 +30,12 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
+from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.read_back import ReadBack
 from resume_hooks.transcripts.records import Record, kind
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import Survey

@@ -32,11 +32,10 @@ from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.content import THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
-from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
-from resume_hooks.transcripts.same_structure import shape_checks
 from resume_hooks.transcripts.transcript import scan
 
 OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"

@@ -27,8 +27,8 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.provenance import Size, Trim, continue_line
-from resume_hooks.transcripts.read_back import ReadBack
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import Context
 from resume_hooks.transcripts.transcript import Transcript, scan

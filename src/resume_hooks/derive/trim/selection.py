@@ -14,8 +14,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, WRITERS, Pick
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece
-from resume_hooks.transcripts.original_ref import Origin
-from resume_hooks.transcripts.placeholders import SHORTEST
+from resume_hooks.transcripts.placeholders import SHORTEST, Origin
 from resume_hooks.transcripts.records import Record
 
 HEAD, TAIL = 500, 300  # characters of a long prompt that stay at its two ends, each on a line of its own

@@ -11,8 +11,7 @@ from resume_hooks.maintenance.fsck.findings import Finding, Kind
 from resume_hooks.maintenance.fsck.salvage import pieces
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, Line, read_lines
-from resume_hooks.transcripts.node_parser import node_of
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.transcript import Transcript
 
 GARBAGE = Kind(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from resume_hooks.derive.originals import MARKS, Originals, is_marked
 from resume_hooks.maintenance.fsck.findings import Finding, Kind
-from resume_hooks.transcripts.original_ref import origin_of
+from resume_hooks.transcripts.placeholders import origin_of
 from resume_hooks.transcripts.records import Record, string
 
 ORIGINAL_GONE = Kind(

@@ -10,8 +10,7 @@ import re
 
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
-from resume_hooks.transcripts.node_parser import node_of
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.transcript import Transcript
 
 _START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')

@@ -20,8 +20,7 @@ from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.transcripts import invariants
-from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.same_structure import shape_checks
+from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
 
 FOLDER = "scrub"

@@ -35,8 +35,7 @@ from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, subagents
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
-from resume_hooks.transcripts.line_index import opened
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, opened
 from resume_hooks.transcripts.records import Record, string
 
 ABOUT = 300

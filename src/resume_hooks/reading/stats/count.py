@@ -10,8 +10,7 @@ from resume_hooks import clock
 from resume_hooks.reading.stats.counts import OTHERS, OURS, Child, Counts, Day, Durations, rounded
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.line_index import opened
-from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.lines import opened, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import MAX_TOKENS, stated
