@@ -213,7 +213,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
-    assert 0 <= tokens.recent_context(session.path).tokens <= 4 * tokens.MAX_TOKENS
+    assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
     made = rollover.write(rollover.plan(session, config_home.environ), config_home.environ)
     assert Path(made.file).is_file()
     plan.plan(plan.read(session), config_home.environ, Options(threshold=80))

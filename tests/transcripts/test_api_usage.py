@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.transcripts import api_usage, tokens
+from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.api_usage import (
     FIVE_MINUTES,
     HOUR,
@@ -226,5 +226,5 @@ def test_without_a_first_request_within_reach_the_usual_figures_stand_in(config_
 def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
-    assert seen(config_home, rows).cached <= 2 * tokens.MAX_TOKENS
+    assert seen(config_home, rows).cached <= 2 * records.MAX_TOKENS
     assert api_usage.LAST_TURNS > 1

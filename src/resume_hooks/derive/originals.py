@@ -259,12 +259,9 @@ def origins_in(record: Record) -> list[Origin]:
 def _texts(record: Record) -> Iterator[str]:
     """The texts of a message that another tool may have shortened."""
     for block in records.blocks(record):
-        given, content = block.get("input"), block.get("content")
         yield string(block, "text")
-        yield from (value for value in (given.values() if isinstance(given, dict) else ()) if isinstance(value, str))
-        for part in content if isinstance(content, list) else [content]:
-            if isinstance(part, (str, dict)):
-                yield part if isinstance(part, str) else string(part, "text")
+        yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))
+        yield from (string(part, "text") for part in records.result_blocks(block))
 
 
 def pairs(record: Record) -> set[tuple[str, str]]:
@@ -273,5 +270,5 @@ def pairs(record: Record) -> set[tuple[str, str]]:
 
 
 def _pair(block: Record) -> tuple[str, str] | None:
-    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(string(block, "type"))
-    return (key, string(block, key)) if key else None
+    kind = string(block, "type")
+    return (kind, records.call_id(block)) if kind in {records.CALL, records.RESULT} else None

@@ -33,7 +33,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.provenance import Size, continue_line
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import Record, message
+from resume_hooks.transcripts.records import Record, message, with_content
 from resume_hooks.transcripts.tokens import Context
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import Survey
@@ -293,7 +293,7 @@ def _legend_of(transcript: Transcript) -> Node | None:
 
 def _without_legend(record: Record) -> Record:
     content = message(record)["content"].replace(f"\n{LEGEND}", "", 1)
-    return {**record, "message": {**message(record), "content": content}}
+    return with_content(record, content)
 
 
 def _lost(missing: Sequence[Missing], wanted: int) -> str:

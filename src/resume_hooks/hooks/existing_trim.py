@@ -45,13 +45,12 @@ def standing_trim(parent: SessionFile, child_id: str) -> Receipt | None:
 
 def _goes_on(record: Record, at: str) -> bool:
     """Whether a record is of a conversation after an instant: a prompt, an answer, the output of a tool."""
-    spoken = records.kind(record) == "assistant" or records.is_prompt(record)
-    answered = any(block.get("type") == "tool_result" for block in records.blocks(record))
+    spoken = records.kind(record) == records.ASSISTANT or records.is_prompt(record)
+    answered = bool(records.results(record))
     return (spoken or answered) and normal(record.get("timestamp")) > at
 
 
 def _stats(child: Glance) -> dict[str, int]:
     """What the child's first line tells of its trim; anybody may have edited it."""
-    metadata = child.first_records[0].get("trim_metadata") if child.first_records else None
-    stats = metadata.get("stats") if isinstance(metadata, dict) else None
-    return {key: value for key, value in stats.items() if type(value) is int} if isinstance(stats, dict) else {}
+    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
+    return {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}

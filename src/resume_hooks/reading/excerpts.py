@@ -14,7 +14,7 @@ from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_
 from resume_hooks.sessions.references import Entry, Names, Place, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import kind_of
+from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.content import Call
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
@@ -28,11 +28,8 @@ TARGET = 200
 SLIGHT = 60
 """Characters of further input that are not worth a notice: what a command is for."""
 
-EXPORTED = frozenset({"tool", "tool_result", "tool_use"})
+EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
 """Kinds of records that only plain exports have; of other unknown kinds with messages clients keep logs."""
-
-WORDS = frozenset({"queued_command"})
-"""Attachments that hold what a person said."""
 
 UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"})
 """Attachments that come with every other call and say nothing of the work."""
@@ -92,11 +89,11 @@ def whole_command(reference: str, characters: int = 0) -> str:
 def says(record: Record) -> bool:
     """Whether somebody says or does something in a record: bookkeeping and empty thinking are none."""
     kind = records.kind(record)
-    if kind == "attachment":
+    if kind == records.ATTACHMENT:
         return kind_of(record) not in UNSAID
-    if kind == "system":
-        return bool(string(record, "content").strip()) or string(record, "subtype") == "api_error"
-    if kind == "progress" or not records.message(record):
+    if kind == records.SYSTEM:
+        return bool(string(record, "content").strip()) or string(record, "subtype") == records.API_ERROR
+    if kind == records.PROGRESS or not records.message(record):
         return False
     if kind not in records.CHAIN_KINDS:
         return kind in EXPORTED
@@ -105,12 +102,12 @@ def says(record: Record) -> bool:
 
 def is_added(record: Record) -> bool:
     """Whether the client put a record there by itself: listings, reminders, what hooks said."""
-    return records.kind(record) == "attachment" and kind_of(record) not in WORDS
+    return records.kind(record) == records.ATTACHMENT and kind_of(record) != QUEUED
 
 
 def _tells(block: Record) -> bool:
-    key = {"text": "text", "thinking": "thinking"}.get(string(block, "type"))
-    return key is None or bool(string(block, key).strip())
+    kind = string(block, "type")
+    return kind not in {records.TEXT, records.THINKING} or bool(string(block, kind).strip())
 
 
 def passage(
@@ -122,7 +119,7 @@ def passage(
     speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)
     text = _brief(record, names.reference(entry.word), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
-    voice = prompt or (records.kind(record) == "assistant" and bool(records.text(record).strip()) and not aside)
+    voice = prompt or (records.kind(record) == records.ASSISTANT and bool(records.text(record).strip()) and not aside)
     uuid, time = string(record, "uuid"), string(record, "timestamp")
     return Passage(entry, turn, uuid, time, shown, speaker, text, bool(voice), is_failure(record), is_added(record))
 
@@ -130,16 +127,16 @@ def passage(
 def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
     kind = shown.kind
     who = kind
-    if kind == "attachment":
+    if kind == records.ATTACHMENT:
         who = f"attachment {kind_of(record)}".rstrip()
-    elif kind == "system":
+    elif kind == records.SYSTEM:
         who = f"system {string(record, 'subtype')}".rstrip()
     elif _answers(record):
         state = "failed result" if failed_in(record) else "result"
         who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip() if shown.tool else state
-    elif kind == "assistant" and record.get("isApiErrorMessage"):
+    elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
         who = "assistant, API error"
-    elif kind == "user" and not prompt:
+    elif kind == records.USER and not prompt:
         who = "user, summary of a compaction" if record.get("isCompactSummary") else "user, not a prompt"
     if record.get("isSidechain") and not subagent:
         who = f"sub-agent's {who}"
@@ -147,20 +144,20 @@ def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) 
 
 
 def _answers(record: Record) -> bool:
-    return records.kind(record) == "tool_result" or any(b.get("type") == "tool_result" for b in records.blocks(record))
+    return records.kind(record) == records.RESULT or bool(records.results(record))
 
 
 def failed_in(record: Record) -> list[str]:
     """The ids of calls that a record answers with an error; ``""`` for an answer of a plain export."""
-    if records.kind(record) == "tool_result":
-        return [""] if True in (record.get("is_error"), records.message(record).get("is_error")) else []
-    blocks = records.blocks(record) if records.kind(record) == "user" else []
-    return [string(b, "tool_use_id") for b in blocks if b.get("type") == "tool_result" and b.get("is_error") is True]
+    if records.kind(record) == records.RESULT:
+        return [""] if records.is_error(record) or records.is_error(records.message(record)) else []
+    answers = records.results(record) if records.kind(record) == records.USER else []
+    return [records.call_id(block) for block in answers if records.is_error(block)]
 
 
 def is_failure(record: Record) -> bool:
     """Whether a record tells that a tool failed, or the API."""
-    api = records.kind(record) == "system" and string(record, "subtype") == "api_error"
+    api = records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
     return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
 
 
@@ -169,9 +166,9 @@ def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters
     kind = records.kind(record)
     if is_added(record):
         return f"[{counted(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
-    if kind == "assistant":
+    if kind == records.ASSISTANT:
         own = calls_in(record)
-        blocks = (_call(block, own, reference) if block.get("type") == "tool_use" else block_text(block)
+        blocks = (_call(block, own, reference) if block.get("type") == records.CALL else block_text(block)
                   for block in records.blocks(record) if _tells(block))  # fmt: skip
         return "\n".join(blocks)
     said = text_of(record, calls)
@@ -180,11 +177,10 @@ def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters
 
 def _call(block: Record, own: Mapping[str, Call], reference: str) -> str:
     """A call in one line: the tool, what it is about, and how much more it was given."""
-    given = block.get("input")
     call = own.get(string(block, "id"))
     about = call.target if call else ""
-    shown = one_line(plain_line(about or (fields_text(given) if isinstance(given, dict) else "")), TARGET)
-    left = sum(len(text) for text in records.strings(given)) - len(shown)
+    shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
+    left = sum(map(len, records.strings(block.get("input")))) - len(shown)
     rest = f" (… {left:,} more characters of input: {whole_command(reference)})" if left > SLIGHT else ""
     return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
 

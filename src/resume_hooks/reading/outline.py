@@ -17,6 +17,7 @@ from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, name_of, 
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
 LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
@@ -129,7 +130,7 @@ def _places(tally: Tally, transcript: Transcript) -> list[str]:
         while at + 1 < len(tally.turns) and tally.turns[at + 1].line <= node.number:
             at += 1
         # The summary of a compaction, and what the client notes beside it, stand behind the turn that was compacted.
-        own = node.prompt or node.kind == "assistant" or node.results or (at == 0 and node.spoken)
+        own = node.prompt or node.kind == ASSISTANT or node.results or (at == 0 and node.spoken)
         if not own or found[at] == LIVE:
             continue
         if node.number in live:

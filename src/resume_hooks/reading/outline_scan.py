@@ -75,7 +75,7 @@ class Tally:
             self._take_boundary(line, record)
         if record.get("isSidechain") and not self.subagent:
             return  # clients before 2.0 wrote the work of sub-agents into the session itself
-        if turn.empty and says(record) and records.kind(record) not in {"attachment", "system"}:
+        if turn.empty and says(record) and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}:
             turn.empty = False
             if not turn.number:
                 turn.time, turn.line = string(record, "timestamp"), line.number
@@ -84,12 +84,9 @@ class Tally:
         self._take_work(turn, record, node)
 
     def _take_boundary(self, line: Line, record: Record) -> None:
-        metadata = record.get("compactMetadata")
-        told = metadata if isinstance(metadata, dict) else {}
-        tokens = told.get("preTokens")
-        before = tokens if isinstance(tokens, int) and tokens is not True else 0
-        time, trigger = string(record, "timestamp"), string(told, "trigger")
-        self.compactions.append(Compaction(self.count, line.number, time, trigger, max(before, 0), -1))
+        metadata = records.mapping(record, "compactMetadata")
+        tokens, trigger = records.positive(metadata.get("preTokens")), string(metadata, "trigger")
+        self.compactions.append(Compaction(self.count, line.number, string(record, "timestamp"), trigger, tokens, -1))
         self.logical[line.number] = string(record, "logicalParentUuid")
         self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
 
@@ -99,12 +96,11 @@ class Tally:
 
     def _take_work(self, turn: Gathered, record: Record, node: Node | None) -> None:
         kind = string(record, "type")
-        if kind == "assistant":
+        if kind == records.ASSISTANT:
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
-            for block in records.blocks(record) if node is None or node.calls else ():
-                if block.get("type") == "tool_use":
-                    self._take_call(turn, block)
-        elif kind == "tool_result":  # of a plain export, whose calls may not have been kept
+            for block in records.calls(record) if node is None or node.calls else ():
+                self._take_call(turn, block)
+        elif kind == records.RESULT:  # of a plain export, whose calls may not have been kept
             tool = string(records.message(record), "tool_name")
             turn.failed += len(failed_in(record))
             if tool and not string(records.message(record), "tool_use_id"):
@@ -114,10 +110,8 @@ class Tally:
             self._take_agent(record, node)
 
     def _take_call(self, turn: Gathered, block: Record) -> None:
-        tool, given = string(block, "name"), block.get("input")
+        tool, given = string(block, "name"), records.mapping(block, "input")
         turn.tools[tool] = turn.tools.get(tool, 0) + 1
-        if not isinstance(given, dict):
-            return
         path = next((found for key in records.FILE_KEYS if (found := string(given, key))), "")
         if path:
             turn.files[path] = turn.files.get(path, False) or tool in WRITING
@@ -125,10 +119,9 @@ class Tally:
             self.tasks[string(block, "id")] = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
 
     def _take_agent(self, record: Record, node: Node) -> None:
-        said = record.get("toolUseResult")
-        agent = string(said, "agentId") if isinstance(said, dict) else ""
-        if agent:
-            task = self.tasks.get(node.results[0], "") or string(said, "description") if isinstance(said, dict) else ""
+        details = records.tool_details(record)
+        if agent := string(details, "agentId"):
+            task = self.tasks.get(node.results[0], "") or string(details, "description")
             self.agents.setdefault(agent, (self.count, task))
 
 
@@ -137,4 +130,4 @@ def first_words(record: Record) -> str:
     said = records.prompt_text(record)[:READ_OF_PROMPT]
     words = one_line(plain_line(without_reminders(said)), FIRST_WORDS) or one_line(plain_line(said), FIRST_WORDS)
     kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
-    return words or f"({', '.join(kind for kind in kinds if kind != 'text') or 'nothing'})"
+    return words or f"({', '.join(kind for kind in kinds if kind != records.TEXT) or 'nothing'})"

@@ -77,7 +77,7 @@ def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
 def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
     """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
     kind = records.kind(record)
-    if kind == "attachment":
+    if kind == records.ATTACHMENT:
         return _attachment(record)
     if digest := digest_in(record):
         return full(digest)
@@ -85,7 +85,7 @@ def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
         blocks = records.blocks(record)
         if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
             return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
-        several = sum(block.get("type") == "tool_result" for block in blocks) > 1
+        several = len(records.results(record)) > 1
         return "\n\n".join(_block(block, (calls or {}) if several else None) for block in blocks)
     said = string(record, "content") or string(record, "summary")
     return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
@@ -93,41 +93,34 @@ def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
 
 def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
     kind = string(block, "type")
-    if kind == "text":
+    if kind == records.TEXT:
         return string(block, "text")
-    if kind == "thinking":
+    if kind == records.THINKING:
         said = string(block, "thinking")
         return f"[thinking]\n{said}" if said else "[thinking, its text was not kept by the client]"
-    if kind == "redacted_thinking":
+    if kind == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
-    if kind in {"image", "document"}:
+    if kind in records.MEDIA:
         return _media(kind, block)
-    if kind == "tool_result":
+    if kind == records.RESULT:
         return _result(block, calls)
     given = block.get("input")
-    if kind == "tool_use" and isinstance(given, dict):
+    if kind == records.CALL and isinstance(given, dict):
         return f"[call of {string(block, 'name')}]\n{fields_text(given)}".rstrip("\n")
     rest = fields_text({key: value for key, value in block.items() if key not in {"type", "id"}})
     return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
 
 
 def _result(block: Record, calls: Mapping[str, Call] | None) -> str:
-    content = block.get("content")
     call = calls.get(string(block, "tool_use_id")) if calls else None
     parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
-    if block.get("is_error") is True:
-        parts.append("[error]")
-    if isinstance(content, str):
-        parts.append(content)
-    elif isinstance(content, list):
-        parts += (_block(inner) for inner in content if isinstance(inner, dict))
-    return "\n".join(parts)
+    parts += ["[error]"] if records.is_error(block) else []
+    return "\n".join([*parts, *map(_block, records.result_blocks(block))])
 
 
 def _media(kind: str, block: Record) -> str:
     """What an image or a document is, and how large; the text of one that is text."""
-    source = block.get("source")
-    held = source if isinstance(source, dict) else {}
+    held = records.mapping(block, "source")
     data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
     if held.get("type") == "text":
         return f"[{kind}, text]\n{data}"
@@ -138,13 +131,8 @@ def _media(kind: str, block: Record) -> str:
 
 def _attachment(record: Record) -> str:
     """What reached the model of an attachment where that was kept, else what it was made of."""
-    rendered = record.get("rendered")
-    if isinstance(rendered, list):
-        sent = [string(part, "content") for part in rendered if isinstance(part, dict)]
-        if any(sent):
-            return "\n\n".join(text for text in sent if text)
-    attachment = record.get("attachment")
-    return fields_text(attachment) if isinstance(attachment, dict) else ""
+    sent = [text for part in records.objects(record.get("rendered")) if (text := string(part, "content"))]
+    return "\n\n".join(sent) or fields_text(records.mapping(record, "attachment"))
 
 
 def fields_text(value: Mapping[str, object]) -> str:
@@ -157,7 +145,7 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     waiting: list[tuple[str, object]] = list(value.items())[::-1]
     while waiting:
         key, inner = waiting.pop()
-        if isinstance(inner, dict) and inner.get("type") in ("image", "document"):
+        if isinstance(inner, dict) and string(inner, "type") in records.MEDIA:
             yield key, _media(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
@@ -170,9 +158,9 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 def calls_in(record: Record) -> dict[str, Call]:
     """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
     pieces = Pieces()
-    if records.kind(record) == "assistant":
+    if records.kind(record) == records.ASSISTANT:
         line = Line(0, 0, b"")
-        bare: Record = {"type": "assistant", "uuid": "-", "message": record.get("message")}
+        bare: Record = {"type": records.ASSISTANT, "uuid": "-", "message": record.get("message")}
         pieces(line, bare, node_of(bare, line))
     return pieces.calls
 

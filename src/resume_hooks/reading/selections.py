@@ -6,11 +6,11 @@ An observer notes where each record stands and what was called; texts stay on di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.excerpts import Passage, is_failure, passage, says
-from resume_hooks.reading.render import calls_in, text_of
+from resume_hooks.reading.render import calls_in
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Entry, Names
 from resume_hooks.sessions.subagents import name_of
@@ -76,17 +76,17 @@ class Reading:
         row = Row(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
         for block in records.blocks(record) if node is None or node.calls or node.results else ():
-            if block.get("type") == "tool_use":
+            if block.get("type") == records.CALL:
                 self._take_call(row, record, block)
-            elif block.get("type") == "tool_result":
+            elif block.get("type") == records.RESULT:
                 self._take_answer(row, record, block)
 
     def _take_call(self, row: Row, record: Record, block: Record) -> None:
-        call, given = string(block, "id"), block.get("input")
+        call = string(block, "id")
         self._calling[call] = row
-        if records.string(block, "name") in SHELLS and isinstance(given, dict):
-            key = call or str(row.number)
-            self._commands[key] = Command(row.number, row.turn, string(record, "timestamp"), string(given, "command"))
+        if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
+            words = string(block["input"], "command")
+            self._commands[call or str(row.number)] = Command(row.number, row.turn, string(record, "timestamp"), words)
 
     def _take_answer(self, row: Row, record: Record, block: Record) -> None:
         command = self._commands.get(string(block, "tool_use_id"))
@@ -134,13 +134,12 @@ class Reading:
 
 def _outcome(record: Record, block: Record) -> tuple[str, int | None]:
     """How a command ended, as far as the client tells: a command that it does not call failed was well."""
-    said = record.get("toolUseResult")
-    told: Mapping[str, object] = said if isinstance(said, dict) else {}
-    if block.get("is_error") is not True:
-        if told.get("backgroundTaskId"):
+    details = records.tool_details(record)
+    if not records.is_error(block):
+        if details.get("backgroundTaskId"):
             return "background", None
-        return ("interrupted" if told.get("interrupted") is True else "ok"), None
-    text = text_of({"type": "user", "message": {"content": [{**block, "is_error": False}]}}).lstrip()
+        return ("interrupted" if details.get("interrupted") is True else "ok"), None
+    text = records.result_text(block).lstrip()
     if text.startswith(records.REJECTION):
         return "rejected", None
     code = _EXIT.match(text)

@@ -15,7 +15,7 @@ from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.placeholders import UNANSWERED
-from resume_hooks.transcripts.records import SYNTHETIC_MODEL
+from resume_hooks.transcripts.records import RESULT, SYNTHETIC_MODEL, TEXT
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
@@ -81,7 +81,7 @@ def _told(setting: Setting, parent: str | None, text: str, card: str, marks: dic
             "type": "message",
             "role": "assistant",
             "model": SYNTHETIC_MODEL,
-            "content": [{"type": "text", "text": card}],
+            "content": [{"type": TEXT, "text": card}],
             "stop_reason": "stop_sequence",
             "stop_sequence": "",
             "usage": _USAGE,
@@ -98,7 +98,7 @@ def lineage_line(setting: Setting, parent: str | None, record_id: str, block: st
 
 def stub_line(setting: Setting, parent: str | None, record_id: str, call: str) -> bytes:
     """The answer to a tool call that was never answered: without one no API takes the conversation."""
-    result = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
+    result = {"type": RESULT, "tool_use_id": call, "content": UNANSWERED, "is_error": True}
     message = {"role": "user", "content": [result]}
     return _dump({**_envelope(setting, parent, "user", record_id), "message": message})
 

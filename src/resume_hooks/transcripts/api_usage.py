@@ -84,14 +84,14 @@ def base_of(glance: Glance) -> Base:
     """
     said = 0
     for record in glance.first_records:
-        if records.kind(record) not in {"user", "assistant"} or not isinstance(record.get("uuid"), str):
+        if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
         node = node_of(record, Line(0, 0, b""))
         if node.sidechain:
             continue
         if node.input_tokens and records.model(record):
             count = max(0, node.input_tokens - round(said / tokens.CHARACTERS_PER_TOKEN))
-            shared = _count(record, "cache_read_input_tokens") or USUAL_SHARED
+            shared = records.positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
             return Base(count, min(shared, count))
         said += node.characters
     return Base(USUAL_BASE, USUAL_SHARED)
@@ -135,9 +135,10 @@ class _Requests:
         turn = self.turns[-1]
         turn.answers.add(node.message_id)
         turn.after = node.context_tokens
-        written, read = _count(record, "cache_creation_input_tokens"), _count(record, "cache_read_input_tokens")
-        self.last = node.time_ms, read + written
-        if read + written:  # clients ask for a cache also where none is kept
+        counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
+        cached = sum(map(records.positive, counts))
+        self.last = node.time_ms, cached
+        if cached:  # clients ask for a cache also where none is kept
             self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
 
     def traffic(self, *, whole: bool) -> Traffic:
@@ -159,21 +160,14 @@ class _Requests:
 def _lifetime(record: Record) -> int | None:
     """How long an answer's cache lives, as far as the record tells it."""
     asked = REQUESTED.get(records.string(record, "promptCacheRequested"))
-    usage = records.message(record).get("usage")
-    split = usage.get("cache_creation") if isinstance(usage, dict) else None
-    if asked is not None or not isinstance(split, dict):
+    if asked is not None:
         return asked
+    split = records.mapping(records.usage(record), "cache_creation")
     # The part that is dropped first decides: all that comes after it is written anew with it.
     for key, seconds in (("ephemeral_5m_input_tokens", FIVE_MINUTES), ("ephemeral_1h_input_tokens", HOUR)):
-        if isinstance(split.get(key), int) and split[key] > 0:
+        if records.positive(split.get(key)):
             return seconds
     return None
-
-
-def _count(record: Record, key: str) -> int:
-    usage = records.message(record).get("usage")
-    value = usage.get(key) if isinstance(usage, dict) else None
-    return min(value, tokens.MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def _median(numbers: list[int]) -> int:

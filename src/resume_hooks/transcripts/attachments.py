@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, mapping, string
 
 Address = tuple[str | int, ...]
 """Keys and indexes that lead from a record to a value in it."""
+
+QUEUED, HOOK_CONTEXT = "queued_command", "hook_additional_context"
+"""Kinds of attachments: a prompt typed while the model was busy, what a hook added for the model."""
 
 EVERY = -1
 """In an address of the table: each item of a list."""
@@ -20,26 +23,25 @@ SENT: dict[str, Address] = {
     "deferred_tools_delta": ("addedLines", EVERY),
     "edited_text_file": ("snippet",),
     "file": ("content", "file", "content"),
-    "hook_additional_context": ("content", EVERY),
+    HOOK_CONTEXT: ("content", EVERY),
     "hook_success": ("content",),
     "mcp_instructions_delta": ("addedBlocks", EVERY),
     "nested_memory": ("content", "content"),
-    "queued_command": ("prompt",),
+    QUEUED: ("prompt",),
     "selected_lines_in_ide": ("content",),
     "skill_listing": ("content",),
     "total_tokens_reminder": ("text",),
 }
 """Where the text of each kind stands that sends one."""
 
-BULK = frozenset({"edited_text_file", "file", "hook_additional_context", "hook_success", "selected_lines_in_ide"})
+BULK = frozenset({"edited_text_file", "file", HOOK_CONTEXT, "hook_success", "selected_lines_in_ide"})
 """Kinds whose text may be replaced. The others are listings that the client never sends again once they are in the
 conversation, rules of the project, or the user's words."""
 
 
 def kind_of(record: Record) -> str:
     """The kind of an attachment record."""
-    attachment = record.get("attachment")
-    return string(attachment, "type") if isinstance(attachment, dict) else ""
+    return string(mapping(record, "attachment"), "type")
 
 
 def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:

@@ -103,7 +103,7 @@ class Pieces:
             return
         if record.get("truncated") is True and (origin := origin_of(record)):
             self.origins[node.number] = origin
-        if node.kind == "attachment":
+        if node.kind == records.ATTACHMENT:
             self.found += self._of_attachment(node, record)
         elif node.spoken:
             self.found += self._of_message(node, record)
@@ -126,28 +126,28 @@ class Pieces:
 
     def _of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         kind = string(block, "type")
-        if node.kind == "assistant" and kind not in {"thinking", "redacted_thinking"}:
+        if node.kind == records.ASSISTANT and kind not in records.THOUGHTS:
             self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
-        if kind == "tool_result":
+        if kind == records.RESULT:
             yield from self._of_result(node, block, at)
-        elif kind == "tool_use":
+        elif kind == records.CALL:
             yield from self._of_call(node, block, at)
-        elif kind == "thinking":
+        elif kind == records.THINKING:
             visible = len(string(block, "thinking"))
             size = max(visible, (len(string(block, "signature")) - SIGNATURE) * 3 // 4)
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
             self.thinking_in[node.number] = node.message_id or node.uuid
             yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
-        elif kind in {"image", "document"}:
+        elif kind in records.MEDIA:
             yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
-        elif kind == "text":
+        elif kind == records.TEXT:
             yield from self._of_text(node, string(block, "text"), (*at, "text"))
 
     def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
         """Something that was said: by the model, or by a person."""
-        if len(text) <= SHORTEST or not (node.prompt or node.kind == "assistant"):
+        if len(text) <= SHORTEST or not (node.prompt or node.kind == records.ASSISTANT):
             return
-        if node.kind == "assistant" and stands_for_answer(text):
+        if node.kind == records.ASSISTANT and stands_for_answer(text):
             self.answers.append(node.number)
         elif not stands_for_something(text):
             yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
@@ -169,7 +169,7 @@ class Pieces:
         if content == UNANSWERED:
             return  # ours, in a child: what was asked for may still be wanted
         self.answered[call] = node.number
-        if block.get("is_error") is True:
+        if records.is_error(block):
             self.failed.add(call)
         if isinstance(content, str):
             if len(content) > SHORTEST and not content.startswith(records.REJECTION) and not is_placeholder(content):
@@ -179,7 +179,7 @@ class Pieces:
             if not isinstance(inner, dict):
                 continue
             inside = (*at, "content", index)
-            if inner.get("type") in ("image", "document"):
+            if string(inner, "type") in records.MEDIA:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
             elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
                 yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import PROGRESS
 
 SKIPPED_BYTES = 5 * 1024 * 1024
 """Size of a file, in bytes, over which clients (2.1.112 and later) don't even read what a compaction dropped."""
@@ -58,7 +59,7 @@ class Graph:
         progress: dict[str, str | None] = {}
         broken: dict[str, str | None] = {}
         for node in nodes:
-            if node.kind == "progress":
+            if node.kind == PROGRESS:
                 progress[node.uuid] = _step(node.parent, progress)
             elif node.broken:
                 broken[node.uuid] = _step(node.parent, progress)

@@ -223,8 +223,7 @@ class Glance:
         """When the session was derived from another, as its first line says; ``""`` for an original."""
         first = self.first_records[0] if self.first_records else {}
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
-            metadata = first.get(kind)
-            if isinstance(metadata, dict) and (at := clock.normal(metadata.get(field))):
+            if at := clock.normal(records.mapping(first, kind).get(field)):
                 return at
         return ""
 
@@ -282,7 +281,7 @@ def _first_prompt(found: list[records.Record]) -> str:
 
 def is_talk(record: records.Record) -> bool:
     """Whether a record is of a conversation: somebody asks, or a model answers."""
-    return records.is_prompt(record) or (records.kind(record) == "assistant" and bool(records.model(record)))
+    return records.is_prompt(record) or (records.kind(record) == records.ASSISTANT and bool(records.model(record)))
 
 
 def _whole(region: bytes, *, keep_last: bool) -> list[records.Record]:

@@ -92,8 +92,8 @@ def _in_order(nodes: list[Node]) -> bool:
 
 
 def _starts_with_user(nodes: list[Node]) -> bool:
-    conversation = [node for node in nodes if node.kind in {"user", "assistant"}]
-    return bool(conversation) and conversation[0].kind == "user" and not conversation[0].results
+    conversation = [node for node in nodes if node.spoken]
+    return bool(conversation) and conversation[0].kind == records.USER and not conversation[0].results
 
 
 def _is_paired(nodes: list[Node]) -> bool:
@@ -111,11 +111,11 @@ class ReadBack:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
-        if node is None or node.kind != "assistant":
+        if node is None or node.kind != records.ASSISTANT:
             return
         self.calls.update(node.calls)
         for block in records.blocks(record):
-            if block.get("type") == "thinking":
+            if block.get("type") == records.THINKING:
                 self.thoughts.add(thought_digest(block))
 
     def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.nodes import Checkpoint, Node
+from resume_hooks.transcripts.records import ASSISTANT
 
 
 def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
@@ -118,7 +119,7 @@ def _same_answer(graph: Graph, caller: Node) -> Iterator[Node]:
 
 def _accompanies(node: Node, message_id: str) -> bool:
     """Whether a record can stand within an answer of several calls: its own blocks, results, remarks."""
-    if node.kind == "assistant":
+    if node.kind == ASSISTANT:
         return node.message_id == message_id
     return node.aside or bool(node.results)
 

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class Linear(NamedTuple):
@@ -79,8 +80,8 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
         if not _interleaved(region):
             yield from region
             continue
-        yield from (node for node in region if node.kind == "assistant")
-        answers = [node for node in region if node.kind != "assistant"]
+        yield from (node for node in region if node.kind == ASSISTANT)
+        answers = [node for node in region if node.kind != ASSISTANT]
         first = next((place for place, node in enumerate(answers) if node.results), len(answers))
         # A result stands first in the user's turn; a remark stays behind the one it came after.
         yield from answers[first : first + 1]
@@ -92,11 +93,11 @@ def _end_of_answer(chain: Sequence[Node], start: int) -> int:
     """The place after the records that belong to the answer that begins at ``start``; of another record, after it."""
     first = chain[start]
     end = start + 1
-    if first.kind != "assistant" or not first.message_id:
+    if first.kind != ASSISTANT or not first.message_id:
         return end
     for place in range(end, len(chain)):
         node = chain[place]
-        own = node.kind == "assistant" and node.message_id == first.message_id
+        own = node.kind == ASSISTANT and node.message_id == first.message_id
         if own or node.results:
             end = place + 1
         elif not node.aside:
@@ -106,8 +107,8 @@ def _end_of_answer(chain: Sequence[Node], start: int) -> int:
 
 def _interleaved(region: Sequence[Node]) -> bool:
     """Whether a record of the answer stands behind a result, or behind a remark that is sent as the user's."""
-    first = next((place for place, node in enumerate(region) if node.kind == "user"), len(region))
-    return any(node.kind == "assistant" for node in region[first:])
+    first = next((place for place, node in enumerate(region) if node.kind == USER), len(region))
+    return any(node.kind == ASSISTANT for node in region[first:])
 
 
 class _Pairing:
@@ -124,7 +125,7 @@ class _Pairing:
 
     def take(self, node: Node) -> None:
         """Take in the next record of the line."""
-        if node.kind == "assistant":
+        if node.kind == ASSISTANT:
             if self._heard:
                 self.give_up()
             for call in dict.fromkeys(node.calls):
@@ -132,7 +133,7 @@ class _Pairing:
                     self._drop(node.number, call)
                 else:
                     self.waiting[call] = node.number
-        elif node.kind == "user":
+        elif node.kind == USER:
             self._heard = True
             for call in dict.fromkeys(node.results):
                 if self.waiting.pop(call, None) is None:
@@ -158,5 +159,5 @@ class _Pairing:
 
 def _asked_since(nodes: Sequence[Node]) -> bool:
     """Whether something was said after the last answer that is neither a result nor a remark."""
-    since = takewhile(lambda node: node.kind != "assistant", reversed(nodes))
+    since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     return any(not (node.results or node.aside) for node in since)

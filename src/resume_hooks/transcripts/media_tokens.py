@@ -12,7 +12,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import DOCUMENT, Record, mapping, string
 
 MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600
@@ -34,11 +34,11 @@ class Size(NamedTuple):
 
 def media_tokens(block: Record) -> int:
     """Tokens that an image or document block costs; the most an image can where its size can't be told."""
-    source = block.get("source")
-    if not isinstance(source, dict):
+    source = mapping(block, "source")
+    if not source:
         return 0
     data = string(source, "data")
-    if block.get("type") == "document":
+    if block.get("type") == DOCUMENT:
         return PAGE_TOKENS * max(1, _pages(data)) if source.get("type") == "base64" else len(data) // 4
     size = image_size(_decoded(data[:_HEAD]))
     return image_tokens(size) if size else MAX_IMAGE_TOKENS

@@ -86,19 +86,19 @@ class Node:
     @property
     def boundary(self) -> bool:
         """Whether a compaction happened here."""
-        return self.subtype == "compact_boundary"
+        return self.subtype == records.COMPACTION
 
     @property
     def spoken(self) -> bool:
         """Whether the record is a message of the user or the assistant; a conversation can end only at one."""
-        return self.kind in {"user", "assistant"}
+        return self.kind in records.MESSAGES
 
     @property
     def aside(self) -> bool:
         """Whether the record accompanies messages: an attachment, a system note, a remark of the client's own."""
-        if self.kind == "system":
+        if self.kind == records.SYSTEM:
             return not self.boundary
-        return self.kind == "attachment" or (self.meta and not self.results)
+        return self.kind == records.ATTACHMENT or (self.meta and not self.results)
 
 
 class Checkpoint:
@@ -152,11 +152,11 @@ def node_of(record: Record, line: Line) -> Node:
     node.sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")
     node.session_id = sys.intern(session_id) if isinstance(session_id, str) else None
-    if kind in {"assistant", "user"}:
+    if kind in records.MESSAGES:
         _take_message(node, record)
-    elif kind == "attachment":
+    elif kind == records.ATTACHMENT:
         node.characters = sum(len(text) for _, text in sent_texts(record))
-    elif kind == "system":
+    elif kind == records.SYSTEM:
         node.subtype = string(record, "subtype")
         if node.boundary:
             node.segment = _segment(get("compactMetadata"))
@@ -164,19 +164,16 @@ def node_of(record: Record, line: Line) -> Node:
 
 
 def _take_message(node: Node, record: Record) -> None:
-    message = record.get("message")
-    if not isinstance(message, dict):
-        node.broken = True
-        return
+    message = records.message(record)
     content = message.get("content")
     if isinstance(content, list):
         node.broken = not _take_blocks(node, content) and bool(content)
     elif isinstance(content, str):
         node.characters = len(content)
-        node.broken = node.kind == "assistant" and not content.strip()
+        node.broken = node.kind == records.ASSISTANT and not content.strip()
     else:
         node.broken = True
-    if node.kind == "assistant":
+    if node.kind == records.ASSISTANT:
         node.message_id = string(message, "id")
         node.input_tokens, node.context_tokens = records.counted_tokens(record)
     else:
@@ -195,9 +192,9 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
         if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
             continue
         sound = True
-        if kind == "tool_use" and node.kind == "assistant":
+        if kind == records.CALL and node.kind == records.ASSISTANT:
             calls.append(string(block, "id"))
-        elif kind == "tool_result" and node.kind == "user":
+        elif kind == records.RESULT and node.kind == records.USER:
             results.append(string(block, "tool_use_id"))
         characters += _characters(kind, block)
     node.calls, node.results, node.characters = tuple(calls), tuple(results), characters
@@ -209,29 +206,14 @@ def _characters(kind: str, block: Record) -> int:
 
     Images and documents count nothing here; their cost has nothing to do with the length of their encoding.
     """
-    if kind == "tool_use":
-        return _text_within(block.get("input"))
-    if kind == "tool_result":
+    if kind == records.CALL:
+        return sum(map(len, records.strings(block.get("input"))))
+    if kind == records.RESULT:
         content = block.get("content")
-        if isinstance(content, list):
-            return sum(len(string(inner, "text")) for inner in content if isinstance(inner, dict))
-        return len(content) if isinstance(content, str) else 0
+        if isinstance(content, str):
+            return len(content)
+        return sum(len(string(inner, "text")) for inner in records.objects(content))
     return len(string(block, "text")) + len(string(block, "thinking"))
-
-
-def _text_within(value: object) -> int:
-    """Characters of all strings in a tool's input; no recursion, since a hostile file may nest without end."""
-    total = 0
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            total += len(inner)
-        elif isinstance(inner, dict):
-            waiting += inner.values()
-        elif isinstance(inner, list):
-            waiting += inner
-    return total
 
 
 def _segment(metadata: object) -> Segment | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT
 
 
 class _Region(NamedTuple):
@@ -88,7 +89,7 @@ class _Recovery:
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
         while end < len(self._chain):
             node = self._chain[end]
-            own = node.message_id == message_id if node.kind == "assistant" else node.aside or node.results
+            own = node.message_id == message_id if node.kind == ASSISTANT else node.aside or node.results
             if not own:
                 break
             end += 1

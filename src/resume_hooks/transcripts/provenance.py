@@ -110,9 +110,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
 def _from_metadata(record: Record | None) -> Parent | None:
     if record is None:
         return None
-    trimmed, continued = record.get("trim_metadata"), record.get("continue_metadata")
-    trim = trimmed if isinstance(trimmed, dict) else {}
-    on = continued if isinstance(continued, dict) else {}
+    trim, on = records.mapping(record, "trim_metadata"), records.mapping(record, "continue_metadata")
     file = string(on, "parent_session_file") or string(on, "parent_file") or string(trim, "parent_file")
     said = (string(on, "parent_session_id"), string(trim, "parent_session_id"), session_id_of(file))
     session_id = next((text for text in said if text and is_session_id(text)), "")
@@ -129,8 +127,8 @@ def _from_metadata(record: Record | None) -> Parent | None:
 
 
 def _from_fork(body: bytes) -> Parent | None:
-    record = records.parse(body)
-    fork = record.get("forkedFrom") if record else None
-    if not isinstance(fork, dict) or not is_session_id(fork.get("sessionId")):
+    record = records.parse(body) or {}
+    session_id = string(records.mapping(record, "forkedFrom"), "sessionId")
+    if not is_session_id(session_id):
         return None
-    return Parent(string(fork, "sessionId"), "", "continued", "fork", string(record or {}, "timestamp"))
+    return Parent(session_id, "", "continued", "fork", string(record, "timestamp"))

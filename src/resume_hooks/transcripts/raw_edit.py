@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks.errors import TooDeep
 from resume_hooks.system.text import encodable_all
-from resume_hooks.transcripts.records import Record, parse, string
+from resume_hooks.transcripts.records import Record, parse, string, usage
 
 _USAGE = b'"usage":{'
 _PLAIN = frozenset("0123456789abcdef-")
@@ -82,10 +82,9 @@ def without_usage(body: bytes) -> bytes:
         end = _closing(body, start + len(_USAGE))  # what was said stands before it, as clients write it
         return body[:start] + _COUNT.sub(b"0", body[start:end]) + body[end:]
     record = parse(body)
-    usage = record["message"].get("usage") if record and isinstance(record.get("message"), dict) else None
-    if record is None or not isinstance(usage, dict):
+    if record is None or not (counts := usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_COUNT.sub(b"0", encode(usage)))
+    record["message"]["usage"] = orjson.loads(_COUNT.sub(b"0", encode(counts)))
     return encode(record)
 
 

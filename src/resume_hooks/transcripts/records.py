@@ -24,7 +24,7 @@ MESSAGES = frozenset({USER, ASSISTANT})
 COMPACTION, API_ERROR = "compact_boundary", "api_error"
 """Subtypes of system records."""
 
-TEXT, CALL, RESULT = "text", "tool_use", "tool_result"
+TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
 IMAGE, DOCUMENT = "image", "document"
 """Kinds of blocks."""
@@ -183,6 +183,11 @@ def is_error(block: Record) -> bool:
 def usage(record: Record) -> Record:
     """The token counts that the API sent with an answer, or ``{}``."""
     return mapping(message(record), "usage")
+
+
+def with_content(record: Record, content: object) -> Record:
+    """The record with other content in its message."""
+    return {**record, "message": {**message(record), "content": content}}
 
 
 def tool_details(record: Record) -> Record:

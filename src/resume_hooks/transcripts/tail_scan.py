@@ -13,11 +13,11 @@ from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
 from resume_hooks.transcripts.lines import Line, Numbers, line_with, opened
 from resume_hooks.transcripts.nodes import Node, node_of
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, parse
 from resume_hooks.transcripts.transcript import Observer, Start, Transcript, scan
 
 _HINT = b'"last-prompt"'
-_BOUNDARY = b'"compact_boundary"'
+_BOUNDARY = f'"{COMPACTION}"'.encode()
 
 Observers = TypeVar("Observers", bound=Sequence[Observer])
 
@@ -74,7 +74,7 @@ def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | No
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
         record = parse(line.body)
-        if record and record.get("type") == "system" and isinstance(record.get("uuid"), str):
+        if record and record.get("type") == SYSTEM and isinstance(record.get("uuid"), str):
             node = node_of(record, line)
             if node.boundary and not node.sidechain:
                 return node, offset
@@ -101,7 +101,7 @@ def chooses_alike(tail: Transcript) -> bool:
 def certain_chain(tail: Transcript) -> list[Node]:
     """The end of the live chain, as far as the end of the file tells it; empty where it doesn't."""
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
-    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != "progress"]
+    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != PROGRESS]
     # A branch that is not the last one may stand back where a compaction farther up kept messages.
     told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
     # What came back to a record without a parent, by the answer that both are of, hangs on what kept messages hang on.

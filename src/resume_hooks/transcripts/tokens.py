@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, counted_tokens, parse, string
+from resume_hooks.transcripts.records import Record, counted_tokens, mapping, parse, positive, string
 from resume_hooks.transcripts.tail_scan import certain_chain, chooses_alike, is_complete, stays_after_boundary
 from resume_hooks.transcripts.transcript import scan
 
@@ -27,8 +27,6 @@ RESERVED_OUTPUT = 33_000
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
 
-
-MAX_TOKENS = records.MAX_TOKENS
 
 MAX_FIRST_LINE = 64 * 1024
 """Bytes of a first line in which a trim's numbers are looked for."""
@@ -135,7 +133,7 @@ def end_context(found: Sequence[Record], window: int = 0) -> Context | None:
     for record in reversed(found):
         if record.get("isSidechain"):
             continue
-        if string(record, "subtype") == "compact_boundary":
+        if string(record, "subtype") == records.COMPACTION:
             return None
         if count := counted_tokens(record)[1]:
             return Context(count, window or window_for(count), measured=True)
@@ -165,17 +163,11 @@ def stated(path: str) -> Stated | None:
 
 def stated_in(record: Record) -> Stated | None:
     """What the first record of a session states, as ``stated`` has it."""
-    on, trimmed = (record.get(key) for key in ("continue_metadata", "trim_metadata"))
-    stats = trimmed.get("stats") if isinstance(trimmed, dict) else None
-    said = on if isinstance(on, dict) else {}
-    counted = stats if isinstance(stats, dict) else {}
-    count = _positive(said.get("context_tokens")) or _positive(counted.get("trimmed_tokens"))
+    said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
+    counted = mapping(trimmed, "stats")
+    count = positive(said.get("context_tokens")) or positive(counted.get("trimmed_tokens"))
     if not count:
         return None
     ratio = said.get("characters_per_token")
     sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
-    return Stated(count, _positive(counted.get("original_tokens")), sound)
-
-
-def _positive(value: object) -> int:
-    return min(value, MAX_TOKENS) if isinstance(value, int) and value is not True and value > 0 else 0
+    return Stated(count, positive(counted.get("original_tokens")), sound)

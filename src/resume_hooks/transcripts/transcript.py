@@ -172,7 +172,7 @@ def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
     if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
         node.uuid, node.given_uuid = sent_as, True  # a queued prompt: its answer hangs on the id that it was sent under
     transcript.nodes.append(node)
-    if not node.broken and node.kind != "progress":
+    if not node.broken and node.kind != records.PROGRESS:
         transcript.checkpoint.pass_record(node)
     if node.context_tokens and (model := records.model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1

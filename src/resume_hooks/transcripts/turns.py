@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import UsageError
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.records import Record, is_prompt
+from resume_hooks.transcripts.records import USER, Record, is_prompt
 
 FORMS = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
 
@@ -19,7 +19,7 @@ _FORM = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))"
 
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
     """Whether a record opens the next turn. In a sub-agent's own file every record is marked as a side chain."""
-    return is_prompt({**record, "isSidechain": False} if subagent and record.get("type") == "user" else record)
+    return is_prompt({**record, "isSidechain": False} if subagent and record.get("type") == USER else record)
 
 
 class Turns(NamedTuple):

@@ -45,8 +45,7 @@ class Survey:
             if node.spoken and (stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
                 self.mends.add(node.number)
         elif (kind := records.kind(record)) in SNAPSHOTS:
-            inner = record.get("snapshot")
-            message = string(inner, "messageId") if isinstance(inner, dict) else ""
+            message = string(records.mapping(record, "snapshot"), "messageId")
             named = message or string(record, "snapshotMessageId") or string(record, "messageId")
             self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
         elif kind == REPLACED:
@@ -57,24 +56,24 @@ def needs_mending(record: Record) -> bool:
     """Whether a message has a form that the API or an old client refuses (``mended`` gives one that they take)."""
     content = records.message(record).get("content")
     if isinstance(content, str):
-        return record.get("type") == "assistant" or not content.strip()
+        return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
-        return record.get("type") != "assistant"  # an answer without blocks is passed over by every client
+        return record.get("type") != records.ASSISTANT  # an answer without blocks is passed over by every client
     return isinstance(content, list) and any(map(_is_hollow, content))
 
 
 def mended(record: Record) -> Record | None:
     """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None where nothing is left."""
     found: Any = records.message(record).get("content")
-    blocks = [{"type": "text", "text": found}] if isinstance(found, str) else found
+    blocks = [{"type": records.TEXT, "text": found}] if isinstance(found, str) else found
     sound = [block for block in blocks if not _is_hollow(block)] if isinstance(blocks, list) else []
     kept = [block for place, block in enumerate(sound) if not _stands_before(block, sound[:place])]
     if not kept:
         return None
-    content = found if isinstance(found, str) and record.get("type") == "user" else kept
+    content = found if isinstance(found, str) and record.get("type") == records.USER else kept
     # An id that was not taken on would be when the copy is read.
     rest = {key: value for key, value in record.items() if key != "sentAsUuid"}
-    return {**rest, "message": {**records.message(record), "content": content}}
+    return records.with_content(rest, content)
 
 
 def _is_hollow(block: object) -> bool:
@@ -82,11 +81,11 @@ def _is_hollow(block: object) -> bool:
     if not isinstance(block, dict):
         return True
     kind = string(block, "type")
-    if kind == "text":
+    if kind == records.TEXT:
         return not string(block, "text").strip()
-    if kind == "thinking":
+    if kind == records.THINKING:
         return not string(block, "signature") or not isinstance(block.get("thinking"), str)
-    return kind == "redacted_thinking" and not string(block, "data")
+    return kind == records.REDACTED_THINKING and not string(block, "data")
 
 
 def _repeats(calls: tuple[str, ...]) -> bool:
@@ -95,7 +94,7 @@ def _repeats(calls: tuple[str, ...]) -> bool:
 
 def _stands_before(block: Record, earlier: list[Record]) -> bool:
     """Whether a call or a result of the same id stands before ``block`` in the same message."""
-    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(string(block, "type"))
-    return key is not None and any(
-        other.get("type") == block["type"] and other.get(key) == block.get(key) for other in earlier
-    )
+    if block.get("type") not in {records.CALL, records.RESULT}:
+        return False
+    known = records.call_id(block)
+    return any(other.get("type") == block["type"] and records.call_id(other) == known for other in earlier)

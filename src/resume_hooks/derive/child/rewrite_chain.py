@@ -20,7 +20,17 @@ from resume_hooks.transcripts.linearize import Linear, linear
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
-from resume_hooks.transcripts.records import Record, message, parse, string
+from resume_hooks.transcripts.records import (
+    CALL,
+    RESULT,
+    Record,
+    call_id,
+    mapping,
+    message,
+    parse,
+    string,
+    with_content,
+)
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Survey, mended
 
@@ -283,12 +293,10 @@ class _Dropping:
         """The record without those blocks; None where it held nothing else."""
         content = message(record).get("content")
         kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
-        return _with_content(record, kept) if kept else None
+        return with_content(record, kept) if kept else None
 
     def _named(self, block: object) -> bool:
-        if not isinstance(block, dict) or block.get("type") not in ("tool_use", "tool_result"):
-            return False
-        return string(block, "id" if block["type"] == "tool_use" else "tool_use_id") in self._calls
+        return isinstance(block, dict) and block.get("type") in (CALL, RESULT) and call_id(block) in self._calls
 
 
 def _as_parsed(record: Record) -> Record:
@@ -298,8 +306,8 @@ def _as_parsed(record: Record) -> Record:
 
 def _without_segment(record: Record) -> Record:
     """A boundary without its marks of kept messages: they stand in the chain now."""
-    metadata = record.get("compactMetadata")
-    kept = {k: v for k, v in metadata.items() if not k.startswith("preserved")} if isinstance(metadata, dict) else {}
+    metadata = mapping(record, "compactMetadata")
+    kept = {key: value for key, value in metadata.items() if not key.startswith("preserved")}
     return {**record, "compactMetadata": kept}
 
 
@@ -312,11 +320,7 @@ def _with_block(record: Record, lineage: str) -> Record:
     """An opening of ours with its block renewed; what stands after the block stays."""
     _, _, told = lineage.partition(lineage_block.CLOSING)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
-    return _with_content(record, lineage + rest.removeprefix(told))
-
-
-def _with_content(record: Record, content: object) -> Record:
-    return {**record, "message": {**message(record), "content": content}}
+    return with_content(record, lineage + rest.removeprefix(told))
 
 
 def _after_summary(nodes: Sequence[Node]) -> int:

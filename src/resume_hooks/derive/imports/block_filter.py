@@ -14,7 +14,20 @@ from types import MappingProxyType
 
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.media_tokens import image_size
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import (
+    CALL,
+    DOCUMENT,
+    IMAGE,
+    MEDIA,
+    REDACTED_THINKING,
+    RESULT,
+    TEXT,
+    THINKING,
+    THOUGHTS,
+    Record,
+    mapping,
+    string,
+)
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE = 5 * 1024 * 1024
@@ -67,7 +80,7 @@ def _ordered(row: Record, like: Record) -> Record:
 
 
 def _text(block: Record) -> Record:
-    return {"type": "text", "text": string(block, "text")}
+    return {"type": TEXT, "text": string(block, "text")}
 
 
 def _thought(block: Record) -> Record:
@@ -80,17 +93,17 @@ def _call(block: Record) -> Record:
     name, given = string(block, "name"), block.get("input")
     fit = name if _FIT.fullmatch(name) else _UNFIT.sub("_", name)[:64] or "unnamed"
     told = given if isinstance(given, dict) else {} if given is None else {"input": given}
-    row = {"type": "tool_use", "id": fitting_id(string(block, "id")), "name": fit, "input": told}
+    row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": told}
     return {**row, "caller": _DIRECT} if block.get("caller") == _DIRECT else row
 
 
 def _result(block: Record) -> Record:
-    row: Record = {"type": "tool_result", "tool_use_id": fitting_id(string(block, "tool_use_id"))}
+    row: Record = {"type": RESULT, "tool_use_id": fitting_id(string(block, "tool_use_id"))}
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
         inner = _taken(content, _ALLOWED["result"])
-        content = [part for part in inner if part["type"] != "text" or part["text"].strip()]  # blank text is refused
-        if any(part["type"] != "text" for part in content):
+        content = [part for part in inner if part["type"] != TEXT or part["text"].strip()]  # blank text is refused
+        if any(part["type"] != TEXT for part in content):
             error = None  # which the API takes with text alone
     elif not isinstance(content, str):
         content = "" if content is None else "[Content of an unknown form was left out]"
@@ -99,29 +112,24 @@ def _result(block: Record) -> Record:
 
 
 def _image(block: Record) -> Record:
-    source = _source(block)
+    source = mapping(block, "source")
     media_type, data = string(source, "media_type"), string(source, "data")
     if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
         content = _decoded(data)
         size = image_size(content)
         if _image_type(content) == media_type and size is not None and 0 < min(size) <= max(size) <= MAX_SIDE:
-            return {"type": "image", "source": _ordered(_within("base64", media_type, data), source)}
+            return {"type": IMAGE, "source": _ordered(_within("base64", media_type, data), source)}
     return _note(f"An image {_where(source)}")
 
 
 def _document(block: Record) -> Record:
-    source = _source(block)
+    source = mapping(block, "source")
     form, data = (string(source, "type"), string(source, "media_type")), string(source, "data")
     written = form == ("text", "text/plain") and data.strip()
     printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
     if (written or printed) and len(data) <= MAX_DOCUMENT:
-        return {"type": "document", "source": _ordered(_within(*form, data), source)}
+        return {"type": DOCUMENT, "source": _ordered(_within(*form, data), source)}
     return _note(f"A document {_where(source)}")
-
-
-def _source(block: Record) -> Record:
-    source = block.get("source")
-    return source if isinstance(source, dict) else {}
 
 
 def _within(form: str, media_type: str, data: str) -> Record:
@@ -151,19 +159,19 @@ def _decoded(data: str) -> bytes:
 
 
 def _note(what: str) -> Record:
-    return {"type": "text", "text": f"[{what} was left out]"}
+    return {"type": TEXT, "text": f"[{what} was left out]"}
 
 
 _MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
-_THOUGHT = MappingProxyType({"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)})
+_THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
 _DIRECT = {"type": "direct"}
 """Who called, as 2.1.329 writes it down; other callers name what ran elsewhere."""
 
-_SHOWN = frozenset({"text", "image", "document"})
+_SHOWN = MEDIA | {TEXT}
 _ALLOWED = MappingProxyType(
     {
-        "user": _SHOWN | {"tool_result"},
-        "assistant": frozenset({"text", "thinking", "redacted_thinking", "tool_use"}),
+        "user": _SHOWN | {RESULT},
+        "assistant": THOUGHTS | {TEXT, CALL},
         "queued": _SHOWN,
         "result": _SHOWN,
     }
@@ -172,12 +180,12 @@ _ALLOWED = MappingProxyType(
 
 _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
-        "text": _text,
-        "thinking": _thought,
-        "redacted_thinking": _thought,
-        "tool_use": _call,
-        "tool_result": _result,
-        "image": _image,
-        "document": _document,
+        TEXT: _text,
+        THINKING: _thought,
+        REDACTED_THINKING: _thought,
+        CALL: _call,
+        RESULT: _result,
+        IMAGE: _image,
+        DOCUMENT: _document,
     }
 )

@@ -11,12 +11,17 @@ from __future__ import annotations
 from resume_hooks import clock
 from resume_hooks.derive.imports.block_filter import taken_over
 from resume_hooks.sessions.opening_records import Setting
-from resume_hooks.transcripts.attachments import kind_of
-from resume_hooks.transcripts.records import SYNTHETIC_MODEL, Record, kind, message, string
-
-QUEUED = "queued_command"
-"""The attachment that holds words typed while the model was busy. What any other holds, a shown file included, client
-2.1.329 sends in the role of the system, which no stranger is given."""
+from resume_hooks.transcripts.attachments import QUEUED, kind_of
+from resume_hooks.transcripts.records import (
+    COMPACTION,
+    SYNTHETIC_MODEL,
+    Record,
+    kind,
+    mapping,
+    message,
+    positive,
+    string,
+)
 
 PROMPT = "prompt"
 """How words were queued that a person typed; others tell of tasks that ran elsewhere."""
@@ -49,6 +54,7 @@ def is_said(record: Record) -> bool:
     """Whether a chain record is part of the conversation."""
     found = kind(record)
     if found == "attachment":
+        # What any other attachment holds client 2.1.329 sends in the role of the system, which no stranger is given.
         return kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
     return found in {"user", "assistant"} or (found == "system" and string(record, "subtype") in SYSTEM)
 
@@ -131,16 +137,13 @@ def _queued(record: Record) -> str | list[Record]:
 
 
 def _origin(record: Record) -> Record:
-    origin = record.get("origin")
-    notified = isinstance(origin, dict) and origin.get("kind") == NOTIFICATION["kind"]
+    notified = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
     return {"origin": NOTIFICATION} if notified else {}
 
 
 def _note(record: Record) -> Record:
     told = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
-    if told["subtype"] != "compact_boundary":
+    if told["subtype"] != COMPACTION:
         return told
-    metadata = record.get("compactMetadata")
-    counted = metadata.get("preTokens") if isinstance(metadata, dict) else None
-    sound = counted if isinstance(counted, int) and counted is not True else 0
-    return {**told, "compactMetadata": {"trigger": "auto", "preTokens": sound}}
+    before = positive(mapping(record, "compactMetadata").get("preTokens"))
+    return {**told, "compactMetadata": {"trigger": "auto", "preTokens": before}}

@@ -43,9 +43,8 @@ class Named:
 
     def take_snapshot(self, record: Record, number: int) -> None:
         """Note the backups of a file-history record of either form."""
-        snapshot = record.get("snapshot")
-        tracked = snapshot.get("trackedFileBackups") if isinstance(snapshot, dict) else None
-        backups = [*(tracked.values() if isinstance(tracked, dict) else ()), record.get("backup")]
+        tracked = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
+        backups = [*tracked.values(), record.get("backup")]
         for backup in backups:
             name = string(backup, "backupFileName") if isinstance(backup, dict) else ""
             if name and name == os.path.basename(name):

@@ -30,7 +30,7 @@ def of_broken(record: Record, node: Node) -> Iterator[Finding]:
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
         yield Finding(NO_MESSAGE, f"The {node.kind} record has no message", node.number, node.uuid)
-    if node.kind == "assistant" and isinstance(content, str):
+    if node.kind == records.ASSISTANT and isinstance(content, str):
         yield Finding(PLAIN_ANSWER, "The answer is a plain string, not blocks", node.number, node.uuid)
 
 
@@ -38,7 +38,7 @@ def of_content(record: Record, node: Node) -> Iterator[Finding]:
     """Blank texts in a message that is sent; a trim that took a thought out leaves an empty one, and says so."""
     content = records.message(record).get("content")
     if isinstance(content, str):
-        if node.kind == "user" and not content.strip():
+        if node.kind == records.USER and not content.strip():
             yield Finding(BLANK_PROMPT, "The prompt is empty", node.number, node.uuid)
         return
     if not isinstance(content, list):
@@ -47,15 +47,15 @@ def of_content(record: Record, node: Node) -> Iterator[Finding]:
     if len(blank) < len(content):
         if blank:
             yield Finding(BLANK_BLOCK, f"A text among {len(content)} blocks is empty", node.number, node.uuid)
-    elif blank and node.kind == "user":
+    elif blank and node.kind == records.USER:
         yield Finding(BLANK_PROMPT, "The prompt holds nothing but empty text", node.number, node.uuid)
     elif blank:
         yield Finding(BLANK_ANSWER, "The answer holds nothing but empty text", node.number, node.uuid)
-    elif node.kind == "user":
+    elif node.kind == records.USER:
         yield Finding(EMPTY_MESSAGE, "The user message holds nothing", node.number, node.uuid)
     elif not is_marked(record):
         yield Finding(EMPTY_ANSWER, "The answer holds nothing", node.number, node.uuid)
 
 
 def _is_blank(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and not string(block, "text").strip()
+    return isinstance(block, dict) and block.get("type") == records.TEXT and not string(block, "text").strip()

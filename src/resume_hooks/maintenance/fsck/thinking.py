@@ -23,8 +23,6 @@ ALTERED = Kind(
 )
 ALONE = Kind("thinking-alone", "note", "Clients drop it: an answer that was interrupted while the model thought.")
 
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-
 
 class Thoughts:
     """The thinking of a file; ``alone`` are numbers of records that hold nothing else."""
@@ -36,14 +34,14 @@ class Thoughts:
     def take(self, record: Record, node: Node) -> Iterator[Finding]:
         """What is wrong with the thinking of one answer's record."""
         found = records.blocks(record)
-        if found and all(records.string(block, "type") in _THOUGHTS for block in found):
+        if found and all(string(block, "type") in records.THOUGHTS for block in found):
             self.alone.add(node.number)
         for block in found:
-            if records.string(block, "type") in _THOUGHTS:
+            if string(block, "type") in records.THOUGHTS:
                 yield from self._of_block(block, node)
 
     def _of_block(self, block: Record, node: Node) -> Iterator[Finding]:
-        if block["type"] == "redacted_thinking":
+        if block["type"] == records.REDACTED_THINKING:
             if not string(block, "data"):
                 yield Finding(REDACTED, "Redacted thinking without its data", node.number, node.uuid)
             return
@@ -65,7 +63,7 @@ def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Finding]:
     """Answers of the live chain that are nothing but thinking."""
     answers: dict[str, list[Node]] = {}
     for node in chain:
-        if node.kind == "assistant":
+        if node.kind == records.ASSISTANT:
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in alone for node in nodes):
@@ -74,5 +72,5 @@ def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Finding]:
 
 def without_thinking(record: Record) -> Record | None:
     """The record with its thinking gone, whole blocks at once; None where it held nothing else."""
-    kept = [block for block in records.blocks(record) if records.string(block, "type") not in _THOUGHTS]
-    return {**record, "message": {**records.message(record), "content": kept}} if kept else None
+    kept = [block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS]
+    return records.with_content(record, kept) if kept else None

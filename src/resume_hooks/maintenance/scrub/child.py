@@ -29,7 +29,7 @@ from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Size, continue_line
-from resume_hooks.transcripts.records import Record, blocks, message
+from resume_hooks.transcripts.records import Record, blocks, with_content
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.write_scan import Survey
@@ -132,7 +132,7 @@ class _Thoughts:
 
     def _without(self, record: Record) -> Record | None:
         kept = [block for block in blocks(record) if not self._cleaner.tells(block, [])]
-        return {**record, "message": {**message(record), "content": kept}} if kept else None
+        return with_content(record, kept) if kept else None
 
 
 class _Marking:

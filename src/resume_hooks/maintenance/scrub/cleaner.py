@@ -85,7 +85,7 @@ class Cleaner:
 
     def tells(self, block: Record, found: list[Found]) -> bool:
         """Whether a block is thinking that holds a secret; what it holds is added to ``found``."""
-        if block.get("type") != "thinking":
+        if block.get("type") != records.THINKING:
             return False
         held = self.text(string(block, "thinking").encode("utf-8", "surrogatepass")).found
         found += held
@@ -171,7 +171,7 @@ class Cleaner:
         kept = [block for block in content if not self.tells(block, found)]
         if record is None or len(kept) == len(content):
             return body
-        return encode({**record, "message": {**records.message(record), "content": kept}})
+        return encode(records.with_content(record, kept))
 
 
 def _names_of(body: bytes) -> dict[int, int]:

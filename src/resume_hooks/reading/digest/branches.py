@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from resume_hooks.reading.digest.facts import Said
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, mapping, string
 
 
 class Branches:
@@ -44,8 +44,7 @@ class Branches:
         return False
 
     def _note_fork(self, record: Record, uuid: str) -> None:
-        source = record["forkedFrom"]
-        known = self._orders.get(string(source, "messageUuid")) if isinstance(source, dict) else None
+        known = self._orders.get(string(mapping(record, "forkedFrom"), "messageUuid"))
         if known is not None:
             self._orders.setdefault(uuid, known)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import Call, Place, Refusal, Run, Said
 from resume_hooks.transcripts import records
@@ -49,21 +48,12 @@ def is_placeholder(text: str) -> bool:
     return placeholders.is_placeholder(text)
 
 
-def text_of(block: Record) -> str:
-    """What a tool answered, as one text."""
-    content = block.get("content")
-    if isinstance(content, str):
-        return content
-    rows: Iterable[Any] = content if isinstance(content, list) else ()
-    return "\n".join(string(row, "text") for row in rows if isinstance(row, dict))
-
-
 def refusal(call: Call, record: Record, block: Record, text: str, place: Place) -> Refusal | None:
     """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer."""
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
     if denied == "user-rejected" or text.startswith(_REJECTED):
         return Refusal(call, Said(text.partition("the user said:\n")[2].strip(), place, uuid), by_user=True)
-    if block.get("is_error") is True and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
+    if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
         return Refusal(call, Said(text[:TELLING], place, uuid), by_user=False)
     return None
 
@@ -73,8 +63,8 @@ def run_of(call: Call, record: Record, block: Record, text: str, place: Place) -
     command = call.text("command")
     if not command or is_placeholder(command) or text.startswith(_MISFIT):
         return None
-    more = _details(record)
-    failed = block.get("is_error") is True or more.get("interrupted") is True or text.startswith("[Request interrupted")
+    more = records.tool_details(record)
+    failed = records.is_error(block) or more.get("interrupted") is True or text.startswith("[Request interrupted")
     background = _is_in_background(more, text)
     told = _EXIT.match(text)
     status = int(told[1]) if told else None if failed or background else 0
@@ -86,7 +76,7 @@ def run_of(call: Call, record: Record, block: Record, text: str, place: Place) -
 
 def task_of(record: Record, text: str) -> str:
     """The id under which a command goes on in the background; ``""`` where it doesn't."""
-    more = _details(record)
+    more = records.tool_details(record)
     if not _is_in_background(more, text):
         return ""
     found = _TASK.search(text[:TELLING])
@@ -100,11 +90,6 @@ def notified(text: str) -> Ending | None:
         return None
     worked = told[2] == "completed" and int(told[3] or 0) == 0
     return Ending(told[1], int(told[3]) if told[3] else 0 if worked else None, not worked)
-
-
-def _details(record: Record) -> Record:
-    found = record.get("toolUseResult")
-    return found if isinstance(found, dict) else {}
 
 
 def _is_in_background(more: Record, text: str) -> bool:

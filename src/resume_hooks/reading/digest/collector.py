@@ -20,6 +20,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import Record, string
 
 ANSWERS = 8_000
@@ -113,33 +114,30 @@ class Story:
             return  # the client's own words, or our card
         for block in records.blocks(record):
             kind = string(block, "type")
-            if kind == "text":
+            if kind == records.TEXT:
                 text = string(block, "text").strip()
                 if text and not call_outcomes.is_placeholder(text):
                     self.unanswered = Said(text, place, string(record, "uuid"))
                     self.said.append(self.unanswered)
-            elif kind == "tool_use":
+            elif kind == records.CALL:
                 self._called(record, block, place)
 
     def _called(self, record: Record, block: Record, place: Place) -> None:
-        given = block.get("input")
-        call = Call(string(block, "name"), given if isinstance(given, dict) else {}, place, string(record, "cwd"))
+        call = Call(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
             self.questions += [Said(asked, place, string(record, "uuid")) for asked in _questions(call)]
 
     def _user(self, record: Record, place: Place) -> None:
-        content = records.message(record).get("content")
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
             self._told(record, place)
             return
-        if isinstance(content, list):
-            answers = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+        if answers := records.results(record):
             for block in answers:
                 self._result(record, block, place)
-            if answers:
-                return
-        elif isinstance(content, str):
+            return
+        content = records.message(record).get("content")
+        if isinstance(content, str):
             self._notified(content, place)
         plan = string(record, "planContent")
         if plan.strip():
@@ -167,15 +165,13 @@ class Story:
         self.questions.clear()
 
     def _attached(self, record: Record, place: Place) -> None:
-        found = record.get("attachment")
-        if not isinstance(found, dict):
-            return
+        found = records.mapping(record, "attachment")
         kind, uuid = string(found, "type"), string(record, "uuid")
-        if kind == "queued_command":
+        if kind == QUEUED:
             prompt = string(found, "prompt")
             self._notified(prompt, place)
             self._typed(Said(prompt, place, uuid))
-        elif kind == "hook_additional_context":
+        elif kind == HOOK_CONTEXT:
             texts = found.get("content")
             for text in texts if isinstance(texts, list) else ():
                 if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
@@ -197,12 +193,12 @@ class Story:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
-        text = call_outcomes.text_of(block)
+        text = records.result_text(block)
         if refused := call_outcomes.refusal(call, record, block, text, place):
             self._refused(refused)
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
-        elif block.get("is_error") is not True:
+        elif not records.is_error(block):
             self._worked(call, text, place, string(record, "uuid"))
             self._answered_by_agent(record)
 
@@ -239,8 +235,7 @@ class Story:
         self._typed(Said("\n".join(answered for _, answered in pairs), place, uuid))
 
     def _answered_by_agent(self, record: Record) -> None:
-        more = record.get("toolUseResult")
-        if isinstance(more, dict) and (agent := string(more, "agentId")):
+        if agent := string(records.tool_details(record), "agentId"):
             self.agents[agent] = self._order
 
     def _ran(self, call: Call, record: Record, block: Record, text: str, place: Place) -> None:
@@ -274,15 +269,14 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _questions(call: Call) -> list[str]:
-    rows = call.given.get("questions")
-    found = [string(row, "question") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [question for question in found if question]
+    rows = records.objects(call.given.get("questions"))
+    return [question for row in rows if (question := string(row, "question"))]
 
 
 _HANDLERS: dict[str, Callable[[Story, Record, Place], None]] = {
-    "assistant": Story._assistant,  # noqa: SLF001 - the table belongs to the class
-    "user": Story._user,  # noqa: SLF001
-    "attachment": Story._attached,  # noqa: SLF001
+    records.ASSISTANT: Story._assistant,  # noqa: SLF001 - the table belongs to the class
+    records.USER: Story._user,  # noqa: SLF001
+    records.ATTACHMENT: Story._attached,  # noqa: SLF001
     "pr-link": Story._linked,  # noqa: SLF001
     "queue-operation": Story._queued,  # noqa: SLF001
     "last-prompt": Story._hinted,  # noqa: SLF001

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import Call, Place
-from resume_hooks.transcripts.records import string
+from resume_hooks.transcripts.records import objects, string
 
 _NUMBER = re.compile(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
@@ -33,11 +33,10 @@ class OpenList:
     def write(self, call: Call) -> None:
         """The todo list was written anew."""
         self.used = True
-        rows = call.given.get("todos")
         self._todos = [
             Item(string(row, "content"), string(row, "status"), call.place)
-            for row in (rows if isinstance(rows, list) else [])
-            if isinstance(row, dict) and string(row, "content")
+            for row in objects(call.given.get("todos"))
+            if string(row, "content")
         ]
 
     def create(self, call: Call, answer: str) -> None:

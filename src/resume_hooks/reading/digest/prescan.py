@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import REJECTION
 
 SHORTEST = 3_000
@@ -18,7 +19,7 @@ SHORTEST = 3_000
 REACH = 2_000
 """Bytes at the start of a line that hold its envelope and the answer's own keys."""
 
-TELLING = frozenset({b"queued_command", b"hook_additional_context"})
+TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
 """Kinds of attachments that say something."""
 
 _HEAD = re.compile(

@@ -13,7 +13,7 @@ import orjson
 
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.records import Record, kind, parse, string
+from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
 KIND = "resume-hooks-digest"
 VERSION = 1
@@ -60,8 +60,7 @@ def digest_at(path: str) -> Digest | None:
 
 def _is_fresh(first: Record) -> bool:
     """Whether a session's first record says that it begins anew: in a copy of another the digest is that one's."""
-    told = first.get("continue_metadata")
-    return isinstance(told, dict) and string(told, "continuation_type") in _FRESH
+    return string(mapping(first, "continue_metadata"), "continuation_type") in _FRESH
 
 
 def digest_in(record: Record) -> Digest | None:
@@ -71,22 +70,15 @@ def digest_in(record: Record) -> Digest | None:
     """
     if kind(record) != KIND or record.get("version") != VERSION:
         return None
-    found = record.get("sections")
-    rows = found if isinstance(found, dict) else {}
+    rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {name: entries for name in SECTIONS if (entries := tuple(_entries(rows.get(name))))}
-    omitted = record.get("omitted")
-    counts = {name: _count(omitted.get(name)) for name in SECTIONS} if isinstance(omitted, dict) else {}
     return Digest(
         sections,
-        {name: count for name, count in counts.items() if count},
+        {name: count for name in SECTIONS if (count := positive(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST]),
-        _count(record.get("unread")),
-        _count(record.get("passed_over")),
+        positive(record.get("unread"), MOST),
+        positive(record.get("passed_over"), MOST),
     )
-
-
-def _count(value: object) -> int:
-    return min(value, MOST) if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def _entries(rows: object) -> Iterator[Entry]:

@@ -6,12 +6,12 @@ call that started it. What the client adds by itself (reminders, listings, what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.excerpts import WORDS, without_reminders
+from resume_hooks.reading.excerpts import without_reminders
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SUMMARY,
@@ -34,6 +34,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
 from resume_hooks.transcripts.lines import Line, opened
 from resume_hooks.transcripts.records import Record, string
@@ -128,21 +129,21 @@ class _Walk:
         """The parts of one record."""
         record = self._read(row)
         kind = records.kind(record)
-        if kind == "system":
+        if kind == records.SYSTEM:
             yield from self._system(record, row)
-        elif kind == "attachment":
-            if attachment_kind(record) in WORDS:
+        elif kind == records.ATTACHMENT:
+            if attachment_kind(record) == QUEUED:
                 yield self._said(USER, text_of(record), record, row)
         elif records.message(record):
             yield from self._message(record, row)
 
     def _message(self, record: Record, row: Row) -> Iterator[Part]:
         kind = records.kind(record)
-        if kind == "assistant":
+        if kind == records.ASSISTANT:
             yield from self._assistant(record, row)
         elif record.get("isCompactSummary"):
             yield self._said(SUMMARY, text_of(record), record, row)
-        elif kind == "user" and not record.get("isMeta"):
+        elif kind == records.USER and not record.get("isMeta"):
             yield from self._user(record, row)
         elif kind not in records.CHAIN_KINDS:  # of a plain export
             who = string(records.message(record), "role")
@@ -152,15 +153,15 @@ class _Walk:
         calls = calls_in(record)
         for block in records.blocks(record):
             kind = string(block, "type")
-            if kind == "tool_use":
+            if kind == records.CALL:
                 call = calls.get(string(block, "id"))
                 yield self._call(block, call.target if call else "", row)
-            elif kind == "text" and record.get("isApiErrorMessage"):
+            elif kind == records.TEXT and record.get("isApiErrorMessage"):
                 yield from self._note("API error", string(block, "text"), row)
-            elif kind == "text":
+            elif kind == records.TEXT:
                 if string(block, "text").strip():
                     yield self._said(ASSISTANT, string(block, "text"), record, row)
-            elif kind in {"thinking", "redacted_thinking"}:
+            elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
                 if said and self._telling.thoughts:
                     yield Thought(self._hiding.text(said), row.number)
@@ -171,10 +172,10 @@ class _Walk:
         prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
-            if kind == "tool_result":
+            if kind == records.RESULT:
                 if string(block, "tool_use_id") not in self._called:
                     yield Called("", "", {}, self._answer(block), None, row.number)
-            elif kind in {"image", "document"}:
+            elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
                 said = records.prompt_text(record) if _is_command(record) else block_text(block)
@@ -184,22 +185,18 @@ class _Walk:
 
     def _system(self, record: Record, row: Row) -> Iterator[Part]:
         subtype = string(record, "subtype")
-        if subtype == "compact_boundary":
-            about = record.get("compactMetadata")
-            tokens = about.get("preTokens") if isinstance(about, dict) else None
-            told = f"{tokens:,} tokens before" if isinstance(tokens, int) else ""
-            yield Note("compaction", told, row.number)
+        if subtype == records.COMPACTION:
+            tokens = records.positive(records.mapping(record, "compactMetadata").get("preTokens"))
+            yield Note("compaction", f"{tokens:,} tokens before" if tokens else "", row.number)
         else:
             yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
 
     def _call(self, block: Record, target: str, row: Row) -> Called:
         answer, agent = self._answered(string(block, "id"))
-        shown = self._hiding.block({"input": block.get("input")})
-        given = shown.get("input")
         return Called(
             tool=self._telling.name(string(block, "name")),
             about=one_line(plain_line(self._hiding.line(target[: 4 * ABOUT])), ABOUT),
-            given=given if isinstance(given, dict) else {},
+            given=records.mapping(self._hiding.block({"input": block.get("input")}), "input"),
             answer=answer,
             agent=agent,
             line=row.number,
@@ -210,37 +207,29 @@ class _Walk:
         if row is None:
             return None, None
         record = self._read(row)
-        blocks = (block for block in records.blocks(record) if string(block, "tool_use_id") == call)
-        block = next(blocks, None)
-        said = record.get("toolUseResult")
-        agent_id = string(said, "agentId") if isinstance(said, dict) else ""
-        agent = self.agents.pop(agent_id, None)
+        block = next((block for block in records.results(record) if records.call_id(block) == call), None)
+        agent = self.agents.pop(string(records.tool_details(record), "agentId"), None)
         told = self._telling.agent(agent, self._depth) if agent else None
         return (self._answer(block) if block else None), told
 
     def _answer(self, block: Record) -> Answer:
-        content = block.get("content")
         parts: list[str | Picture] = []
-        for inner in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            if not isinstance(inner, dict):
-                continue
-            if string(inner, "type") in {"image", "document"}:
+        for inner in records.result_blocks(block):
+            if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture(inner))
             elif said := without_reminders(block_text(inner)):
                 parts.append(self._hiding.text(said))
-        return Answer(tuple(parts), failed=block.get("is_error") is True)
+        return Answer(tuple(parts), failed=records.is_error(block))
 
     def _picture(self, block: Record) -> Picture:
         about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
-        source = block.get("source")
-        held: Mapping[str, object] = source if isinstance(source, dict) else {}
-        data, form = held.get("data"), held.get("media_type")
-        text = data if isinstance(data, str) and held.get("type") == "base64" else ""
+        held = records.mapping(block, "source")
+        text = string(held, "data") if held.get("type") == "base64" else ""
         if len(text) > MAX_PICTURE:
             about, text = f"{about}, left out: {size_text(len(text))}", ""
         self._telling.pictures += bool(text)
-        kind = string(block, "type")
-        return Picture(kind, form if isinstance(form, str) else "", text, self._hiding.line(plain_line(about)))
+        about = self._hiding.line(plain_line(about))
+        return Picture(string(block, "type"), string(held, "media_type"), text, about)
 
     def _said(self, who: str, text: str, record: Record, row: Row) -> Said:
         return Said(who, self._hiding.text(text), clock.normal(record.get("timestamp")), row.number)

@@ -6,7 +6,7 @@ from resume_hooks.clock import minute
 from resume_hooks.reading.export.parts import ASSISTANT, SUMMARY, USER, Called, Ending, Session, Turn
 from resume_hooks.reading.outline import BRANCH, COMPACTED
 from resume_hooks.system.text import counted
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, objects, string
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACES = {COMPACTED: "before a compaction", BRANCH: "on a branch that was left"}
@@ -67,9 +67,7 @@ def state_of(called: Called) -> str:
 
 def tasks_of(given: Record) -> list[tuple[str, str]]:
     """The tasks in the input of a call that writes a list of them: state and words."""
-    rows = given.get("todos")
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [(string(row, "status"), string(row, "content")) for row in found]
+    return [(string(row, "status"), string(row, "content")) for row in objects(given.get("todos"))]
 
 
 def left_out(ending: Ending) -> list[str]:

@@ -92,8 +92,7 @@ class _Scout:
             if says(record):
                 self.loose.append(_row_of(line, record))
             return
-        source = record.get("forkedFrom")
-        copied = string(source, "messageUuid") if isinstance(source, dict) else ""
+        copied = string(records.mapping(record, "forkedFrom"), "messageUuid")
         self._ids[line.number] = frozenset(filter(None, (node.uuid, copied)))
 
     def ids_of(self, number: int) -> frozenset[str]:
@@ -102,8 +101,8 @@ class _Scout:
 
 
 def _row_of(line: Line, record: Record) -> Row:
-    calls = (string(block, "id") for block in records.blocks(record) if block.get("type") == "tool_use")
-    return Row("", line.number, line.offset, len(line.raw), tuple(filter(None, calls)), tuple(records.answered(record)))
+    calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
+    return Row("", line.number, line.offset, len(line.raw), calls, tuple(records.answered(record)))
 
 
 def _rows(transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]) -> list[Row]:

@@ -13,7 +13,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import opened, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.tokens import MAX_TOKENS, stated
+from resume_hooks.transcripts.tokens import stated
 
 MAX_FOLDERS = 8
 MAX_DURATION = 24 * 60 * 60 * 1000
@@ -90,7 +90,7 @@ class _Seen:
             self._folders[encodable(folder)] = None
         if records.is_prompt(record):
             self._turns[day] = self._turns.get(day, 0) + (not agent)
-        elif records.kind(record) == "assistant":
+        elif records.kind(record) == records.ASSISTANT:
             self._answer(record, day)
         else:
             for event, mine, duration in _durations(record):
@@ -99,15 +99,13 @@ class _Seen:
                 found[rounded(duration)] = found.get(rounded(duration), 0) + 1
 
     def _answer(self, record: Record, day: str) -> None:
-        asked, total = (min(count, MAX_TOKENS) for count in records.counted_tokens(record))
+        asked, total = (records.positive(count) for count in records.counted_tokens(record))
         if not total:
             return
-        message = records.message(record)
-        usage = message["usage"]
-        name = string(message, "id") or f"#{len(self._requests)}"
+        name = string(records.message(record), "id") or f"#{len(self._requests)}"
         known = self._requests.get(name)
-        cached = usage.get("cache_read_input_tokens")
-        request = _Request(day, asked, cached if isinstance(cached, int) and 0 < cached <= asked else 0, total - asked)
+        cached = records.positive(records.usage(record).get("cache_read_input_tokens"))
+        request = _Request(day, asked, cached if cached <= asked else 0, total - asked)
         if known is None or request.answered > known.answered:
             self._requests[name] = request if known is None else request._replace(day=known.day)
         if not self._first and not record.get("isSidechain"):
@@ -133,11 +131,10 @@ def _instant(record: Record) -> str:
 def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:
     """The hooks that a record tells the duration of: event, whether it is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
-        infos = record.get("hookInfos")
-        found = [("Stop", info) for info in infos if isinstance(info, dict)] if isinstance(infos, list) else []
+        found = [("Stop", info) for info in records.objects(record.get("hookInfos"))]
     else:
-        attached = record.get("attachment")
-        found = [(string(attached, "hookEvent"), attached)] if isinstance(attached, dict) else []
+        attached = records.mapping(record, "attachment")
+        found = [(string(attached, "hookEvent"), attached)]
     for event, info in found:
         duration = info.get("durationMs")
         if not isinstance(duration, (int, float)) or duration is True or not 0 <= duration <= MAX_DURATION:

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest import record as kept
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.titles import root_of
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import BULK, kind_of, sent_texts
+from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
@@ -98,9 +98,9 @@ class Listener:
         if kind in SILENT:
             return None
         found: Said | None
-        if kind == "assistant":
+        if kind == records.ASSISTANT:
             found = None if _is_card(record) else self._assistant(record)
-        elif kind in {"user", "tool_result", "tool_use"}:
+        elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
             found = self._user(record)
         elif kind in TITLES:
             found = self._title(string(record, TITLES[kind]))
@@ -115,18 +115,17 @@ class Listener:
         tools: list[str] = []
         for block in records.blocks(record):
             kind = string(block, "type")
-            if kind == "text":
+            if kind == records.TEXT:
                 reply.append(string(block, "text"))
-            elif kind == "thinking":
+            elif kind == records.THINKING:
                 given.append(string(block, "thinking"))
-            elif kind in {"tool_use", "server_tool_use"}:
+            elif kind in {records.CALL, records.SERVER_CALL}:
                 tools.append(self._call(block, given, files))
         role = "call" if tools else "reply" if any(reply) else "thinking"
         return Said(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
 
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
-        name, inputs = string(block, "name"), block.get("input")
-        values = inputs if isinstance(inputs, dict) else {}
+        name, values = string(block, "name"), records.mapping(block, "input")
         own = self._sifting and _is_own(name, values)
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
@@ -139,15 +138,15 @@ class Listener:
         said: list[str] = []
         results: list[str] = []
         for block in records.blocks(record):
-            if block.get("type") == "text":
+            if block.get("type") == records.TEXT:
                 said.append(string(block, "text"))
-            elif block.get("type") == "tool_result":
+            elif block.get("type") == records.RESULT:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
                 if called != ENGINE:
                     # Only a shell prints what our engine does; of other tools it is somebody's own text.
-                    results += _answer(block.get("content"), sifting=self._sifting and called in ("", "Bash"))
-        if tool or results or records.kind(record) == "tool_result":
+                    results += _answer(block, sifting=self._sifting and called in ("", "Bash"))
+        if tool or results or records.kind(record) == records.RESULT:
             plain = [string(record, "content")] if not results else []
             return Said("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
         return self._spoken(record, _joined(said))
@@ -177,13 +176,13 @@ def _is_card(record: Record) -> bool:
 
 
 def _other(record: Record, kind: str) -> Said | None:
-    if kind == "attachment":
+    if kind == records.ATTACHMENT:
         named = kind_of(record)
-        if named not in BULK and named != "queued_command":
+        if named not in BULK and named != QUEUED:
             return None
         text = _joined([text for _, text in sent_texts(record)])
-        return Said("prompt", prompt=text) if named == "queued_command" else Said("note", result=text)
-    if kind == "progress":
+        return Said("prompt", prompt=text) if named == QUEUED else Said("note", result=text)
+    if kind == records.PROGRESS:
         return Said("note", result=_joined(list(_nested(record))))
     content = string(record, "content")
     if _BLOCKED in content[:200]:
@@ -193,12 +192,9 @@ def _other(record: Record, kind: str) -> Said | None:
 
 def _nested(record: Record) -> Iterator[str]:
     """What a sub-agent of old clients said, whose records stand inside the parent's."""
-    data = record.get("data")
-    inner = data.get("message") if isinstance(data, dict) else None
-    if isinstance(inner, dict):
-        for block in records.blocks(inner):
-            yield string(block, "text")
-            yield from _answer(block.get("content"))
+    for block in records.blocks(records.mapping(records.mapping(record, "data"), "message")):
+        yield string(block, "text")
+        yield from _answer(block)
 
 
 def _is_own(tool: str, inputs: Record) -> bool:
@@ -208,11 +204,10 @@ def _is_own(tool: str, inputs: Record) -> bool:
     return tool in {"Agent", "Task"} and string(inputs, "subagent_type") in HELPERS
 
 
-def _answer(content: object, *, sifting: bool = True) -> Iterator[str]:
+def _answer(block: Record, *, sifting: bool = True) -> Iterator[str]:
     """The texts of a tool's answer, but for our own."""
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    for part in parts:
-        text = string(part, "text") if isinstance(part, dict) else ""
+    for part in records.result_blocks(block):
+        text = string(part, "text")
         if text and not (sifting and _OWN_TEXT.match(text)):
             yield text
 

@@ -13,7 +13,7 @@ from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import prose
 from resume_hooks.reading.export.parts import Called
 from resume_hooks.reading.render import fields_text
-from resume_hooks.transcripts.records import FILE_KEYS, Record, string
+from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
 PROSE = ("plan", "prompt")
@@ -29,7 +29,7 @@ def edits_of(called: Called) -> list[tuple[str, str]]:
     """The texts that an edit replaced, each with what came in its place; a written file came in place of nothing."""
     given = called.given
     rows = given.get("edits")
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [given]
+    found = objects(rows) if isinstance(rows, list) else [given]
     pairs = [(string(row, "old_string"), string(row, "new_string")) for row in found]
     written = string(given, "content") if called.tool == "Write" else string(given, "new_source")
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])

@@ -6,6 +6,7 @@ import re
 
 from resume_hooks.reading.export.page.markup import Html, element
 from resume_hooks.reading.export.parts import Picture
+from resume_hooks.transcripts.records import IMAGE
 
 KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Kinds that hold pixels and nothing that runs."""
@@ -15,7 +16,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 
 def picture(found: Picture) -> Html:
     """An image, or what it is in words."""
-    if found.kind == "image" and found.media_type in KINDS and _BASE64.fullmatch(found.data):
+    if found.kind == IMAGE and found.media_type in KINDS and _BASE64.fullmatch(found.data):
         source = Html(f"data:{found.media_type};base64,{found.data}")
         return element("p", element("img", src=source, alt=found.about, loading="lazy"))
     return element("p", f"[{found.about}]", class_="note")
