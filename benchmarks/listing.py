@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.library import FILES, Library, load, note, row
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
 PROJECT = "/home/user/project-3"
@@ -46,5 +47,5 @@ def listings(library: Library, peer: str | None) -> None:
 
 def _id_of(library: Library) -> str:
     """The id of the session that is titled with that number: files are an hour apart, the newest first."""
-    made = all_sessions(library.env)
+    made = all_sessions(Where(library.env))
     return made[FILES - 1 - TITLED].session_id

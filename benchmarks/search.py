@@ -20,6 +20,7 @@ from benchmarks.bench import SESSION, Bench
 from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load, note, row
 from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
+from resume_hooks.paths import Where
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
@@ -77,7 +78,7 @@ def build(library: Library) -> None:
     run = bench.shell("index", "--rebuild", "--json")
     spent = library.median(run)
     peak = library.peak_megabytes(run)
-    index = os.path.getsize(index_file(library.env))
+    index = os.path.getsize(index_file(Where(library.env)))
     what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
     row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
     note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load()}")
@@ -88,7 +89,7 @@ def check(library: Library, files: int) -> None:
     """What a search pays when nothing changed, in process."""
 
     def once() -> None:
-        with opened_index(library.env):
+        with opened_index(Where(library.env)):
             pass
 
     target = "40" if files == FEWER else ""
@@ -98,7 +99,7 @@ def check(library: Library, files: int) -> None:
 def print_searches(library: Library) -> None:
     """Queries in process and from the shell, through the hook, after an append; and an outline."""
     bench = library.bench
-    inside = [ms for query in QUERIES for ms in timed(partial(find, [query], Scope(), library.env), 5)]
+    inside = [ms for query in QUERIES for ms in timed(partial(find, [query], Scope(), Where(library.env)), 5)]
     spread(f"search in process, {len(QUERIES)} queries", inside, "")
     outside = [library.run(bench.shell("search", "--all", "--", query)).ms for query in QUERIES for _ in range(ROUNDS)]
     spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 
 Record = dict[str, Any]
 
@@ -24,11 +24,16 @@ VERSION = "2.1.329"
 
 
 class ConfigHome(NamedTuple):
-    """A config home of a test's own; ``environ`` names it for functions that take one."""
+    """A config home of a test's own: ``where`` for functions, ``environ`` for programs."""
 
     root: Path
     config: Path
     environ: dict[str, str]
+
+    @property
+    def where(self) -> Where:
+        """Where functions find things."""
+        return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
         """The project folder of a working directory, made."""

@@ -16,10 +16,11 @@ from resume_hooks import (
     get_full_lineage_chain,
     get_parent_info,
     rollover,
-    search,
+    search_sessions,
     trim,
 )
 from resume_hooks.errors import NothingToHandOff, SessionNotFound, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     CWD,
@@ -83,7 +84,7 @@ def test_full_chain(family: list[Path]) -> None:
 def test_a_parent_known_by_id_alone(config_home: ConfigHome) -> None:
     """It still has the name that its file had."""
     path = write_session(config_home.project(), session_id(2), conversation(1))
-    record_link(Link(session_id(2), session_id(1), "clear", "2026"))
+    record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
     assert get_full_lineage_chain(path)[-1] == (Path(f"{session_id(1)}.jsonl"), "unknown")
     assert get_continuation_lineage(path)[0].session_id == session_id(1)
     assert get_parent_info(path) == (None, "continued", None)
@@ -158,9 +159,9 @@ def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_search(talks: list[Path], tmp_path: Path) -> None:
     """The current folder's project by default; hits with paths, frozen, and references that name the record."""
-    hits = search("linter -agent")
+    hits = search_sessions("linter -agent")
     assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}
-    (hit,) = search('"linter 1"')
+    (hit,) = search_sessions('"linter 1"')
     assert hit == SearchHit(
         reference=f"{session_id(1)}:0",
         session_id=session_id(1),
@@ -194,9 +195,9 @@ def test_where_search_looks(talks: list[Path]) -> None:
         ({"session": f"{session_id(1)}/agent-a1"}, {f"{session_id(1)}/agent-a1:0"}),
         ({"lineage": talks[1]}, everything - {f"{session_id(3)}:0"}),
     ]:
-        assert {hit.reference for hit in search("linter", **where)} == found  # type: ignore[arg-type]
-    assert len(search(["tune", "linter"], everywhere=True, limit=2)) == 2
-    assert search("quux") == []
+        assert {hit.reference for hit in search_sessions("linter", **where)} == found  # type: ignore[arg-type]
+    assert len(search_sessions(["tune", "linter"], everywhere=True, limit=2)) == 2
+    assert search_sessions("quux") == []
 
 
 def test_search_refuses(talks: list[Path]) -> None:
@@ -209,9 +210,9 @@ def test_search_refuses(talks: list[Path]) -> None:
         ("linter", {"limit": 0}),
     ]:
         with pytest.raises(UsageError):
-            search(query, **options)  # type: ignore[arg-type]
+            search_sessions(query, **options)  # type: ignore[arg-type]
     with pytest.raises(SessionNotFound):
-        search("linter", session=session_id(9))
+        search_sessions("linter", session=session_id(9))
 
 
 def test_fork(config_home: ConfigHome, tmp_path: Path) -> None:

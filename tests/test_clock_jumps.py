@@ -71,12 +71,12 @@ def test_between_the_end_of_a_session_and_the_next_one(
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     hands.ahead = jump
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
-    linked = [(link.parent_id, link.child_id) for link in read_links(config_home.environ)]
+    linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else []) or abs(jump) == 60
     assert not hook_state.names("clear-")
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
-    assert read_links(config_home.environ)[-1].child_id == session_id(3)
+    assert read_links(config_home.where)[-1].child_id == session_id(3)
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
@@ -103,7 +103,7 @@ def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, 
     assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.FRESH
     again = send(prompt.main, path, prompt=">handoff go on")["reason"]
     assert "handed off" in again
-    (link, *_) = read_links(config_home.environ)
+    (link, *_) = read_links(config_home.where)
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
 
 
@@ -138,9 +138,9 @@ def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHom
         hands.ahead = ahead
         project.put("a", f"new {len(names)}")
         decided = project.plan(project.simple({"a": project.keep("a", "old")}))
-        names.append(os.path.basename(writing.write(decided, project.home.environ)))
-        found = backup.plan_undo(OWN, project.home.environ)
-        names.append(os.path.basename(writing.write(found, project.home.environ)))
+        names.append(os.path.basename(writing.write(decided, project.home.where)))
+        found = backup.plan_undo(OWN, project.home.where)
+        names.append(os.path.basename(writing.write(found, project.home.where)))
         assert project.path("a").read_text() == f"new {len(names) - 2}"
     assert names == sorted(names)
     assert len(set(names)) == len(names)
@@ -151,14 +151,14 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     """A listing has no days left below zero, a search finds, and a session is live or not by now."""
     os.utime(path, (time.time() - 3_600,) * 2)
     hands.ahead = jump
-    (row,) = listing.listed(CWD, config_home.environ)
+    (row,) = listing.listed(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse(row.ended) is not None
-    assert ("clock" in why_live(session_file(path), config_home.environ)) == (jump == -YEAR), "unknown counts as live"
-    with opened_index(config_home.environ) as index:
+    assert ("clock" in why_live(session_file(path), config_home.where)) == (jump == -YEAR), "unknown counts as live"
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (12,)
     hands.ahead = 0
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.outcome.behind == 0
 
 
@@ -167,10 +167,10 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
-        with contents.only_one(config_home.environ):
-            folders.append(contents.new_folder(SESSION, clock.now(), config_home.environ))
-        with backups.only_one(SESSION, config_home.environ), open(path, "rb") as stream:
-            kept = backups.keep(SESSION, stream.fileno(), config_home.environ)
+        with contents.only_one(config_home.where):
+            folders.append(contents.new_folder(SESSION, clock.now(), config_home.where))
+        with backups.only_one(SESSION, config_home.where), open(path, "rb") as stream:
+            kept = backups.keep(SESSION, stream.fileno(), config_home.where)
         assert Path(kept).read_bytes() == Path(path).read_bytes()
         assert backups.instant_of(kept)[:4] == clock.now()[:4]
     assert len(set(folders)) == 3

@@ -39,7 +39,7 @@ def test_a_touch_of_the_real_home_raises(touch: Callable[[], object]) -> None:
 
 def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
     """What our code takes for the user's home doesn't exist and can't be made."""
-    home = paths.config_home()
+    home = paths.Where().config
     assert not os.path.exists(home)
     with pytest.raises(NotADirectoryError):
         os.makedirs(home)
@@ -47,4 +47,4 @@ def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
 
 def test_an_own_home_is_what_our_code_finds(config_home: ConfigHome) -> None:
     """The fixture's home is used with and without the environment handed over."""
-    assert paths.config_home() == paths.config_home(config_home.environ) == str(config_home.config)
+    assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -71,9 +71,9 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     sparse(state / "settings.json", GIGABYTE, b"{")
     sparse(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
     began = time.process_time()
-    assert link_log.read_links(config_home.environ) == []
-    assert settings.load(config_home.environ)["threshold"].source == "default"
-    assert settings.refused(config_home.environ)
+    assert link_log.read_links(config_home.where) == []
+    assert settings.load(config_home.where)["threshold"].source == "default"
+    assert settings.refused(config_home.where)
     assert confirmations.find(SESSION) is None
     assert time.process_time() - began < MOST_SECONDS
     assert (state / "links.jsonl").stat().st_size == GIGABYTE
@@ -107,7 +107,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
     session = session_file(write_session(config_home.project(), SESSION, rows))
 
     def indexed() -> None:
-        with opened_index(config_home.environ):
+        with opened_index(config_home.where):
             pass
 
     acts: dict[str, Callable[[], Any]] = {
@@ -115,11 +115,11 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trigger": lambda: triggers.recognise(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: titles.root_of(text),
-        "trim": lambda: plan.plan(plan.read(session), config_home.environ, Options(threshold=80, keep_recent=0)),
-        "handoff": lambda: rollover.plan(session, config_home.environ, kind="handoff"),
+        "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),
+        "handoff": lambda: rollover.plan(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: Reading(session),
-        "fsck": lambda: examine(session, config_home.environ),
+        "fsck": lambda: examine(session, config_home.where),
         "index": indexed,
     }
     for name, act in acts.items():
@@ -139,7 +139,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     """A title of ten megabytes is a line of eighty characters."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
     began = time.process_time()
-    decided = rollover.plan(session_file(path), config_home.environ, kind="handoff")
+    decided = rollover.plan(session_file(path), config_home.where, kind="handoff")
     assert len(decided.birth.title) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
@@ -200,9 +200,9 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     session = session_file(write_session(config_home.project(), SESSION, rows))
     outline(session)
     Reading(session)
-    examine(session, config_home.environ)
-    plan.plan(plan.read(session), config_home.environ, Options(threshold=80, keep_recent=0))
-    with opened_index(config_home.environ) as index:
+    examine(session, config_home.where)
+    plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0))
+    with opened_index(config_home.where) as index:
         assert index.notes == []
 
 
@@ -214,9 +214,9 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = rollover.write(rollover.plan(session, config_home.environ), config_home.environ)
+    made = rollover.write(rollover.plan(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
-    plan.plan(plan.read(session), config_home.environ, Options(threshold=80))
+    plan.plan(plan.read(session), config_home.where, Options(threshold=80))
 
 
 def test_a_parent_that_is_a_number_beyond_64_bits() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import paths
 from resume_hooks.paths import (
-    config_home,
+    Where,
     find_session,
     is_session_file,
     is_session_id,
@@ -90,8 +90,8 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
         (projects / name).mkdir()
-    assert project_folders(LONG, config_home.environ) == [str(projects / key), str(projects / (key[:201] + "other"))]
-    assert project_folders("/a", config_home.environ) == [str(projects / "-a")]
+    assert project_folders(LONG, config_home.where) == [str(projects / key), str(projects / (key[:201] + "other"))]
+    assert project_folders("/a", config_home.where) == [str(projects / "-a")]
 
 
 @pytest.mark.parametrize(
@@ -112,21 +112,21 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
 def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) -> None:
     """A plain name beside a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py); then the path's own."""
     environ = {paths.DIR_NAME: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
-    assert paths.project_names("/w", environ) == [*([name] if named else []), "-w"]
+    assert paths.project_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
 def test_rules_of_ones_own_for_project_folders() -> None:
     """Each rule adds its names, in order, none twice."""
     rules = (lambda cwd, _known, _env: [cwd[1:]], lambda _cwd, known, _env: known(), paths.by_path)
-    assert paths.project_names("/w", {}, lambda: ["-w", "other"], rules) == ["w", "-w", "other"]
+    assert paths.project_names("/w", Where({}), lambda: ["-w", "other"], rules) == ["w", "-w", "other"]
 
 
 def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
     """Where there is none yet, our own hash names the folder; without a projects folder too."""
     expected = [str(config_home.config / "projects" / project_key(LONG))]
-    assert project_folders(LONG, config_home.environ) == expected
+    assert project_folders(LONG, config_home.where) == expected
     (config_home.config / "projects").rmdir()
-    assert project_folders(LONG, config_home.environ) == expected
+    assert project_folders(LONG, config_home.where) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,15 @@ def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
         ({"CLAUDE_CONFIG_DIR": unicodedata.normalize("NFD", "/caf\u00e9")}, "/caf\u00e9"),
     ],
 )
-def test_config_home(environ: dict[str, str], expected: str) -> None:
+def test_where(environ: dict[str, str], expected: str) -> None:
     """The variable wins over the home folder; NFC as the client has it."""
-    assert config_home(environ) == expected
-    assert paths.projects_home(environ) == f"{expected}/projects"
-    assert paths.state_home(environ) == f"{expected}/resume-hooks"
-    assert paths.state_home({**environ, "RESUME_HOOKS_HOME": "/s"}) == "/s"
+    where = Where(environ)
+    assert where.config == expected
+    assert where.projects == f"{expected}/projects"
+    assert where.state == f"{expected}/resume-hooks"
+    assert Where({**environ, "RESUME_HOOKS_HOME": "/s"}).state == "/s"
     for relative in ("state", "~/state", "./s"):  # sessions must not end up in whatever folder a hook runs in
-        assert paths.state_home({**environ, "RESUME_HOOKS_HOME": relative}) == f"{expected}/resume-hooks"
+        assert Where({**environ, "RESUME_HOOKS_HOME": relative}).state == f"{expected}/resume-hooks"
 
 
 @pytest.mark.parametrize(
@@ -181,22 +182,22 @@ def test_session_files(tmp_path: Path) -> None:
 
 def test_find_session(config_home: ConfigHome) -> None:
     """Found in any project, the newest of copies; links, stubs and linked folders are passed over."""
-    assert find_session(SESSION, config_home.environ) is None
+    assert find_session(SESSION, config_home.where) is None
     old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
-    assert find_session(SESSION, config_home.environ) == old
+    assert find_session(SESSION, config_home.where) == old
     new = write_session(config_home.project("/b"), SESSION, conversation(1), mtime=2_000)
     (config_home.project("/c") / f"{SESSION}.jsonl").touch()
     (config_home.project("/d") / f"{SESSION}.jsonl").symlink_to(old)
     elsewhere = Path(write_session(config_home.root / "elsewhere", SESSION, conversation(1), mtime=9_000))
     (config_home.config / "projects" / "-e").symlink_to(elsewhere.parent)
     (config_home.config / "projects" / f"{SESSION}.jsonl").write_bytes(b"{}\n")
-    assert find_session(SESSION, config_home.environ) == new
+    assert find_session(SESSION, config_home.where) == new
 
 
 @pytest.mark.parametrize("hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36])
 def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
     """What is no id finds nothing, and reaches no path."""
-    assert find_session(hostile, config_home.environ) is None
+    assert find_session(hostile, config_home.where) is None
 
 
 def test_private_folder(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load, settings_file, store
 from tests.builders import ConfigHome
 
 
 def stored(home: ConfigHome, content: object) -> None:
     """Put a settings file in place; bytes as they are, anything else as JSON."""
-    path = settings_file(home.environ)
+    path = settings_file(home.where)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as stream:
         stream.write(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -24,7 +25,7 @@ def stored(home: ConfigHome, content: object) -> None:
 
 def test_defaults(config_home: ConfigHome) -> None:
     """Without any source every key has its default."""
-    assert load(config_home.environ) == {
+    assert load(config_home.where) == {
         "context_window": Setting(0, "default"),
         "clipboard": Setting("auto", "default"),
         "threshold": Setting(500, "default"),
@@ -50,7 +51,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         "RESUME_HOOKS_CLIPBOARD": "none",
         "CLAUDE_PLUGIN_OPTION_CONTEXT_WINDOW": "3000",
     }
-    found = load(environ)
+    found = load(Where(environ))
     assert found["context_window"] == Setting(3000, "plugin")
     assert found["clipboard"] == Setting("none", "environment")
     assert found["triggers_off"] == Setting(("help",), "file")
@@ -89,21 +90,21 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
 def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any) -> None:
     """A wrong value, a wrong type, a damaged file: a trigger never fails for its settings."""
     stored(config_home, bad)
-    assert load(config_home.environ) == {name: Setting(key.default, "default") for name, key in settings.KEYS.items()}
+    assert load(config_home.where) == {name: Setting(key.default, "default") for name, key in settings.KEYS.items()}
 
 
 @pytest.mark.parametrize("text", ["help, Session", ">help >session", "help session", "help,session,"])
 def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""
-    found = load({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text})
+    found = load(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
     assert found["triggers_off"].value == ("help", "session")
 
 
 def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
     """One key changes; keys of other versions stay; the file is private and leaves no temporary behind."""
     stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
-    assert store("context_window", "500000", config_home.environ) == 500_000
-    path = settings_file(config_home.environ)
+    assert store("context_window", "500000", config_home.where) == 500_000
+    path = settings_file(config_home.where)
     with open(path, encoding="utf-8") as stream:
         assert json.load(stream) == {"later": {"x": 1}, "clipboard": "tmux", "context_window": 500_000, "version": 1}
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -114,8 +115,8 @@ def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
 def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, value: str) -> None:
     """An unknown key or a bad value changes nothing and says what would be right."""
     with pytest.raises(UsageError):
-        store(key, value, config_home.environ)
-    assert not os.path.exists(settings_file(config_home.environ))
+        store(key, value, config_home.where)
+    assert not os.path.exists(settings_file(config_home.where))
 
 
 @pytest.mark.parametrize(
@@ -124,11 +125,11 @@ def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, val
 def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -> None:
     """A file that is damaged, or of a newer version, is left as it is."""
     stored(config_home, content)
-    path = settings_file(config_home.environ)
+    path = settings_file(config_home.where)
     with open(path, "rb") as stream:
         before = stream.read()
     with pytest.raises(WriteFailed):
-        store("clipboard", "none", config_home.environ)
+        store("clipboard", "none", config_home.where)
     with open(path, "rb") as stream:
         assert stream.read() == before
 
@@ -138,14 +139,14 @@ def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json"):
-        store("clipboard", "none", environ)
+        store("clipboard", "none", Where(environ))
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
 def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None:
     """It counts as missing, doctor is told, and nothing is written over it."""
-    path = settings_file(config_home.environ)
+    path = settings_file(config_home.where)
     os.makedirs(os.path.dirname(path))
     if kind == "pipe":
         os.mkfifo(path)
@@ -156,10 +157,10 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
     else:
         stored(config_home, b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]")
     before = os.lstat(path)
-    assert load(config_home.environ)["clipboard"] == Setting("auto", "default")
-    assert settings.refused(config_home.environ) == [f"{path} is no readable file of settings"]
+    assert load(config_home.where)["clipboard"] == Setting("auto", "default")
+    assert settings.refused(config_home.where) == [f"{path} is no readable file of settings"]
     with pytest.raises(WriteFailed, match="left alone"):
-        store("clipboard", "none", config_home.environ)
+        store("clipboard", "none", config_home.where)
     assert os.path.samestat(os.lstat(path), before)
 
 
@@ -167,5 +168,5 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
 def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
     """Nothing in it is nothing wrong."""
     stored(config_home, content)
-    assert settings.refused(config_home.environ) == []
-    assert store("clipboard", "none", config_home.environ) == "none"
+    assert settings.refused(config_home.where) == []
+    assert store("clipboard", "none", config_home.where) == "none"

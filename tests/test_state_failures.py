@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import context_notice, prompt, session
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.targets.hooks import answered
@@ -174,7 +174,7 @@ def test_a_state_folder_on_another_file_system(
             answer = said(path, text)
             assert "resume-hooks failed" not in answer
             assert "note: The link" not in answer
-        assert len(read_links(os.environ)) >= 1
+        assert len(read_links(Where())) >= 1
         assert not (config_home.config / "resume-hooks").exists()
     finally:
         shutil.rmtree(state, ignore_errors=True)

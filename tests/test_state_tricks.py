@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.paths import is_private, private_folder, state_home
+from resume_hooks.paths import is_private, private_folder
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.search.index.status import status_of
@@ -35,7 +35,7 @@ Snapshot = dict[str, tuple[int, int, bytes]]
 
 def state_of(home: ConfigHome) -> Path:
     """The state folder, made as we make it."""
-    return Path(private_folder(state_home(home.environ)))
+    return Path(private_folder(home.where.state))
 
 
 def outside(home: ConfigHome) -> Path:
@@ -58,11 +58,11 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def _record(home: ConfigHome) -> None:
-    link_log.record_link(LINK, home.environ)
+    link_log.record_link(LINK, home.where)
 
 
 def _store(home: ConfigHome) -> None:
-    settings.store("threshold", "700", home.environ)
+    settings.store("threshold", "700", home.where)
 
 
 def _ask(home: ConfigHome) -> None:
@@ -75,19 +75,19 @@ def _ask(home: ConfigHome) -> None:
 
 def _index(home: ConfigHome) -> None:
     for rebuild in (False, True):
-        with opened_index(home.environ, rebuild=rebuild) as index:
+        with opened_index(home.where, rebuild=rebuild) as index:
             assert index.db.execute("SELECT count(*) FROM records").fetchone() == (6,)
-    status_of(home.environ)
+    status_of(home.where)
 
 
 def _trash(home: ConfigHome) -> None:
-    with contents.only_one(home.environ):
-        contents.new_folder(SESSION, clock.now(), home.environ)
+    with contents.only_one(home.where):
+        contents.new_folder(SESSION, clock.now(), home.where)
 
 
 def _back_up(home: ConfigHome) -> None:
-    with backups.only_one(SESSION, home.environ), open(home.project() / f"{SESSION}.jsonl", "rb") as stream:
-        backups.keep(SESSION, stream.fileno(), home.environ)
+    with backups.only_one(SESSION, home.where), open(home.project() / f"{SESSION}.jsonl", "rb") as stream:
+        backups.keep(SESSION, stream.fileno(), home.where)
 
 
 ACTS: dict[str, Callable[[ConfigHome], None]] = {
@@ -186,18 +186,18 @@ def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome)
     (state_of(config_home) / FILE_NAME).hardlink_to(other)
     _index(config_home)
     assert other.read_bytes() == before
-    assert status_of(config_home.environ).state == "ready"
+    assert status_of(config_home.where).state == "ready"
 
 
 def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> None:
     """All rows are there, the other name has what it had, and nothing temporary is left."""
     state = state_of(config_home)
-    link_log.record_link(LINK, config_home.environ)
+    link_log.record_link(LINK, config_home.where)
     (config_home.root / "copy").hardlink_to(state / "links.jsonl")
     before = (config_home.root / "copy").read_bytes()
     other = LINK._replace(child_id=session_id(3))
-    link_log.record_link(other, config_home.environ)
-    assert link_log.read_links(config_home.environ) == [LINK, other]
+    link_log.record_link(other, config_home.where)
+    assert link_log.read_links(config_home.where) == [LINK, other]
     assert (config_home.root / "copy").read_bytes() == before
     assert [path.name for path in state.iterdir()] == ["links.jsonl"]
     assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600
@@ -218,7 +218,7 @@ def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
     """Whatever the umask; what is there already keeps its mode, which doctor tells."""
     old = os.umask(0)
     try:
-        made = Path(private_folder(str(Path(state_home(config_home.environ)) / "a" / "b")))
+        made = Path(private_folder(str(Path(config_home.where.state) / "a" / "b")))
     finally:
         os.umask(old)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent, made.parent.parent)] == [0o700] * 3

@@ -81,17 +81,17 @@ def _client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
 def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     children = [path for path in folder.glob("*.jsonl") if str(path) not in sources]
     assert len(children) == 2 * CLIENTS * ROUNDS
-    links = Counter(link.child_id for link in read_links(home.environ) if link.kind == "handoff")
+    links = Counter(link.child_id for link in read_links(home.where) if link.kind == "handoff")
     assert set(links) >= {path.stem for path in children}, "no link is lost"
-    for row in Path(links_file(home.environ)).read_bytes().splitlines():
+    for row in Path(links_file(home.where)).read_bytes().splitlines():
         assert isinstance(json.loads(row), dict)
     titles = Counter(_title(path) for path in children)
     assert max(titles.values()) == 1, "every number was given once"
-    with opened_index(home.environ) as index:
+    with opened_index(home.where) as index:
         assert index.notes == []
         index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert (status_of(home.environ).state, status_of(home.environ).behind) == ("ready", 0)
+    assert (status_of(home.where).state, status_of(home.where).behind) == ("ready", 0)
     left = [path.name for path in (home.config / "resume-hooks").rglob("*") if path.name.endswith((".tmp", ".begun"))]
     assert left == []
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".resume-hooks")]

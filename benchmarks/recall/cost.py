@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.search import MAX_CHARACTERS
+from resume_hooks.paths import Where
 from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import Scope
@@ -63,7 +64,7 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 
 def cost(home: Home, question: Question) -> Cost | None:
     """The cost of one answer; None where it is not among the first hits."""
-    found = find([question.text], Scope(helpers=True), home.environ, most=HITS)
+    found = find([question.text], Scope(helpers=True), Where(home.where), most=HITS)
     right = right_places(question)
     hits = found.hits[:GIVEN_UP]
     correct = [number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right]
@@ -81,7 +82,7 @@ def cost(home: Home, question: Question) -> Cost | None:
 
 def _printed(home: Home, *arguments: str) -> int:
     """The characters that a verb prints."""
-    done = CliRunner().invoke(cli, list(arguments), env=home.environ)
+    done = CliRunner().invoke(cli, list(arguments), env=home.where)
     if done.exit_code:
         raise RuntimeError(f"{' '.join(arguments)}: {done.output}")
     return len(done.output)

@@ -16,6 +16,7 @@ from benchmarks.recall import peer
 from benchmarks.recall.cost import print_costs
 from benchmarks.recall.questions import HALVES, Home, Place, Question, questions, right_places, session_of
 from benchmarks.recall.ripgrep import Ripgrep
+from resume_hooks.paths import Where
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
@@ -69,7 +70,7 @@ class Ours:
 
     def search(self, text: str, most: int) -> list[Place]:
         """The turns it finds."""
-        found = find([text], Scope(helpers=True), self._home.environ, most=most)
+        found = find([text], Scope(helpers=True), Where(self._home.where), most=most)
         return [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
 
 

@@ -127,7 +127,7 @@ class Home:
 
     def __init__(self, config: Path) -> None:
         self.config = config
-        self.environ = {"CLAUDE_CONFIG_DIR": str(config)}
+        self.where = {"CLAUDE_CONFIG_DIR": str(config)}
         self._names = dict(self._filled())
 
     def name(self, file: str) -> str:

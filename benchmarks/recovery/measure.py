@@ -13,6 +13,7 @@ from functools import cache
 
 from benchmarks.recovery.judge import Row, keeps, rows_of
 from benchmarks.recovery.truth import HALVES, KINDS, Item, items, summary
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -30,7 +31,7 @@ def digest(session: str) -> Digest:
     name = session.rpartition("/")[2]
     with tempfile.TemporaryDirectory() as home:
         environ = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "PATH": os.environ["PATH"]}
-        return digest_of(SessionFile(name, str(path), status.st_size, status.st_mtime_ns), environ)
+        return digest_of(SessionFile(name, str(path), status.st_size, status.st_mtime_ns), Where(environ))
 
 
 @cache

@@ -1,8 +1,8 @@
 """resume-hooks: go on when a Claude Code session is full, with every byte of the old one within reach.
 
 The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``, ``SessionNode``,
-``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search`` and its ``SearchHit``. Names load on first use:
-hooks import this package before every trigger.
+``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions`` and its ``SearchHit``. Names load on
+first use: hooks import this package before every trigger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         get_full_lineage_chain,
         get_parent_info,
         rollover,
-        search,
+        search_sessions,
         trim,
     )
 
@@ -35,7 +35,7 @@ __all__ = [
     "get_full_lineage_chain",
     "get_parent_info",
     "rollover",
-    "search",
+    "search_sessions",
     "trim",
 ]
 

@@ -15,6 +15,7 @@ from resume_hooks.derive.rollover import NOTHING, Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options, options_of
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.hits import Hit
@@ -31,7 +32,7 @@ __all__ = [
     "get_full_lineage_chain",
     "get_parent_info",
     "rollover",
-    "search",
+    "search_sessions",
     "trim",
 ]
 
@@ -82,7 +83,7 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
     SessionNotFound where ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
-    family = Family(os.environ)
+    family = Family(Where())
     parent = family.parent_of(path)
     if parent is None:
         return None, None, None
@@ -95,12 +96,12 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
     The file of a session of which only the vault has a copy is where it was: ``get_parent_info`` leads to the copy.
     """
-    return _linked(without_trims(Family(os.environ).lineage(os.path.abspath(session_file))))
+    return _linked(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """The whole lineage as (file, how derived), newest first, ending with the original."""
-    rows = Family(os.environ).lineage(os.path.abspath(session_file))
+    rows = Family(Where()).lineage(os.path.abspath(session_file))
     return [(_file(row), row.derivation_type) for row in reversed(rows)]
 
 
@@ -111,11 +112,11 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     """
     kind = "handoff" if next_step.strip() else "rollover"
     session = locate.session_file(_named(session_file))
-    contents = Contents(digest_of(session, os.environ)) if kind == "handoff" else NOTHING
-    decided = quick_rollover.plan(session, os.environ, kind=kind, next_step=next_step, contents=contents)
+    contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
+    decided = quick_rollover.plan(session, Where(), kind=kind, next_step=next_step, contents=contents)
     if dry_run:
         title_lock.release()
-    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, os.environ)
+    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, Where())
 
 
 def trim(session_file: str | Path, options: Options | None = None, *, dry_run: bool = False) -> Receipt:
@@ -126,10 +127,10 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     """
     session = locate.session_file(_named(session_file))
     reading = plan.read(session, settings.number("context_window"))
-    decided = plan.plan(reading, os.environ, options_of() if options is None else options)
+    decided = plan.plan(reading, Where(), options_of() if options is None else options)
     if dry_run or not decided.pays:
         title_lock.release()
-    return plan.receipt(decided) if dry_run or not decided.pays else plan.write(decided, os.environ)
+    return plan.receipt(decided) if dry_run or not decided.pays else plan.write(decided, Where())
 
 
 def fork_session(
@@ -149,13 +150,13 @@ def fork_session(
         raise UsageError("at and turn exclude each other", "A session is cut once.")
     cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
     session = locate.session_file(_named(session_file))
-    decided = fork.plan(session, os.environ, cut=cut, home=None if home is None else os.fspath(home))
+    decided = fork.plan(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
     if dry_run:
         title_lock.release()
-    return fork.receipt(decided) if dry_run else fork.write(decided, os.environ)
+    return fork.receipt(decided) if dry_run else fork.write(decided, Where())
 
 
-def search(
+def search_sessions(
     query: str | Sequence[str],
     *,
     project: str | Path | None = None,
@@ -178,15 +179,15 @@ def search(
     if not any(word.strip() for word in words):
         raise UsageError("No words to search for")
     scope = Scope() if everywhere else _scope(project, lineage, session)
-    return [_hit(hit) for hit in find(words, scope, os.environ, most=limit).hits]
+    return [_hit(hit) for hit in find(words, scope, Where(), most=limit).hits]
 
 
 def _scope(project: str | Path | None, lineage: str | Path | None, session: str | Path | None) -> Scope:
     here = os.getcwd()
     if lineage is not None:
-        return lineage_scope(os.fspath(lineage), here, os.environ)
+        return lineage_scope(os.fspath(lineage), here, Where())
     if session is not None:
-        return session_scope(os.fspath(session), here, os.environ)
+        return session_scope(os.fspath(session), here, Where())
     return project_at(os.path.join(here, project or "."))
 
 

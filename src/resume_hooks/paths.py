@@ -34,35 +34,37 @@ _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 _HEX = frozenset("0123456789abcdef")
 
 
-def config_home(environ: Optional[Mapping[str, str]] = None) -> str:
-    """The client's config folder: ``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
-    env = os.environ if environ is None else environ
-    home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude")
-    return unicodedata.normalize("NFC", os.path.abspath(home))
+class Where:
+    """Where a run finds things: the client's config folder, its project folders and our state folder.
 
-
-def projects_home(environ: Optional[Mapping[str, str]] = None) -> str:
-    """The folder that holds one folder a project."""
-    return os.path.join(config_home(environ), "projects")
-
-
-def state_home(environ: Optional[Mapping[str, str]] = None) -> str:
-    """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects.
-
-    A relative one counts as none: it would put what sessions hold into whatever folder a hook runs in.
+    Made once at the edge and handed down. ``environ`` is what it was made from, by default this process's own.
     """
-    env = os.environ if environ is None else environ
-    own = env.get("RESUME_HOOKS_HOME") or ""
-    return os.path.abspath(own) if os.path.isabs(own) else os.path.join(config_home(env), "resume-hooks")
+
+    __slots__ = ("config", "environ", "projects", "state")
+
+    def __init__(self, environ: Optional[Mapping[str, str]] = None) -> None:
+        env = os.environ if environ is None else environ
+        home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude")
+        own = env.get("RESUME_HOOKS_HOME") or ""
+        self.environ: Mapping[str, str] = env
+        self.config: str = unicodedata.normalize("NFC", os.path.abspath(home))
+        """``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
+        self.projects: str = os.path.join(self.config, "projects")
+        """The folder that holds one folder a project."""
+        self.state: str = os.path.abspath(own) if os.path.isabs(own) else os.path.join(self.config, "resume-hooks")
+        """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects.
+
+        A relative one counts as none: it would put what sessions hold into whatever folder a hook runs in.
+        """
 
 
-def private_folder(path: str) -> str:
+def private_folder(path: str, where: Optional[Where] = None) -> str:
     """Make ``path`` (mode 0700) where it is missing and return it. OSError where that can't be done.
 
     In the state folder also where a step of the way, from that folder on, is a link or another user's: what we write
     there would lie somewhere else, or with somebody else.
     """
-    steps = _steps_from(state_home(), path)
+    steps = _steps_from((where or Where()).state, path)
     if not steps:
         os.makedirs(path, mode=0o700, exist_ok=True)
     for step in steps:
@@ -72,10 +74,10 @@ def private_folder(path: str) -> str:
     return path
 
 
-def is_private(folder: str) -> bool:
+def is_private(folder: str, where: Optional[Where] = None) -> bool:
     """Whether a folder in the state folder is there and can be trusted: no step of the way is a link or another's."""
     try:
-        for step in _steps_from(state_home(), folder) or [folder]:
+        for step in _steps_from((where or Where()).state, folder) or [folder]:
             _require_own_folder(step)
     except OSError:
         return False
@@ -128,23 +130,23 @@ def project_key(folder: str) -> str:
 class ProjectKeyStrategy(Protocol):
     """How a client names the project folder of a working directory."""
 
-    def __call__(self, cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:
+    def __call__(self, cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:
         """The names that the folder may have, none where the rule says nothing; ``known`` lists those there are."""
         ...
 
 
-def by_variable(cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:  # noqa: ARG001
+def by_variable(cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:  # noqa: ARG001
     """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory.
 
     As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not know it.
     """
-    name = environ.get(DIR_NAME, "")
+    name = where.environ.get(DIR_NAME, "")
     small = name.lower()
     sound = 0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
-    return [name] if sound and environ.get("CLAUDE_CONFIG_DIR") else []
+    return [name] if sound and where.environ.get("CLAUDE_CONFIG_DIR") else []
 
 
-def by_path(cwd: str, known: Callable[[], List[str]], environ: Mapping[str, str]) -> List[str]:  # noqa: ARG001
+def by_path(cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:  # noqa: ARG001
     """The folder's key; of a long path every name with the same beginning, since clients hash the rest differently."""
     key = project_key(cwd)
     if len(key) <= MAX_KEY:
@@ -159,7 +161,7 @@ PROJECT_KEYS: Tuple[ProjectKeyStrategy, ...] = (by_variable, by_path)
 
 def project_names(
     cwd: str,
-    environ: Optional[Mapping[str, str]] = None,
+    where: Where,
     known: Optional[Callable[[], List[str]]] = None,
     strategies: Tuple[ProjectKeyStrategy, ...] = PROJECT_KEYS,
 ) -> List[str]:
@@ -167,15 +169,13 @@ def project_names(
 
     ``known`` lists the folders that there are; left out, those of the config home.
     """
-    env = os.environ if environ is None else environ
-    listed = known or (lambda: _names_in(projects_home(env)))
-    return list(dict.fromkeys(name for names in strategies for name in names(cwd, listed, env)))
+    listed = known or (lambda: _names_in(where.projects))
+    return list(dict.fromkeys(name for names in strategies for name in names(cwd, listed, where)))
 
 
-def project_folders(cwd: str, environ: Optional[Mapping[str, str]] = None) -> List[str]:
+def project_folders(cwd: str, where: Where) -> List[str]:
     """The project folders that may hold sessions of ``cwd``: several where a long key was hashed differently."""
-    home = projects_home(environ)
-    return [os.path.join(home, name) for name in project_names(cwd, environ)]
+    return [os.path.join(where.projects, name) for name in project_names(cwd, where)]
 
 
 def is_session_id(text: object) -> bool:
@@ -191,32 +191,32 @@ def session_id_of(path: str) -> Optional[str]:
     return stem if is_session_id(stem) else None
 
 
-def find_session(session_id: str, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
+def find_session(session_id: str, where: Where) -> Optional[str]:
     """The file of a session id in any project, or None.
 
     Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead anywhere.
     """
     if not is_session_id(session_id):
         return None
-    found = [os.path.join(folder, session_id + ".jsonl") for folder in all_folders(environ)]
+    found = [os.path.join(folder, session_id + ".jsonl") for folder in all_folders(where)]
     files = [path for path in found if is_session_file(path)]
     return max(files, key=_mtime) if files else None
 
 
-def named_session(path: str, session_id: str, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
+def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
     """``path`` if it is the file of ``session_id`` in a project folder, else None.
 
     A copy of a session may lie in several projects; the client says which one it writes.
     """
     folder = os.path.dirname(path)
-    inside = os.path.dirname(folder) == projects_home(environ) and not os.path.islink(folder)
+    inside = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
     return path if inside and session_id_of(path) == session_id and is_session_file(path) else None
 
 
-def all_folders(environ: Optional[Mapping[str, str]] = None) -> List[str]:
+def all_folders(where: Where) -> List[str]:
     """Every project folder of the config home, sorted; links are none, since they could lead anywhere."""
     try:
-        with os.scandir(projects_home(environ)) as entries:
+        with os.scandir(where.projects) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import MAX_OBJECT, private_folder, read_object, read_regular, state_home
+from resume_hooks.paths import MAX_OBJECT, Where, private_folder, read_object, read_regular
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -130,13 +130,13 @@ KEYS: dict[str, Key] = {
 }
 
 
-def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
+def load(where: Where | None = None) -> dict[str, Setting]:
     """Every setting with its source. A value that can't be read keeps what was there before it."""
-    env = os.environ if environ is None else environ
+    where = where or Where()
     found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    stored = read_object(settings_file(env))
+    stored = read_object(settings_file(where))
     for name, key in KEYS.items():
-        for source, raw in _given(name, stored, env):
+        for source, raw in _given(name, stored, where.environ):
             try:
                 found[name] = Setting(key.read(raw), source)
             except ValueError:
@@ -144,30 +144,30 @@ def load(environ: Mapping[str, str] | None = None) -> dict[str, Setting]:
     return found
 
 
-def number(name: str, environ: Mapping[str, str] | None = None) -> int:
+def number(name: str, where: Where | None = None) -> int:
     """The value in force of a setting that is a number."""
-    value = load(environ)[name].value
+    value = load(where)[name].value
     if not isinstance(value, int):
         raise TypeError(f"{name} is no number")
     return value
 
 
-def size(name: str, environ: Mapping[str, str] | None = None) -> int:
+def size(name: str, where: Where | None = None) -> int:
     """The value in force, in bytes, of a setting that is a size."""
-    found = _BYTES.fullmatch(str(load(environ)[name].value))
+    found = _BYTES.fullmatch(str(load(where)[name].value))
     if found is None:
         raise TypeError(f"{name} is no size")
     return int(found[1]) * _UNITS[found[2]]
 
 
-def refused(environ: Mapping[str, str] | None = None) -> list[str]:
+def refused(where: Where | None = None) -> list[str]:
     """What stands in the settings but can't be used, one sentence each."""
-    env = os.environ if environ is None else environ
-    path = settings_file(env)
+    where = where or Where()
+    path = settings_file(where)
     stored = read_object(path)
     sentences = [f"{path} is no readable file of settings"] if not stored and _is_damaged(path) else []
     for name, key in KEYS.items():
-        for source, raw in _given(name, stored, env):
+        for source, raw in _given(name, stored, where.environ):
             try:
                 key.read(raw)
             except ValueError as error:
@@ -175,7 +175,7 @@ def refused(environ: Mapping[str, str] | None = None) -> list[str]:
     return sentences
 
 
-def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Value:
+def store(name: str, text: str, where: Where | None = None) -> Value:
     """Write one setting to our file and return its value. UsageError for an unknown key or a bad value."""
     key = KEYS.get(name)
     if key is None:
@@ -184,14 +184,14 @@ def store(name: str, text: str, environ: Mapping[str, str] | None = None) -> Val
         value = key.read(text)
     except ValueError as error:
         raise UsageError(f"{name} must be {error}, not '{text}'") from error
-    path = settings_file(environ)
+    path = settings_file(where)
     _replace(path, {**_writable(path), "version": VERSION, name: value})
     return value
 
 
-def settings_file(environ: Mapping[str, str] | None = None) -> str:
+def settings_file(where: Where | None = None) -> str:
     """The path of our settings file."""
-    return os.path.join(state_home(environ), FILE_NAME)
+    return os.path.join((where or Where()).state, FILE_NAME)
 
 
 def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list[tuple[str, object]]:

@@ -63,7 +63,7 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
 def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """1 where something is wrong, and what; the list and doctor tell what can't be told."""
     cli("archive", "--all")
-    kept = next(each for each in held(config_home.environ) if each.session_id == SESSION)
+    kept = next(each for each in held(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     found = findings(cli)
@@ -136,6 +136,6 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     cli("archive", "Mine")
     said = cli("uninstall", "--purge", "--yes").stdout
     assert b"the vault" in said
-    assert [each.session_id for each in held(config_home.environ)] == [SESSION]
+    assert [each.session_id for each in held(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]

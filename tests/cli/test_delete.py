@@ -177,9 +177,9 @@ def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> Non
 def test_an_original_in_the_trash_is_named(path: Path, config_home: ConfigHome, document: Document) -> None:
     """What a placeholder stands for is a restore away, and says so."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).marks(0)
-    assert "restore" not in Originals(config_home.environ).where_it_was(record)
+    assert "restore" not in Originals(config_home.where).where_it_was(record)
     document("delete", SESSION, "--yes")
-    assert Originals(config_home.environ).where_it_was(record).endswith(f"resume-hooks restore {SESSION}")
+    assert Originals(config_home.where).where_it_was(record).endswith(f"resume-hooks restore {SESSION}")
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:

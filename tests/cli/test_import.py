@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.paths import project_key, state_home
+from resume_hooks.paths import project_key
 from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, write_session
 from tests.cli.conftest import Cli, Document
@@ -84,7 +84,7 @@ def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_pa
     assert (data["written"], data["checks"], data["imported"]["records"]) == (False, [], 6)
     assert "would import" in cli("import", str(path), "--dry-run").stdout.decode()
     assert left(config_home) == []
-    assert not Path(state_home(config_home.environ)).exists()
+    assert not Path(config_home.where.state).exists()
 
 
 def test_the_same_twice(cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path) -> None:

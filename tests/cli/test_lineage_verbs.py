@@ -25,7 +25,7 @@ def family(config_home: ConfigHome) -> ConfigHome:
         records = conversation(2, session_id=session_id(number), start=100 * number)
         title = custom_title(f"title {number}", session_id(number))
         write_session(folder, session_id(number), [*first, *records, title], mtime=1_000_000 + number)
-    record_link(Link(THREE, TWO, "clear", "2026"), config_home.environ)
+    record_link(Link(THREE, TWO, "clear", "2026"), config_home.where)
     return config_home
 
 
@@ -85,8 +85,8 @@ def test_a_handoff_that_gave_way_is_left_out(config_home: ConfigHome, cli: Cli, 
     line = {"continue_metadata": {"parent_session_id": ONE, "continued_at": made, "continuation_type": "handoff"}}
     write_session(folder, ONE, conversation(1))
     write_session(folder, TWO, [line, *conversation(1)])
-    record_link(Link(THREE, ONE, "handoff", made, 7), config_home.environ)
-    record_superseded(TWO, THREE, made, config_home.environ)
+    record_link(Link(THREE, ONE, "handoff", made, 7), config_home.where)
+    record_superseded(TWO, THREE, made, config_home.where)
 
     def shown(*options: str) -> list[str]:
         return [row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]]

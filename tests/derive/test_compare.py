@@ -78,7 +78,7 @@ def bulky(outputs: int = 40) -> list[Record]:
 def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = LOOKED_AT) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
-    return compare(SESSION, path, home.environ, 0, instant(at), limit=limit)
+    return compare(SESSION, path, home.where, 0, instant(at), limit=limit)
 
 
 def by_name(found: Comparison) -> dict[str, Estimate]:
@@ -192,7 +192,7 @@ def test_what_fits_best(used: Context, trimmed: Context | None, way: str | None)
 def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
     """A notice may be set to a lower level than the card's."""
     path = write_session(config_home.project(), SESSION, bulky())
-    assert advise(path, context(110_300), config_home.environ).way == TRIM
+    assert advise(path, context(110_300), config_home.where).way == TRIM
 
 
 def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
@@ -206,10 +206,10 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
     """A file that is gone, or another program's."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
-        compare(SESSION, str(folder / "gone.jsonl"), config_home.environ, 0, clock.now())
+        compare(SESSION, str(folder / "gone.jsonl"), config_home.where, 0, clock.now())
     path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
     with pytest.raises(NotATranscript):
-        compare(SESSION, path, config_home.environ, 0, clock.now())
+        compare(SESSION, path, config_home.where, 0, clock.now())
 
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
@@ -222,12 +222,12 @@ def test_every_session_of_the_corpus(config_home: ConfigHome) -> None:
     """Warm and cold, each has all its ways; going on costs more once the cache is gone."""
     for file in corpus_sessions():
         try:
-            cold = compare(SESSION, str(file), config_home.environ, 0, clock.now())
+            cold = compare(SESSION, str(file), config_home.where, 0, clock.now())
         except NotATranscript:
             assert file.name == "medium-conversation.jsonl"  # an export of something else
             continue
         answered = cold.traffic.last_ms
-        warm = compare(SESSION, str(file), config_home.environ, 0, clock.from_milliseconds((answered or 0) + 1_000))
+        warm = compare(SESSION, str(file), config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000))
         for found in (cold, warm):
             assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found)), file
             assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates), file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import shutil
 import stat
@@ -21,7 +20,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read as read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -77,7 +76,7 @@ def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
 
 def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
     """The receipt of a fork that was written."""
-    return fork.write(fork.plan(locate.session_file(path), os.environ, cut=cut, **how), os.environ)
+    return fork.write(fork.plan(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
 def body(path: str) -> list[bytes]:
@@ -93,7 +92,7 @@ def chain(path: str) -> list[Record]:
 
 def problems(path: str) -> set[str]:
     """The kinds of errors and warnings in a file."""
-    report = examine(locate.session_file(path), os.environ)
+    report = examine(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
 
@@ -116,9 +115,9 @@ def test_the_links(config_home: ConfigHome) -> None:
     made = forked(written(config_home, conversation(1)))
     first = orjson.loads(body(made.file)[0])["continue_metadata"]
     assert (first["continuation_type"], first["parent_session_id"]) == ("fork", SESSION)
-    (link,) = read_links(os.environ)
+    (link,) = read_links(Where())
     assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, "fork")
-    rows = Family(os.environ).lineage(made.file)
+    rows = Family(Where()).lineage(made.file)
     assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, "fork")]
 
 
@@ -126,10 +125,10 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     """Not a byte, not an instant of it changes; a plan alone writes nothing."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_000))
     before = path.read_bytes()
-    decided = fork.plan(locate.session_file(str(path)), os.environ)
+    decided = fork.plan(locate.session_file(str(path)), Where())
     assert sorted(path.parent.iterdir()) == [path]
     assert not fork.receipt(decided).written
-    fork.write(decided, os.environ)
+    fork.write(decided, Where())
     assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
@@ -183,7 +182,7 @@ def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
         assert other == one.replace(once.session_id.encode(), twice.session_id.encode()).replace(
             SESSION.encode(), once.session_id.encode()
         )
-    assert [row.session_id for row in Family(os.environ).lineage(twice.file)] == [
+    assert [row.session_id for row in Family(Where()).lineage(twice.file)] == [
         SESSION,
         once.session_id,
         twice.session_id,
@@ -202,7 +201,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     rows[5]["parentUuid"] = "e"
     path = written(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
-    trimmed = plan.write(plan.plan(plan.read(locate.session_file(path)), os.environ, options), os.environ)
+    trimmed = plan.write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
     made = forked(forked(trimmed.file).file)
     assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
@@ -268,14 +267,14 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
     """A session in which nobody spoke is an expected failure."""
     path = written(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
-        fork.plan(locate.session_file(path), os.environ)
+        fork.plan(locate.session_file(path), Where())
 
 
 def test_a_sub_agent_is_no_session(config_home: ConfigHome) -> None:
     """Nobody resumes its transcript."""
     path = written(config_home, [user("do", uuid="u", isSidechain=True), user("it", uuid="v", parent="u")])
     with pytest.raises((UsageError, NothingToFork)):
-        fork.plan(locate.session_file(path), os.environ)
+        fork.plan(locate.session_file(path), Where())
 
 
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:

@@ -36,9 +36,7 @@ def planned(
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return rollover.plan(
-        parent, home.environ, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST)
-    )
+    return rollover.plan(parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST))
 
 
 def text_of(decided: RolloverPlan) -> str:

@@ -14,6 +14,7 @@ from resume_hooks.derive import rollover
 from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.needs import REPO
@@ -31,15 +32,15 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     """A handoff of a session of that project, decided on."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")])
-    return rollover.plan(locate.session_file(path), home.environ, kind="handoff")
+    return rollover.plan(locate.session_file(path), home.where, kind="handoff")
 
 
 def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Files:
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
-    receipt = rollover.write(decided, environ)
-    files = write_for(decided, receipt, environ, out)
+    receipt = rollover.write(decided, Where(environ))
+    files = write_for(decided, receipt, Where(environ), out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
     return files
 
@@ -144,9 +145,9 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
-    decided = rollover.plan(locate.session_file(path), config_home.environ, kind="handoff")
+    decided = rollover.plan(locate.session_file(path), config_home.where, kind="handoff")
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
-    files = write_for(decided, rollover.write(decided, environ), environ)
+    files = write_for(decided, rollover.write(decided, Where(environ)), Where(environ))
     assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)
     assert list(project.iterdir()) == []
 
@@ -163,9 +164,9 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     """And writes none."""
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
     decided = planned(config_home, project)
-    wanted = wanted_for(decided, environ)
+    wanted = wanted_for(decided, Where(environ))
     assert list(project.iterdir()) == []
-    assert write_for(decided, rollover.write(decided, environ), environ) == wanted
+    assert write_for(decided, rollover.write(decided, Where(environ)), Where(environ)) == wanted
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
@@ -177,7 +178,7 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
     assert not (project / "new").exists()
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "."}
-    assert wanted_for(decided, environ, named).documents == (named,)
+    assert wanted_for(decided, Where(environ), named).documents == (named,)
 
 
 @pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
@@ -210,12 +211,12 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
 
 FULL = """
 import os, resource, sys
-from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
+from resume_hooks.paths import Where; from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
 from resume_hooks.derive.handoff_files import write_for
-decided = rollover.plan(locate.session_file(sys.argv[1]), os.environ, kind="handoff")
-receipt = rollover.write(decided, os.environ)
+decided = rollover.plan(locate.session_file(sys.argv[1]), Where(), kind="handoff")
+receipt = rollover.write(decided, Where())
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-files = write_for(decided, receipt, os.environ)
+files = write_for(decided, receipt, Where())
 assert os.path.exists(receipt.file)
 print(*files)
 """

@@ -33,7 +33,7 @@ def noticed(text: str) -> Record:
 
 def found(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """The file and the line of an original of a record that stands in the project's folder unless elsewhere."""
-    entry = Originals(home.environ).of(record, file or str(home.project() / f"{CHILD}.jsonl"))
+    entry = Originals(home.where).of(record, file or str(home.project() / f"{CHILD}.jsonl"))
     return f"{entry.file}:{entry.number}" if entry else None
 
 
@@ -149,7 +149,7 @@ def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
     """The backup that a trim in place left of the session, with the whole record."""
-    path = Path(folder_of(PARENT, config_home.environ)) / "2026-01-31T09-30-00.000Z.jsonl"
+    path = Path(folder_of(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(Path(write_session(config_home.root / "x", PARENT, [WHOLE])).read_bytes())
     return path
@@ -234,7 +234,7 @@ def test_look_up(config_home: ConfigHome, parent: str) -> None:
     """A reference to a placeholder gives the original; to anything else the record itself."""
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
-        looked_up = look_up(Reference(CHILD[:8], number), "/", config_home.environ)
+        looked_up = look_up(Reference(CHILD[:8], number), "/", config_home.where)
         assert (looked_up.asked.reference, looked_up.original.session_id) == (f"{CHILD}:{number}", file)
 
 
@@ -243,7 +243,7 @@ def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
     child = write_session(config_home.project(), CHILD, [marked(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
-        look_up(Reference(CHILD, 0), "/", config_home.environ)
+        look_up(Reference(CHILD, 0), "/", config_home.where)
     assert caught.value.message == f"The original of {CHILD}:0 is gone: it was line 5 of {parent}"
     assert caught.value.remedy == f"What is left is the trimmed record in line 0 of {child}."
 
@@ -253,13 +253,13 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
-        assert look_up(Reference(PARENT[:8], number), "/", config_home.environ).asked.file == str(path)
+        assert look_up(Reference(PARENT[:8], number), "/", config_home.where).asked.file == str(path)
     with pytest.raises(SessionNotFound):
-        look_up(Reference(PARENT[:8], 2), "/", config_home.environ)
+        look_up(Reference(PARENT[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):
-        look_up(Reference("ffffffff", 0), "/", config_home.environ)
+        look_up(Reference("ffffffff", 0), "/", config_home.where)
     with pytest.raises(UsageError):
-        look_up(Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9), "/", config_home.environ)
+        look_up(Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9), "/", config_home.where)
 
 
 def test_what_is_restored() -> None:

@@ -17,6 +17,7 @@ from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.errors import InSubagent, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -58,12 +59,12 @@ def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark
 def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> RewindPlan:
     """The plan of a rewind of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
-    return rewind.plan(locate.session_file(path), mark(at), report, os.environ)
+    return rewind.plan(locate.session_file(path), mark(at), report, Where())
 
 
 def rewound(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
     """The receipt of one that was written."""
-    return rewind.write(planned(home, lines, at, report), os.environ)
+    return rewind.write(planned(home, lines, at, report), Where())
 
 
 def chain(receipt: Receipt) -> list[Record]:
@@ -123,10 +124,10 @@ def test_the_first_line_and_the_link(config_home: ConfigHome) -> None:
     assert (first["continuation_type"], first["parent_session_id"]) == ("rewind", SESSION)
     assert (first["startedAt"], first["rewoundAt"]) == (STARTED, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
-    (link,) = read_links(os.environ)
+    (link,) = read_links(Where())
     assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, "rewind")
     assert made.title == "Fix the parser · rewind 1"
-    rows = Family(os.environ).lineage(made.file)
+    rows = Family(Where()).lineage(made.file)
     assert [row.session_id for row in rows] == [SESSION, made.session_id]
 
 
@@ -142,10 +143,10 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     """Not a byte, not an instant of it changes; a plan alone writes nothing."""
     path = Path(write_session(config_home.project(), SESSION, explored(), mtime=1_000))
     before = path.read_bytes()
-    decided = rewind.plan(locate.session_file(str(path)), mark("r3"), "x", os.environ)
+    decided = rewind.plan(locate.session_file(str(path)), mark("r3"), "x", Where())
     assert sorted(path.parent.iterdir()) == [path]
     assert not rewind.receipt(decided).written
-    rewind.write(decided, os.environ)
+    rewind.write(decided, Where())
     assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
@@ -165,7 +166,7 @@ def test_nothing_followed(config_home: ConfigHome) -> None:
     """Rewound at once, there is nothing left out; the report is kept all the same."""
     decided = planned(config_home, conversation(2), "r3")
     assert decided.left_out is None
-    made = rewind.write(decided, os.environ)
+    made = rewind.write(decided, Where())
     assert "Nothing had followed it." in records.text(chain(made)[-1])
 
 
@@ -291,7 +292,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = rewind.write(rewind.plan(locate.session_file(path), mark("r3", text), text, os.environ), os.environ)
+    made = rewind.write(rewind.plan(locate.session_file(path), mark("r3", text), text, Where()), Where())
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -315,7 +316,7 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
     decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.left_out is not None
     assert decided.left_out.prompt == "p"
-    content = Path(rewind.write(decided, os.environ).file).read_text()
+    content = Path(rewind.write(decided, Where()).file).read_text()
     assert content.count('"file-history-snapshot"') == 1
     assert '"messageId":"r0"' in content
 
@@ -325,7 +326,7 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
     made = rewound(config_home, explored(), "r3")
     again = checkpoint.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = rewind.write(rewind.plan(locate.session_file(made.file), again, "x", os.environ), os.environ)
+    other = rewind.write(rewind.plan(locate.session_file(made.file), again, "x", Where()), Where())
     assert other.title == "Fix the parser · rewind 2"
     assert len(chain(other)) == 8
 
@@ -346,8 +347,8 @@ def test_the_corpus(config_home: ConfigHome, name: str) -> None:
         return
     chance = random.Random(name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", os.environ)
-        made = rewind.write(decided, os.environ)
+        decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        made = rewind.write(decided, Where())
         assert made.written
         kept = row.nodes[: settled(row, place)]
         if any(node.spoken for node in kept):

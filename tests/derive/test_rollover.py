@@ -20,7 +20,7 @@ from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import MAX_STEP, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
@@ -59,7 +59,7 @@ def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number
 def rolled(home: ConfigHome, parent: locate.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = rollover.write(rollover.plan(parent, home.environ, **options), home.environ)
+    receipt = rollover.write(rollover.plan(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
 
 
@@ -161,7 +161,7 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
     assert receipt.tokens_before == 1_300
     assert 0 < receipt.tokens_after < 1_000
     at = records[0]["continue_metadata"]["continued_at"]
-    assert read_links(config_home.environ) == [Link(receipt.session_id, SESSION, "handoff", at)]
+    assert read_links(config_home.where) == [Link(receipt.session_id, SESSION, "handoff", at)]
 
 
 def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:
@@ -343,7 +343,7 @@ def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
     """Deciding leaves the whole home as it was, and its receipt says so."""
     parent = a_parent(config_home, TAG)
     before = listing(config_home.root)
-    decided = rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on")
+    decided = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on")
     assert listing(config_home.root) == before
     receipt = rollover.receipt(decided)
     assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.birth.path)
@@ -354,50 +354,50 @@ def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
-        rollover.plan(parent, config_home.environ)
+        rollover.plan(parent, config_home.where)
 
 
 def test_a_vanished_parent_after_the_plan(config_home: ConfigHome) -> None:
     """The plan holds all that the child needs: it is made, and its lineage shows the gap."""
     parent = a_parent(config_home)
-    decided = rollover.plan(parent, config_home.environ)
+    decided = rollover.plan(parent, config_home.where)
     os.unlink(parent.path)
-    assert all(check.ok for check in rollover.write(decided, config_home.environ).checks)
+    assert all(check.ok for check in rollover.write(decided, config_home.where).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
-    decided = rollover.plan(a_parent(config_home), config_home.environ)
+    decided = rollover.plan(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.birth.setting.session_id):
-        rollover.write(decided, config_home.environ)
-    assert read_links(config_home.environ) == []
+        rollover.write(decided, config_home.where)
+    assert read_links(config_home.where) == []
 
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
-    decided = rollover.plan(a_parent(config_home), config_home.environ)
-    rollover.write(decided, config_home.environ)
+    decided = rollover.plan(a_parent(config_home), config_home.where)
+    rollover.write(decided, config_home.where)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
-        rollover.write(decided, config_home.environ)
+        rollover.write(decided, config_home.where)
     assert listing(config_home.project()) == before
 
 
 REFUSED = """
 import os, resource, signal, sys
-from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
+from resume_hooks.paths import Where; from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 parent = locate.session_file(sys.argv[1])
-decided = rollover.plan(parent, os.environ, kind="handoff")
+decided = rollover.plan(parent, Where(), kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:
     os.setuid(65534)
 try:
-    rollover.write(decided, os.environ)
+    rollover.write(decided, Where())
 except WriteFailed as error:
     print(error.message)
 """
@@ -423,8 +423,8 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     """The child is made and named; the receipt warns that links.jsonl was not written."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = rollover.plan(a_parent(config_home), environ, kind="handoff")
-    receipt = rollover.write(decided, environ)
+    decided = rollover.plan(a_parent(config_home), Where(environ), kind="handoff")
+    receipt = rollover.write(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself holds it" in receipt.warnings[0]
 
@@ -432,10 +432,10 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
 def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str) -> None:
     """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
-    decided = rollover.plan(a_parent(config_home), config_home.environ, kind="handoff", next_step="go on")
+    decided = rollover.plan(a_parent(config_home), config_home.where, kind="handoff", next_step="go on")
     before = listing(config_home.root)
     with pytest.raises(CheckFailed, match="was not kept"):
-        rollover.write(damaged(decided, broken), config_home.environ)
+        rollover.write(damaged(decided, broken), config_home.where)
     assert listing(config_home.root).keys() == before.keys()
 
 

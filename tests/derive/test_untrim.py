@@ -79,14 +79,14 @@ def parent(config_home: ConfigHome) -> str:
 
 def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child of a session; its file."""
-    decided = plan.plan(plan.read(session_file(path)), home.environ, options)
-    return plan.write(decided, home.environ).file
+    decided = plan.plan(plan.read(session_file(path)), home.where, options)
+    return plan.write(decided, home.where).file
 
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
-    decided = untrim.plan(untrim.read(session_file(path)), home.environ, numbers, **how)
-    return untrim.write(decided, home.environ)
+    decided = untrim.plan(untrim.read(session_file(path)), home.where, numbers, **how)
+    return untrim.write(decided, home.where)
 
 
 def held(path: str) -> dict[str, dict[str, object]]:
@@ -179,7 +179,7 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
-    decided = untrim.plan(untrim.read(session_file(parent)), config_home.environ)
+    decided = untrim.plan(untrim.read(session_file(parent)), config_home.where)
     receipt = untrim.receipt(decided)
     assert (decided.restored, receipt.session_id, receipt.file, receipt.written) == ((), "", "", False)
     assert receipt.tokens_before == receipt.tokens_after
@@ -196,7 +196,7 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
     os.unlink(second)
     reading = untrim.read(session_file(third))
-    decided = untrim.plan(reading, config_home.environ)
+    decided = untrim.plan(reading, config_home.where)
     assert {row.original.session_id for row in decided.restored} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
     assert lost == {node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}}
@@ -236,7 +236,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
     child = trimmed(parent, config_home)
     changed = [assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r for r in bulky()]
     write_session(os.path.dirname(parent), SESSION, changed)
-    decided = untrim.plan(untrim.read(session_file(child)), config_home.environ)
+    decided = untrim.plan(untrim.read(session_file(child)), config_home.where)
     assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
 
 
@@ -261,7 +261,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
     """Its originals are in the backups, one for each time; a child of it has them all."""
     whole = held(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
-        in_place.write(session_file(parent), config_home.environ, options, live=True)
+        in_place.write(session_file(parent), config_home.where, options, live=True)
     assert held(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
@@ -270,7 +270,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
     whole, child = held(parent), trimmed(parent, config_home)
-    in_place.write(session_file(parent), config_home.environ, EVERYTHING, live=True)
+    in_place.write(session_file(parent), config_home.where, EVERYTHING, live=True)
     receipt = untrimmed(child, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 
@@ -309,7 +309,7 @@ def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
 def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
     """The child is compared with the originals as it was read back; one that differs is not kept."""
     child = trimmed(parent, config_home)
-    decided = untrim.plan(untrim.read(session_file(child)), config_home.environ)
+    decided = untrim.plan(untrim.read(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in lines(decided.child))
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
         create_session(
@@ -321,12 +321,12 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
 def _of_corpus(config_home: ConfigHome, file: Path, options: Options) -> None:
     parent = str(shutil.copyfile(file, config_home.project() / file.name))
     try:
-        decided = plan.plan(plan.read(session_file(parent)), config_home.environ, options)
+        decided = plan.plan(plan.read(session_file(parent)), config_home.where, options)
     except (NothingToTrim, NotATranscript):
         return
     if not decided.choices:
         return
-    child = plan.write(decided, config_home.environ).file
+    child = plan.write(decided, config_home.where).file
     receipt = untrimmed(child, config_home, strict=True)
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()

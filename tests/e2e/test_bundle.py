@@ -14,6 +14,7 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import unpacked
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle_writer import export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -42,7 +43,7 @@ def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
 def packed(sessions: list[Path], home: ClientHome) -> bytes:
     """Sessions as a bundle, with redaction as ever."""
     files = [locate.session_file(str(session)) for session in sessions]
-    return b"".join(export(files, environ_of(home), redact=True, left_out=Counter()))
+    return b"".join(export(files, Where(environ_of(home)), redact=True, left_out=Counter()))
 
 
 def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Arrived]:
@@ -50,8 +51,8 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Arrive
     path = elsewhere.root / "x.bundle.json"
     path.write_bytes(bundle)
     environ, folder = environ_of(elsewhere), os.path.realpath(elsewhere.cwd)
-    with unpacked(str(path), environ) as sessions:
-        return arrive(sessions, str(path), Wish(folder, whole, force=False, dry_run=False), environ)
+    with unpacked(str(path), Where(environ)) as sessions:
+        return arrive(sessions, str(path), Wish(folder, whole, force=False, dry_run=False), Where(environ))
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -60,7 +61,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = fork.write(fork.plan(locate.session_file(str(root)), environ_of(home)), environ_of(home))
+    child = fork.write(fork.plan(locate.session_file(str(root)), Where(environ_of(home))), Where(environ_of(home)))
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
@@ -68,7 +69,7 @@ def test_it_goes_on_elsewhere(
     assert [came.session_id for came in found] == [root.stem, child.session_id]
     request = sent(client, elsewhere, api, child.session_id)
     assert said(request) == before
-    rows = Family(environ_of(elsewhere)).lineage(found[1].receipt.file)
+    rows = Family(Where(environ_of(elsewhere))).lineage(found[1].receipt.file)
     assert [(row.session_id, row.status) for row in rows] == [(root.stem, "present"), (child.session_id, "present")]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.derive import rollover
 from resume_hooks.errors import NothingToHandOff
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -47,11 +47,11 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     try:
-        plan = rollover.plan(locate.session_file(str(parent)), environ, kind="handoff", next_step=_STEP)
+        plan = rollover.plan(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step=_STEP)
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return
-    receipt = rollover.write(plan, environ)
+    receipt = rollover.write(plan, Where(environ))
     done = run_print(client, home, api, "go on now", resume=receipt.session_id)
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]

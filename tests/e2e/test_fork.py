@@ -22,7 +22,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, Truncator
 from resume_hooks.errors import NothingToFork
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.transcripts.linearize import linear, settled
@@ -116,7 +116,7 @@ def environ_of(home: ClientHome) -> dict[str, str]:
 def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
     """The receipt of a fork."""
     environ = environ_of(home)
-    return fork.write(fork.plan(locate.session_file(str(parent)), environ, cut=cut), environ)
+    return fork.write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut), Where(environ))
 
 
 def installed(home: ClientHome, name: str) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, Truncator
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
@@ -36,7 +37,7 @@ def child_of(parent: Path, home: ClientHome, cut: Truncator | None = None, *, re
     """A fork, at home where the client is started now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
-    return fork.write(fork.plan(locate.session_file(str(parent)), environ, cut=cut, home=where), environ)
+    return fork.write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where), Where(environ))
 
 
 def prompts(parent: Path) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.archive.trash import contents, delete, restore
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate, rename
 from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import assistant, session_bytes, session_id, user
@@ -63,12 +64,12 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 ) -> None:
     """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
     renamed, other = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
-    rename.write(rename.renamed(other, "old title", environ(home)))
+    rename.write(rename.renamed(other, "old title", Where(environ(home))))
     with Tui(wide_client, home, api) as tui:
         tui.start()
         assert "old title" in picker(tui)
-        rename.write(rename.renamed(renamed, "parser works", environ(home)))
-        rename.write(rename.renamed(other, "lexer works", environ(home)))
+        rename.write(rename.renamed(renamed, "parser works", Where(environ(home))))
+        rename.write(rename.renamed(other, "lexer works", Where(environ(home))))
         shown = picker(tui)
         assert "parser works" in shown
         assert "lexer works" in shown
@@ -85,8 +86,8 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A session that /rename named before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
-    rename.write(rename.renamed(session, "first name", environ(home)))
-    rename.write(rename.renamed(session, "second name", environ(home)))
+    rename.write(rename.renamed(session, "first name", Where(environ(home))))
+    rename.write(rename.renamed(session, "second name", Where(environ(home))))
     with Tui(client, home, api) as tui:
         tui.start(resume=ONE)
         tui.wait_for(r"── second name ─")
@@ -97,8 +98,8 @@ def test_names_change_nothing_that_is_sent(wide_client: ClientVersion, home: Cli
     """Title, name and tag are bookkeeping."""
     session = spoken_in(home, ONE, "ALPHA", wide_client)
     before = sent(wide_client, home, api, ONE)
-    rename.write(rename.renamed(session, "a title", environ(home)))
-    rename.write(rename.tagged(session, "a-tag", environ(home)))
+    rename.write(rename.renamed(session, "a title", Where(environ(home))))
+    rename.write(rename.tagged(session, "a-tag", Where(environ(home))))
     assert _words(sent(wide_client, home, api, ONE)) == _words(before)
 
 
@@ -115,7 +116,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
         tui.wait_idle()
     theirs = [line for line in path.read_bytes().split(b"\n") if line[:14] in {b'{"type":"custo', b'{"type":"agent'}]
     ours = spoken_in(home, ONE, "BETA", client)
-    rename.write(rename.renamed(ours, "the title", environ(home), force=True))
+    rename.write(rename.renamed(ours, "the title", Where(environ(home)), force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
     assert Glance(str(path)).agent_name == "the title"
@@ -127,9 +128,9 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     """Not listed, not resumed; restored, it sends the same request as before."""
     session, _ = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     before = sent(wide_client, home, api, ONE)
-    rename.write(rename.renamed(session, "parser works", environ(home)))
+    rename.write(rename.renamed(session, "parser works", Where(environ(home))))
     whole = Path(session.path).read_bytes()
-    delete.write(delete.plan(locate.session_file(session.path), environ(home)), environ(home))
+    delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
     with Tui(wide_client, home, api) as tui:
         tui.start()
         shown = picker(tui)
@@ -139,7 +140,10 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         gone = run_print(wide_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restore.write(restore.plan(contents.find("parser works", environ(home)), environ(home)), environ(home))
+        restore.write(
+            restore.plan(contents.find("parser works", Where(environ(home))), Where(environ(home))),
+            Where(environ(home)),
+        )
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
     assert _words(sent(wide_client, home, api, ONE)) == _words(before)
@@ -152,8 +156,8 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     session, expired = (spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
-    delete.write(delete.plan(locate.session_file(session.path), environ(home)), environ(home))
-    restore.write(restore.plan(contents.find(ONE, environ(home)), environ(home)), environ(home))
+    delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
+    restore.write(restore.plan(contents.find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
     api.script = [(12.0, "slow")]
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

@@ -16,6 +16,7 @@ import pytest
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, Findings
 from resume_hooks.maintenance.scrub.purge import purge
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
@@ -69,7 +70,7 @@ def without(rows: Sent) -> Sent:
 def looked(home: ClientHome, path: Path) -> Findings:
     """What is found of a session that nobody has touched for a while."""
     os.utime(path, (time.time() - 600,) * 2)
-    return findings.look_everywhere(session_file(str(path)), environ_of(home))
+    return findings.look_everywhere(session_file(str(path)), Where(environ_of(home)))
 
 
 def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -83,11 +84,11 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     before = path.read_bytes()
 
     found = looked(home, path)
-    made = child.write(child.plan(found.session, environ_of(home), found.scanner), environ_of(home))
+    made = child.write(child.plan(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home)))
     assert path.read_bytes() == before
     assert sent(client, home, api, made.session_id) == without(whole)
 
-    rows = purge(looked(home, path), environ_of(home))
+    rows = purge(looked(home, path), Where(environ_of(home)))
     assert [row for row in rows if row.state == LEFT] == []
     assert str(path) not in {row.place.path for row in looked(home, path).held}
     assert sent(client, home, api, path.stem) == without(whole)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resume_hooks.paths import DIR_NAME, project_names
+from resume_hooks.paths import DIR_NAME, Where, project_names
 from resume_hooks.transcripts.head_tail import Glance
 from tests.builders import Record, conversation, custom_title, last_prompt, session_bytes, session_id
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
@@ -63,7 +63,7 @@ def test_the_folder_that_a_variable_names(
     run_print(every_client, home, api, "hello", extra_env=environ)
     (written,) = (home.config / "projects").iterdir()
     known = environ if every_client.version == NEWEST else {}
-    assert written.name == project_names(str(home.cwd), home.env(known))[0]
+    assert written.name == project_names(str(home.cwd), Where(home.env(known)))[0]
 
 
 def test_no_folder_is_named_without_a_config_folder(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -71,7 +71,7 @@ def test_no_folder_is_named_without_a_config_folder(client: ClientVersion, home:
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={DIR_NAME: "Mine"})
     (written,) = (home.config / "projects").iterdir()
-    assert [written.name] == project_names(str(home.cwd), {DIR_NAME: "Mine", "HOME": str(home.root)})
+    assert [written.name] == project_names(str(home.cwd), Where({DIR_NAME: "Mine", "HOME": str(home.root)}))
 
 
 def test_sessions_from_before_the_variable(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -79,4 +79,4 @@ def test_sessions_from_before_the_variable(client: ClientVersion, home: ClientHo
     install(home, 1)
     done = run_print(client, home, api, "go on", resume=session_id(1), extra_env={DIR_NAME: "Mine"})
     assert (done.returncode, done.session_id) == (0, session_id(1))
-    assert home.project_folder.name in project_names(str(home.cwd), home.env({DIR_NAME: "Mine"}))
+    assert home.project_folder.name in project_names(str(home.cwd), Where(home.env({DIR_NAME: "Mine"})))

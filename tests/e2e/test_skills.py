@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
@@ -42,8 +43,8 @@ def child(home: ClientHome) -> Path:
     ]
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
     environ = home.env()
-    plan = rollover.plan(locate.session_file(str(parent)), environ, kind="handoff", next_step="go on")
-    return Path(rollover.write(plan, environ).file)
+    plan = rollover.plan(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
+    return Path(rollover.write(plan, Where(environ)).file)
 
 
 def skill(name: str) -> dict[str, Any]:

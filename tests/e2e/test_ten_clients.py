@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -40,7 +41,7 @@ def test_ten_clients_hand_off_at_once(client: ClientVersion, home: ClientHome, a
     steps = [number for number in range(CLIENTS) for path in made if f"step number {number} of" in path.read_text()]
     assert steps == list(range(CLIENTS))
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    links = [link.child_id for link in read_links(environ) if link.kind == "handoff"]
+    links = [link.child_id for link in read_links(Where(environ)) if link.kind == "handoff"]
     assert sorted(links) == sorted(path.stem for path in made)
     done = run_print(client, home, api, "go on", resume=made[0].stem, plugin_dir=plugin, extra_env=ENGINE)
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.content import MEDIA, THINKING
 from resume_hooks.transcripts.records import message
@@ -66,10 +66,10 @@ def trims_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi)
     whole = sent(find_client(NEWEST), home, api, twin.stem)
     known = thoughts([message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain])
     for options in SETTINGS.values():
-        decided = plan.plan(reading, environ, options)
+        decided = plan.plan(reading, Where(environ), options)
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, plan.write(decided, environ).session_id)
+        trimmed = sent(client, home, api, plan.write(decided, Where(environ)).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")

@@ -12,6 +12,7 @@ import pytest
 
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
@@ -81,9 +82,9 @@ def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, session_
 def trimmed(parent: Path, home: ClientHome) -> str:
     """A child of the session in which everything is trimmed that can be; its id."""
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), environ, EVERYTHING)
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
-    return plan.write(decided, environ).session_id
+    return plan.write(decided, Where(environ)).session_id
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
@@ -31,9 +32,9 @@ def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHom
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), environ, EVERYTHING)
-    child = locate.session_file(plan.write(decided, environ).file)
-    whole = untrim.write(untrim.plan(untrim.read(child), environ), environ)
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
+    child = locate.session_file(plan.write(decided, Where(environ)).file)
+    whole = untrim.write(untrim.plan(untrim.read(child), Where(environ)), Where(environ))
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

@@ -10,6 +10,7 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.pack import pack
+from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_rename import ONE, environ, sent, spoken_in
@@ -23,14 +24,14 @@ def test_a_restored_session_resumes(wide_client: ClientVersion, home: ClientHome
     output.write_bytes(b"large")
     before = sent(wide_client, home, api, ONE)
     raw = Path(session.path).read_bytes()
-    pack(keep(session, environ(home)), environ(home))
+    pack(keep(session, Where(environ(home))), Where(environ(home)))
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
-    done = restore.write(restore.plan(find(ONE, environ(home)), environ(home)), environ(home))
+    done = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (ONE, raw, b"large")
     assert sent(wide_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", wide_client)
-    other = restore.write(restore.plan(find(ONE, environ(home)), environ(home)), environ(home))
+    other = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
     assert other.session_id != ONE
     assert sent(wide_client, home, api, other.session_id) == before
     assert "BETA" in str(sent(wide_client, home, api, ONE))

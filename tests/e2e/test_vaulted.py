@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import LINKED, PACKED
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
@@ -39,11 +40,11 @@ def test_forks_send_the_same(name: str, form: str, home: ClientHome, api: MockAp
     client = find_client(NEWEST)
     parent = installed(home, name)
     environ = environ_of(home)
-    before = fork.write(fork.plan(locate.session_file(str(parent)), environ), environ)
+    before = fork.write(fork.plan(locate.session_file(str(parent)), Where(environ)), Where(environ))
     wanted = messages(client, home, api, before)
     away(parent, environ, form)
-    kept = locate.resolve(parent.stem, "/", environ)
-    after = fork.write(fork.plan(kept, environ), environ)
+    kept = locate.resolve(parent.stem, "/", Where(environ))
+    after = fork.write(fork.plan(kept, Where(environ)), Where(environ))
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted
 
@@ -54,8 +55,8 @@ def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
     parent = installed(home, SAMPLE[0][0])
     environ = environ_of(home)
     away(parent, environ, PACKED)
-    kept = locate.resolve(parent.stem, "/", environ)
-    made = rollover.write(rollover.plan(kept, environ), environ)
+    kept = locate.resolve(parent.stem, "/", Where(environ))
+    made = rollover.write(rollover.plan(kept, Where(environ)), Where(environ))
     sent = messages(client, home, api, made)
     assert parent.stem in sent
     assert "(kept copy)" in sent

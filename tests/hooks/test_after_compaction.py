@@ -56,8 +56,8 @@ def test_a_first_session_without_rules_gets_nothing(config_home: ConfigHome) -> 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     """Of a child of ours, as its opening had it."""
     parent = write_session(config_home.project(), ONE, conversation(2))
-    plan = rollover.plan(locate.session_file(parent), config_home.environ, kind="handoff", next_step="go on")
-    receipt = rollover.write(plan, config_home.environ)
+    plan = rollover.plan(locate.session_file(parent), config_home.where, kind="handoff", next_step="go on")
+    receipt = rollover.write(plan, config_home.where)
     text = given_back(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
     assert text.count(CLOSING) == 1
@@ -72,7 +72,7 @@ def test_the_constraints_come_back(config_home: ConfigHome) -> None:
     assert RULE in text
     assert OPENING not in text
     write_session(config_home.project(), TWO, conversation(1))
-    record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.environ)
+    record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.where)
     assert (RULE in back(config_home, 2), OPENING in back(config_home, 2)) == (True, True)
 
 
@@ -80,7 +80,7 @@ def test_what_was_cleared_away_stays_away(config_home: ConfigHome) -> None:
     """A plain /clear began anew: neither the session before it nor what was demanded there comes back."""
     write_session(config_home.project(), ONE, ruled(1))
     write_session(config_home.project(), TWO, ruled(2, "Always use tabs."))
-    record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.environ)
+    record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.where)
     child(config_home, 3, 2)
     text = back(config_home, 3)
     assert (TWO in text, "Always use tabs." in text) == (True, True)

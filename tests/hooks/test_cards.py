@@ -132,7 +132,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     """Oldest first, this session marked, missing ones named as such."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
-    rows = Family(config_home.environ).lineage(write_session(config_home.project(), SESSION, records))
+    rows = Family(config_home.where).lineage(write_session(config_home.project(), SESSION, records))
     text = shown(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"1. (file gone) · unknown\n     {session_id(9)}\n" in text
@@ -203,7 +203,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
-        resume_card(compare(SESSION, str(path), config_home.environ, 0, clock.now()), WAYS[0], HOSTILE),
+        resume_card(compare(SESSION, str(path), config_home.where, 0, clock.now()), WAYS[0], HOSTILE),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),

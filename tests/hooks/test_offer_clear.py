@@ -37,8 +37,8 @@ def parent(config_home: ConfigHome) -> str:
 
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
-    plan = rollover.plan(locate.session_file(parent), home.environ, kind="handoff", next_step=step)
-    return rollover.write(plan, home.environ)
+    plan = rollover.plan(locate.session_file(parent), home.where, kind="handoff", next_step=step)
+    return rollover.write(plan, home.where)
 
 
 @pytest.mark.parametrize("prompt", [">handoff fix the tests", "/resume-hooks:handoff fix the tests"])
@@ -106,9 +106,9 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
         for n in range(60)
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
-    contents = Contents(digest_of(parent, config_home.environ))
-    plan = rollover.plan(parent, config_home.environ, kind="handoff", next_step="go on " * 200, contents=contents)
-    receipt = rollover.write(plan, config_home.environ)
+    contents = Contents(digest_of(parent, config_home.where))
+    plan = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
+    receipt = rollover.write(plan, config_home.where)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     assert let_wait(receipt)

@@ -46,7 +46,7 @@ def start(number: str = NEW, source: object = "clear") -> dict[str, Any]:
 
 def pairs(home: ConfigHome) -> list[tuple[str, str]]:
     """Every link as (parent, child)."""
-    return [(link.parent_id, link.child_id) for link in read_links(home.environ)]
+    return [(link.parent_id, link.child_id) for link in read_links(home.where)]
 
 
 def marks(home: ConfigHome) -> list[Path]:
@@ -65,7 +65,7 @@ def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
     assert len(marks(config_home)) == 1
     send(start())
     send(start(session_id(3)))
-    (link,) = read_links(config_home.environ)
+    (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "clear", link.at, 4711)
     assert abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
     assert marks(config_home) == []
@@ -294,9 +294,9 @@ def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Pat
     assert CHILD not in context
     assert "\x1b" not in context
     assert said["systemMessage"] == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
-    (link,) = read_links(config_home.environ)
+    (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "handoff", link.at, 4711)
-    assert read_superseded(config_home.environ) == {CHILD: NEW}
+    assert read_superseded(config_home.where) == {CHILD: NEW}
     assert marks(config_home) == []
     assert child.read_bytes() == raw
     say(end(NEW))
@@ -320,7 +320,7 @@ def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
         child.write_bytes(child.read_bytes() + b"\n")
     say(end(cleared), pid)
     assert say(start() if case == "no path" else beside(place, NEW, "clear"), pid) == {}
-    (link,) = read_links(config_home.environ)
+    (link,) = read_links(config_home.where)
     assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
 
 
@@ -330,7 +330,7 @@ def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say
     assert say(beside(child, CHILD, "resume"), 99) == {}
     say(end())
     assert say(beside(child, NEW, "clear")) == {}
-    assert [link.kind for link in read_links(config_home.environ)] == ["clear"]
+    assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
 def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
@@ -356,5 +356,5 @@ def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: Config
 def test_a_lost_link_takes_nothing_from_the_opening(child: Path, config_home: ConfigHome, say: Say) -> None:
     """The state folder's file can't be appended to: the session still opens with the handoff."""
     say(end())
-    Path(links_file(config_home.environ)).mkdir()
+    Path(links_file(config_home.where)).mkdir()
     assert "go on" in say(beside(child, NEW, "clear"))["hookSpecificOutput"]["additionalContext"]

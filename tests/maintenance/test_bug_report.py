@@ -15,6 +15,7 @@ from resume_hooks.cli.schema.report import Report
 from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.system import bug_log
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, system, user, write_session
@@ -53,7 +54,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     records += [{"type": "attachment", "timestamp": "2026-01-31T10:00:00.000Z", "attachment": attached}]
     key = re.sub("[^A-Za-z0-9]", "-", str(project))
     write_session(config / "projects" / key, SESSION, records)
-    record_link(Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None))
+    record_link(Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None), Where())
     (state / PLANTED["title"]).write_text("x")
     (state / "settings.json").write_text(
         json.dumps(
@@ -79,7 +80,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def made(project: Path) -> dict[str, Any]:
     """The report, in its documented form."""
-    found = bug_report.report(diagnose(str(project)), str(project), os.environ)
+    found = bug_report.report(diagnose(str(project)), str(project), Where())
     return Report.model_validate(found).model_dump()
 
 
@@ -112,7 +113,7 @@ def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
 def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
     """A new finding tells its code alone, until somebody has looked at its sentences."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
-    found = bug_report.report([own], str(laden), os.environ)["findings"]
+    found = bug_report.report([own], str(laden), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 
 
@@ -139,12 +140,12 @@ def test_every_finding_has_a_code(laden: Path) -> None:
 def test_paths_and_names_are_left_out(said: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Homes and the project by a mark, other paths not at all, the user's name as a word."""
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    who = Anonymous("/home/ann/work/this", {"HOME": "/home/ann"})
+    who = Anonymous("/home/ann/work/this", Where({"HOME": "/home/ann"}))
     assert who.text(said) == told
 
 
 def test_settings_as_they_are(config_home: ConfigHome) -> None:
     """Defaults and numbers stand as such, and every key is there."""
-    found = bug_report.report([], str(config_home.root), os.environ)["settings"]
+    found = bug_report.report([], str(config_home.root), Where())["settings"]
     assert [row["key"] for row in found] == list(settings.KEYS)
     assert {row["source"] for row in found} == {"default"}

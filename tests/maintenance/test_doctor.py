@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
 from tests.builders import ConfigHome
@@ -203,7 +204,7 @@ def test_the_index(cwd: Path, config: Path) -> None:
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
-    with opened_index(os.environ):
+    with opened_index(Where()):
         pass
     assert found(cwd, "index").level == "ok"
     path = config / "resume-hooks" / "index.db"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance.find_moved_repo import Place, Traces, neighbours, places, siblings, traces
+from resume_hooks.paths import Where
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
 from tests.needs import need
 
@@ -66,7 +67,7 @@ def test_a_repository_that_was_renamed(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
-    assert places(lost(repository, commits=(commit[:7],)), siblings(str(repository)), ENVIRON) == [
+    assert places(lost(repository, commits=(commit[:7],)), siblings(str(repository)), Where(ENVIRON)) == [
         Place(str(new), (commit[:7],), 0, 0, worktree=False)
     ]
 
@@ -77,9 +78,9 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path) -> None:
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
     repository.rename(new)
-    (found,) = places(lost(repository / "pkg", commits=(commit,)), [str(new)], ENVIRON)
+    (found,) = places(lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON))
     assert found.folder == str(new / "pkg")
-    (found,) = places(lost(repository / "pkg", files=("b.py",)), [str(new)], ENVIRON)
+    (found,) = places(lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON))
     assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
 
 
@@ -89,7 +90,7 @@ def test_a_worktree_that_was_removed(repository: Path) -> None:
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
-    (found,) = places(lost(tree, commits=(commit, "0" * 40)), [str(repository)], ENVIRON)
+    (found,) = places(lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON))
     assert found.folder == str(repository)
     assert (
         found.why
@@ -103,15 +104,17 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path) -> None:
     like = tmp_path / "like"
     like.mkdir()
     (like / "a.py").touch()
-    found = places(lost(tmp_path / "gone", commits=(commit,), files=("a.py",)), [str(like), str(repository)], ENVIRON)
+    found = places(
+        lost(tmp_path / "gone", commits=(commit,), files=("a.py",)), [str(like), str(repository)], Where(ENVIRON)
+    )
     assert [place.folder for place in found] == [str(repository), str(like)]
 
 
 def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
     """Neither a repository as such, nor a folder with fewer than half of the files."""
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
-    assert places(traces_of_others, [str(repository)], ENVIRON) == []
-    assert places(lost(tmp_path / "gone"), [str(repository)], ENVIRON) == []
+    assert places(traces_of_others, [str(repository)], Where(ENVIRON)) == []
+    assert places(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
 
 
 def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path) -> None:
@@ -125,14 +128,14 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path) 
     git(repository, "config", "remote.origin.url", f"ext::{program}")
     git(repository, "config", "remote.origin.promisor", "true")
     git(repository, "config", "extensions.partialClone", "origin")
-    assert places(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], ENVIRON) == []
+    assert places(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)) == []
     assert not ran.exists()
 
 
 def test_without_git(repository: Path, tmp_path: Path) -> None:
     """Files speak all the same."""
     found = places(
-        lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py",)), [str(repository)], {"PATH": "/nowhere"}
+        lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py",)), [str(repository)], Where({"PATH": "/nowhere"})
     )
     assert [place.files for place in found] == [1]
 

@@ -176,7 +176,7 @@ def test_subagents(config_home: ConfigHome) -> None:
     known, other = outline(store.session_file(path)).subagents
     assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
-    found = outline(locate(f"{SESSION}/agent-b2", CWD, config_home.environ))
+    found = outline(locate(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
     assert (found.title, turn.tools, turn.tokens, turn.place) == ("look around", {"Bash": 1}, 900, LIVE)
     assert found.subagents == ()
@@ -297,7 +297,7 @@ def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
         ]  # fmt: skip
     assert [turn.line for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
-    names = names_of(session, config_home.environ)
+    names = names_of(session, config_home.where)
     text = outline_text(found, found.turns, names, 0)
     entries = Entries(str(file), session.session_id)
     references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
@@ -305,7 +305,7 @@ def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
     for number in references:
         assert named_by(parse(f"{file}:{number}"), entries).record() is not None
     for agent in found.subagents:
-        assert outline(locate(f"{names.full}/{agent.name}", "/", config_home.environ)).lines == agent.records
+        assert outline(locate(f"{names.full}/{agent.name}", "/", config_home.where)).lines == agent.records
 
 
 def test_a_tool_result_is_no_turn(tmp_path: Path) -> None:

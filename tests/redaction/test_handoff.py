@@ -41,14 +41,14 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
 
 def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
     """Opening, digest, title, document and ledger say that something was there, and nothing of it."""
-    settings.store("handoff_dir", "_handoffs", config_home.environ)
-    settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.environ)
-    contents = Contents(digest_of(session_file(leaky), config_home.environ))
+    settings.store("handoff_dir", "_handoffs", config_home.where)
+    settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
+    contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = rollover.plan(
-        session_file(leaky), config_home.environ, kind="handoff", next_step="go on", contents=contents
+        session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
-    receipt = rollover.write(decided, config_home.environ)
-    files = write_for(decided, receipt, config_home.environ)
+    receipt = rollover.write(decided, config_home.where)
+    files = write_for(decided, receipt, config_home.where)
     written = [Path(path).read_text() for path in (receipt.file, *files.documents, files.ledger)]
     assert len(written) == 3
     assert not any(secret in text for text in written for secret in (GITHUB, PASSWORD))
@@ -59,14 +59,14 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
 def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
     """The parent keeps what it held: scrub takes it out, a handoff does not."""
     before = Path(leaky).read_bytes()
-    decided = rollover.plan(session_file(leaky), config_home.environ)
-    rollover.write(decided, config_home.environ)
+    decided = rollover.plan(session_file(leaky), config_home.where)
+    rollover.write(decided, config_home.where)
     assert Path(leaky).read_bytes() == before
 
 
 def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
     """What is typed for the child reaches the child as it was typed."""
-    decided = rollover.plan(session_file(leaky), config_home.environ, next_step=f"use {GITHUB}")
+    decided = rollover.plan(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
     assert next_step_of(decided.opening) == f"use {GITHUB}"
 
 
@@ -75,14 +75,14 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
     text = "please " * 60 + f"deploy with {GITHUB}"
     for count in range(30, 90):
         path = write_session(config_home.project(), SESSION, [user("x" * count + text, uuid="p", parent=None)])
-        told = full(digest_of(session_file(str(path)), config_home.environ))
+        told = full(digest_of(session_file(str(path)), config_home.where))
         assert GITHUB[:12] not in told
 
 
 def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    decided = rollover.plan(session_file(str(path)), config_home.environ)
+    decided = rollover.plan(session_file(str(path)), config_home.where)
     assert rollover.receipt(decided).warnings == ()
 
 
@@ -99,6 +99,6 @@ def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> N
         ),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    told = full(digest_of(session_file(str(path)), config_home.environ))
+    told = full(digest_of(session_file(str(path)), config_home.where))
     assert not any(text in told for text in ("BEGIN RSA", *(line[:12] for line in body), GITHUB[:12]))
     assert "[secret removed: private-key]" in told

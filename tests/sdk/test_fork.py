@@ -6,7 +6,6 @@ each fork; that ours is what the client loads of the parent, ``tests/e2e/test_fo
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -17,7 +16,7 @@ from claude_agent_sdk import fork_session
 from resume_hooks.derive import fork
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -79,10 +78,10 @@ def ours(path: Path, cut: str | None = None) -> list[str]:
     """What is loaded of a fork of ours; nothing where we refuse to make one."""
     at = AtRecord(cut) if cut else None
     try:
-        decided = fork.plan(locate.session_file(str(path)), os.environ, cut=at)
+        decided = fork.plan(locate.session_file(str(path)), Where(), cut=at)
     except ResumeHooksError:
         return []
-    return of_parent(fork.write(decided, os.environ).file)
+    return of_parent(fork.write(decided, Where()).file)
 
 
 def theirs(path: Path, cut: str | None = None) -> list[str]:
@@ -161,7 +160,7 @@ def test_cuts(config_home: ConfigHome, number: int) -> None:
 def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
-    made = fork.write(fork.plan(locate.session_file(str(path)), os.environ), os.environ)
+    made = fork.write(fork.plan(locate.session_file(str(path)), Where()), Where())
     assert [node.uuid for node in scan(made.file).nodes] == [uid(n) for n in range(1, 5)]
     told = fork_session(path.stem)
     other = scan(str(path.with_name(f"{told.session_id}.jsonl")))
@@ -172,7 +171,7 @@ def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None
     """Files can't be rewound in its forks, as its documentation says; in ours they can."""
     snapshot = {"type": "file-history-snapshot", "messageId": uid(1), "snapshot": {"messageId": uid(1)}}
     path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
-    made = fork.write(fork.plan(locate.session_file(str(path)), os.environ), os.environ)
+    made = fork.write(fork.plan(locate.session_file(str(path)), Where()), Where())
     assert b"file-history-snapshot" in Path(made.file).read_bytes()
     told = fork_session(path.stem)
     assert b"file-history-snapshot" not in path.with_name(f"{told.session_id}.jsonl").read_bytes()

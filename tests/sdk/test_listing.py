@@ -11,7 +11,7 @@ import pytest
 from claude_agent_sdk import get_session_info, list_sessions, project_key_for_directory
 from claude_agent_sdk.types import SDKSessionInfo
 
-from resume_hooks.paths import is_session_id, project_folders, project_key
+from resume_hooks.paths import Where, is_session_id, project_folders, project_key
 from resume_hooks.search.listing import Look, Row, listed, page
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import one_line
@@ -25,11 +25,11 @@ LONG = "/home/user/" + "a-folder/" * 30
 
 
 class Both(NamedTuple):
-    """What the SDK and what we list of the same home, by id, in order; ``environ`` is the home's."""
+    """What the SDK and what we list of the same home, by id, in order; ``where`` is the home's."""
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, Row]
-    environ: dict[str, str]
+    where: Where
 
     @property
     def pairs(self) -> list[tuple[SDKSessionInfo, Row]]:
@@ -54,8 +54,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             patch.setenv(name, value)
-        ours = listed("/", environ, everywhere=True, helpers=True)
-        yield Both({info.session_id: info for info in list_sessions()}, {row.session_id: row for row in ours}, environ)
+        ours = listed("/", Where(environ), everywhere=True, helpers=True)
+        yield Both(
+            {info.session_id: info for info in list_sessions()}, {row.session_id: row for row in ours}, Where(environ)
+        )
 
 
 def test_the_same_sessions_in_the_same_order(both: Both) -> None:
@@ -85,7 +87,7 @@ def test_each_session_by_its_id(both: Both) -> None:
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
 def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
     """Limit and offset cut the same places out of what both list."""
-    look = Look("/", both.environ)
+    look = Look("/", both.where)
     found = page(look, None, limit=limit, offset=offset, helpers=True).rows
     assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(both.sdk)[offset:][:limit]
@@ -97,7 +99,7 @@ def test_a_project_at_a_time(both: Both) -> None:
     assert len(folders) > 10
     for folder in folders:
         theirs = {info.session_id for info in list_sessions(folder)} & both.ours.keys()
-        ours = {row.session_id for row in listed(folder, both.environ, helpers=True)} & both.sdk.keys()
+        ours = {row.session_id for row in listed(folder, both.where, helpers=True)} & both.sdk.keys()
         assert ours == theirs
 
 
@@ -106,7 +108,7 @@ def test_difference_files_without_a_word(both: Both) -> None:
     alone = both.sdk.keys() - both.ours.keys()
     assert alone
     for own in alone:
-        (path,) = Path(both.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{own}.jsonl")
+        (path,) = Path(both.where.config).glob(f"projects/*/{own}.jsonl")
         assert not {"user", "assistant"} & {kind(record) for record in Glance(str(path)).first_records}
 
 
@@ -135,14 +137,14 @@ def test_difference_the_last_prompt_is_no_title(config_home: ConfigHome) -> None
     write_session(config_home.project(), session_id(1), [*conversation(2), last], mtime=2)
     write_session(config_home.project(), session_id(2), [*conversation(2), summed, last], mtime=1)
     assert [info.summary for info in list_sessions()] == ["and now?", "and now?"]
-    assert [row.title for row in listed(CWD, config_home.environ)] == ["prompt 0", "Summed up"]
+    assert [row.title for row in listed(CWD, config_home.where)] == ["prompt 0", "Summed up"]
 
 
 def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) -> None:
     """The SDK finds no words and lists no such session; the client resumes it, and we show its prompt."""
     write_session(config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)])
     assert list_sessions() == []
-    assert [row.title for row in listed(CWD, config_home.environ)] == [one_line("word " * 40, 80)]
+    assert [row.title for row in listed(CWD, config_home.where)] == [one_line("word " * 40, 80)]
 
 
 def test_difference_colliding_keys(config_home: ConfigHome) -> None:
@@ -152,8 +154,8 @@ def test_difference_colliding_keys(config_home: ConfigHome) -> None:
         write_session(config_home.project(cwd), session_id(number), records, mtime=number)
     assert project_key_for_directory("/w/a_b") == project_key_for_directory("/w/a-b") == project_key("/w/a_b")
     assert len(list_sessions("/w/a_b")) == 2
-    assert [row.session_id for row in listed("/w/a_b", config_home.environ)] == [session_id(1)]
-    assert [row.session_id for row in listed("/w/a-b", config_home.environ)] == [session_id(2)]
+    assert [row.session_id for row in listed("/w/a_b", config_home.where)] == [session_id(1)]
+    assert [row.session_id for row in listed("/w/a-b", config_home.where)] == [session_id(2)]
 
 
 def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
@@ -165,9 +167,9 @@ def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
         write_session(config_home.config / "projects" / key, session_id(number), records, mtime=number)
     stranger = [{**record, "cwd": LONG + "deeper"} for record in conversation(1)]
     write_session(config_home.config / "projects" / keys[1], session_id(3), stranger, mtime=3)
-    assert len(project_folders(LONG, config_home.environ)) == 2
+    assert len(project_folders(LONG, config_home.where)) == 2
     assert [info.session_id for info in list_sessions(LONG)] == [session_id(1)]
-    assert [row.session_id for row in listed(LONG, config_home.environ)] == [session_id(2), session_id(1)]
+    assert [row.session_id for row in listed(LONG, config_home.where)] == [session_id(2), session_id(1)]
 
 
 def test_difference_helpers(config_home: ConfigHome) -> None:
@@ -175,8 +177,8 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
     assert len(list_sessions(CWD)) == 1
-    assert list(listed(CWD, config_home.environ)) == []
-    assert len(list(listed(CWD, config_home.environ, helpers=True))) == 1
+    assert list(listed(CWD, config_home.where)) == []
+    assert len(list(listed(CWD, config_home.where, helpers=True))) == 1
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
@@ -184,7 +186,7 @@ def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
     tag: Record = {"type": "tag", "tag": "draft"}
     write_session(config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")])
     assert [info.tag for info in list_sessions()] == [None]
-    assert [row.tag for row in listed(CWD, config_home.environ)] == ["draft"]
+    assert [row.tag for row in listed(CWD, config_home.where)] == ["draft"]
 
 
 def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
@@ -193,5 +195,5 @@ def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)
     assert [info.session_id for info in list_sessions(CWD)] == [session_id(1)]
-    assert [row.session_id for row in listed(CWD, config_home.environ)] == [session_id(1)]
-    assert project_at(CWD, config_home.environ).within == ()
+    assert [row.session_id for row in listed(CWD, config_home.where)] == [session_id(1)]
+    assert project_at(CWD, config_home.where).within == ()

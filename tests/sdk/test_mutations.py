@@ -77,9 +77,9 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
     home, paths = copies
     contents = [Path(path).read_bytes() for path in paths]
     ours = {
-        "rename": lambda session, name: rename.renamed(session, name, home.environ),
-        "tag": lambda session, name: rename.tagged(session, name, home.environ),
-        "clear": lambda session, _: rename.tagged(session, "", home.environ),
+        "rename": lambda session, name: rename.renamed(session, name, home.where),
+        "tag": lambda session, name: rename.tagged(session, name, home.where),
+        "clear": lambda session, _: rename.tagged(session, "", home.where),
     }[verb]
     theirs: Callable[[str, str], None] = {
         "rename": rename_session,
@@ -101,10 +101,10 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     before = listed(())
     contents = {path: Path(path).read_bytes() for path in paths}
     for path in paths[::2]:
-        delete.write(delete.plan(locate.session_file(path), home.environ), home.environ)
+        delete.write(delete.plan(locate.session_file(path), home.where), home.where)
     after_ours = listed(())
-    for entry in trash.held(home.environ):
-        restore.write(restore.plan(entry, home.environ), home.environ)
+    for entry in trash.held(home.where):
+        restore.write(restore.plan(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert listed() == [
         {key: value for key, value in row.items() if key != "last_modified"}
@@ -129,7 +129,7 @@ def one(config_home: ConfigHome) -> SessionFile:
 )
 def test_tags_are_cleaned_as_the_sdk_does(one: SessionFile, config_home: ConfigHome, tag: str) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
-    rename.write(rename.tagged(one, tag, config_home.environ))
+    rename.write(rename.tagged(one, tag, config_home.where))
     ours = Glance(one.path).tag
     tag_session(SESSION, tag)
     assert Glance(one.path).tag == ours
@@ -142,12 +142,12 @@ def test_both_refuse_what_is_empty(one: SessionFile, config_home: ConfigHome, em
         with pytest.raises(ValueError, match="non-empty"):
             sdk(SESSION, empty)
     with pytest.raises(UsageError):
-        rename.renamed(one, empty, config_home.environ)
+        rename.renamed(one, empty, config_home.where)
 
 
 def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile, config_home: ConfigHome) -> None:
     """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
-    rename.write(rename.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.where))
     assert os.stat(one.path).st_mtime == OLD
     rename_session(SESSION, "theirs")
     assert os.stat(one.path).st_mtime > OLD
@@ -155,10 +155,10 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile,
 
 def test_difference_the_sdk_leaves_the_name_above_the_box(one: SessionFile, config_home: ConfigHome) -> None:
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
-    rename.write(rename.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.where))
     rename_session(SESSION, "theirs")
     assert (Glance(one.path).custom_title, Glance(one.path).agent_name) == ("theirs", "ours")
-    rename.write(rename.renamed(one, "theirs", config_home.environ))
+    rename.write(rename.renamed(one, "theirs", config_home.where))
     assert Glance(one.path).agent_name == "theirs"
 
 
@@ -167,7 +167,7 @@ def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(one: SessionF
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
     assert Glance(one.path).custom_title == title
-    rename.write(rename.renamed(one, title, config_home.environ))
+    rename.write(rename.renamed(one, title, config_home.where))
     assert Glance(one.path).custom_title == "two lines red"
 
 
@@ -187,7 +187,7 @@ def test_difference_the_sdk_writes_behind_half_a_line(one: SessionFile, config_h
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
     assert Glance(one.path).custom_title == ""
-    rename.write(rename.renamed(one, "ours", config_home.environ))
+    rename.write(rename.renamed(one, "ours", config_home.where))
     assert Glance(one.path).custom_title == "ours"
 
 
@@ -200,9 +200,9 @@ def test_difference_the_sdk_writes_through_a_link(one: SessionFile, config_home:
     rename_session(other, "x")
     assert target.read_bytes() != b"precious\n"
     with pytest.raises(SessionNotFound):
-        locate.resolve(other, "/", config_home.environ)
+        locate.resolve(other, "/", config_home.where)
     with pytest.raises(UsageError):
-        rename.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.environ)
+        rename.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.where)
 
 
 def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: SessionFile, config_home: ConfigHome) -> None:
@@ -216,8 +216,8 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: Session
     assert get_session_info(SESSION) is None
     Path(one.path).write_bytes(content)
     os.utime(one.path, (OLD, OLD))
-    delete.write(delete.plan(locate.session_file(one.path), config_home.environ), config_home.environ)
+    delete.write(delete.plan(locate.session_file(one.path), config_home.where), config_home.where)
     assert not backup.exists()
-    restore.write(restore.plan(trash.find(SESSION, config_home.environ), config_home.environ), config_home.environ)
+    restore.write(restore.plan(trash.find(SESSION, config_home.where), config_home.where), config_home.where)
     assert backup.read_bytes() == b"the user's"
     assert Path(one.path).read_bytes() == content

@@ -27,7 +27,7 @@ def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **f
 
 def search(home: ConfigHome, *words: str, most: int = 10, **scope: Any) -> Found:
     """What a search comes to; everywhere, unless the scope says otherwise."""
-    return find(words, Scope(**scope), home.environ, most=most)
+    return find(words, Scope(**scope), home.where, most=most)
 
 
 def places(found: Found) -> list[tuple[int, int]]:

@@ -107,7 +107,7 @@ class Stale:
 
     def hits(self, query: str) -> list[str]:
         """The snippets of a query, of the index as it is."""
-        db = sqlite3.connect(index_file(self.home.environ))
+        db = sqlite3.connect(index_file(self.home.where))
         try:
             enter(db, Scope())
             asked, terms = parse([query]), Terms(db)
@@ -125,7 +125,7 @@ class Stale:
 def stale(config_home: ConfigHome) -> Stale:
     """An index of one session of two turns."""
     path = talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         pass
     return Stale(config_home, path)
 

@@ -59,7 +59,7 @@ def put(
 
 def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[Row]:
     """All rows of a listing."""
-    return list(listed(cwd, home.environ, **options))
+    return list(listed(cwd, home.where, **options))
 
 
 def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
@@ -73,7 +73,7 @@ def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
         path = put(config_home, number, age=age)
     assert numbers(config_home) == [2, 3, 1]
     os.unlink(path)
-    found = listed(CWD, config_home.environ)
+    found = listed(CWD, config_home.where)
     assert next(found).session_id == session_id(2)
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
     assert list(found) == []
@@ -118,7 +118,7 @@ def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
     put(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     put(config_home, 2, child)
-    record_superseded(session_id(2), session_id(1), instant(0), config_home.environ)
+    record_superseded(session_id(2), session_id(1), instant(0), config_home.where)
     assert numbers(config_home) == [1]
     put(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
     assert sorted(numbers(config_home)) == [1, 2]
@@ -130,7 +130,7 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
     put(config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)])
     put(config_home, 3)
-    record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.environ)
+    record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.where)
     found = {row.session_id: row for row in rows(config_home)}
     told = {number: found[session_id(number)] for number in (1, 2, 3)}
     assert [(row.kind, row.parent_id) for row in told.values()] == [
@@ -147,7 +147,7 @@ def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
     put(config_home, 1, [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)])
     (row,) = rows(config_home)
     assert (row.turns, row.turns_at_least, row.tokens, row.title) == (None, 3, 1_300, "prompt 0")
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         pass
     (row,) = rows(config_home)
     assert (row.turns, row.turns_at_least) == (8, 3)
@@ -248,8 +248,8 @@ def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int
     for number in range(1, 5):
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
-    look = Look(CWD, config_home.environ)
-    part = page(look, project_at(CWD, config_home.environ), limit=limit, offset=offset)
+    look = Look(CWD, config_home.where)
+    part = page(look, project_at(CWD, config_home.where), limit=limit, offset=offset)
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
     assert (part.more, part.files) == (more, 5)
 
@@ -260,7 +260,7 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome, monkeypatch:
     put(config_home, 2, age=1)
 
     def gone(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
-        found = sessions_of(CWD, config_home.environ)
+        found = sessions_of(CWD, config_home.where)
         os.unlink(path)
         return found
 
@@ -274,7 +274,7 @@ def test_short_ids(config_home: ConfigHome) -> None:
     put(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])
     found = rows(config_home)
-    short = dict(zip((row.session_id for row in found), short_ids(found, config_home.environ), strict=True))
+    short = dict(zip((row.session_id for row in found), short_ids(found, config_home.where), strict=True))
     assert short == {session_id(1): "00000001", session_id(2): session_id(2)}
 
 

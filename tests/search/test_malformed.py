@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.search import engine
 from resume_hooks.search.engine import Found, find
 from resume_hooks.search.index.connect import Opened, opened_index
@@ -29,7 +29,7 @@ def test_a_thousand_queries(config_home: ConfigHome) -> None:
     """Each is answered, or refused as holding no word; the index is used as it is, and lasts."""
     talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         for _ in range(1_000):
             words = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
             _ask(index, words if chance.random() < 0.5 else ["".join(words)])
@@ -42,7 +42,7 @@ def _ask(index: Opened, words: list[str]) -> Found | None:
     except UsageError:
         return None
     # The index is opened once: what is asked about here is what comes after that.
-    return engine._search(index, query, Scope(), 5, os.environ) if query.terms else None
+    return engine._search(index, query, Scope(), 5, Where()) if query.terms else None
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def _ask(index: Opened, words: list[str]) -> Found | None:
 def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
     """A pasted page is answered by the index that there is: not too deep for SQLite, nothing thrown away."""
     talk(config_home, 1, "the linter is tuned")
-    found = find([query], Scope(), config_home.environ)
+    found = find([query], Scope(), config_home.where)
     assert found.notes == []
     assert len(found.how) < 6_000

@@ -26,10 +26,10 @@ def test_what_was_started_below_a_repository(
     for number, folder in enumerate(("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1):
         talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
     scope = project_at(str(root))
-    found = {hit.session_id for hit in find(["linter"], scope, config_home.environ).hits}
+    found = {hit.session_id for hit in find(["linter"], scope, config_home.where).hits}
     assert found == {session_id(1), session_id(2), session_id(3)}
     assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
-        needed_folders(scope, config_home.environ) or ()
+        needed_folders(scope, config_home.where) or ()
     )
     monkeypatch.setenv("HOME", str(root))
     assert project_at(str(root)).within == ()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.layout import NOTE, folder_of, unpacked
 from resume_hooks.sessions.archived.manifest import COPIED, PACKED
@@ -26,7 +27,7 @@ PULL = {"type": "pr-link", "prNumber": 72, "prUrl": "https://github.com/o/r/pull
 
 def named(home: ConfigHome, words: str, cwd: str = "/") -> store.SessionFile:
     """The session that words name."""
-    return store.resolve(words, cwd, home.environ)
+    return store.resolve(words, cwd, home.where)
 
 
 def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD) -> str:
@@ -52,7 +53,7 @@ def test_every_form_of_a_locator(config_home: ConfigHome, form: str, words: str)
     found = named(config_home, words)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
-    assert names_of(found, config_home.environ) == (SESSION, SESSION[:8])
+    assert names_of(found, config_home.where) == (SESSION, SESSION[:8])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -66,8 +67,8 @@ def test_paths(config_home: ConfigHome, form: str) -> None:
     assert named(config_home, found.path).path == found.path
     assert Path(named(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
-    assert store.resolve(found.path, "/", inside).session_id == SESSION
-    shutil.rmtree(unpacked(config_home.environ), ignore_errors=True)  # what was unpacked may go at any time
+    assert store.resolve(found.path, "/", Where(inside)).session_id == SESSION
+    shutil.rmtree(unpacked(config_home.where), ignore_errors=True)  # what was unpacked may go at any time
     assert named(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
         named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
@@ -78,11 +79,11 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
     kept = away(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is no transcript"):
-        store.resolve(os.path.join(kept.folder, NOTE), "/", inside)
+        store.resolve(os.path.join(kept.folder, NOTE), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
     with pytest.raises(UsageError, match="is no transcript"):
-        store.resolve(link, "/", inside)
+        store.resolve(link, "/", Where(inside))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -90,10 +91,10 @@ def test_sub_agents(config_home: ConfigHome, form: str) -> None:
     """Those in the session's folder and those beside it, by their names; references lead back."""
     away(laid_out(config_home).path, config_home.environ, form)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
-        found = locate(f"{SESSION[:6]}/{name}", "/", config_home.environ)
+        found = locate(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
-        assert names_of(found, config_home.environ).full == found.session_id
-        assert locate(names_of(found, config_home.environ).short, "/", config_home.environ) == found
+        assert names_of(found, config_home.where).full == found.session_id
+        assert locate(names_of(found, config_home.where).short, "/", config_home.where) == found
 
 
 def test_what_is_in_both_is_the_one_in_the_projects(config_home: ConfigHome) -> None:
@@ -135,7 +136,7 @@ def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
     away(a_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
-            store.resolve(words, CWD, config_home.environ)
+            store.resolve(words, CWD, config_home.where)
 
 
 def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
@@ -154,7 +155,7 @@ def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
 
 def notes_of(home: ConfigHome, number: int) -> str:
     """The path of a note."""
-    return os.path.join(folder_of(session_id(number), home.environ), NOTE)
+    return os.path.join(folder_of(session_id(number), home.where), NOTE)
 
 
 def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:

@@ -18,9 +18,7 @@ from tests.builders import ConfigHome
 def ending(home: ConfigHome, session: SessionFile, before: float = SOON) -> Ending | None:
     """What of a session ends in less than so many seconds, with the client's default period."""
     (ends,) = [
-        ends
-        for ends in Endings(30, home.environ).of(os.path.dirname(session.path))
-        if ends.session.path == session.path
+        ends for ends in Endings(30, home.where).of(os.path.dirname(session.path)) if ends.session.path == session.path
     ]
     return ends.before(time.time() + before)
 
@@ -73,7 +71,7 @@ def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()
     (folder / "00000003-0000-4000-8000-000000000003.jsonl").symlink_to(session.path)
     (folder / "notes.jsonl").write_text("x")
-    endings = Endings(30, config_home.environ)
+    endings = Endings(30, config_home.where)
     assert [ends.session.path for ends in endings.of(str(folder))] == [session.path]
     link = folder.parent / "link"
     link.symlink_to(folder)
@@ -83,8 +81,8 @@ def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
 def test_kept_as_it_is(config_home: ConfigHome) -> None:
     """By the time of the note: what was written since is not kept."""
     session = aged(config_home, 1, 25)
-    assert not is_kept(session.session_id, session.mtime, config_home.environ)
-    keep(session, config_home.environ)
-    assert is_kept(session.session_id, session.mtime, config_home.environ)
+    assert not is_kept(session.session_id, session.mtime, config_home.where)
+    keep(session, config_home.where)
+    assert is_kept(session.session_id, session.mtime, config_home.where)
     os.utime(session.path, (time.time() + 60,) * 2)
-    assert not is_kept(session.session_id, session_file(session.path).mtime, config_home.environ)
+    assert not is_kept(session.session_id, session_file(session.path).mtime, config_home.where)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import NOTE, folder_of
 from resume_hooks.sessions.lineage import MAX_DEPTH, Ancestor, Family, without_trims
 from resume_hooks.sessions.link_log import Link, links_file, record_link
@@ -65,7 +66,7 @@ def child(
 
 def lineage(home: ConfigHome, path: str) -> list[Ancestor]:
     """The lineage seen from this home."""
-    return Family(home.environ).lineage(path)
+    return Family(home.where).lineage(path)
 
 
 def numbers(rows: list[Ancestor]) -> list[int]:
@@ -159,7 +160,7 @@ def test_a_cycle_through_links_is_cut(config_home: ConfigHome) -> None:
     """Metadata one way, links the other."""
     one = child(config_home, 1)
     child(config_home, 2, 1)
-    record_link(Link(session_id(1), session_id(2), "clear", "2026"))
+    record_link(Link(session_id(1), session_id(2), "clear", "2026"), Where())
     assert numbers(lineage(config_home, one)) == [2, 1]
 
 
@@ -167,7 +168,7 @@ def test_a_link_stands_in_for_metadata(config_home: ConfigHome) -> None:
     """What the client derived itself is known from links.jsonl."""
     child(config_home, 1)
     path = child(config_home, 2)
-    record_link(Link(session_id(2), session_id(1), "clear", "2026"))
+    record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
     rows = lineage(config_home, path)
     assert numbers(rows) == [1, 2]
     assert (rows[1].kind, rows[1].derivation_type) == ("clear", "continued")
@@ -181,7 +182,7 @@ def test_where_both_links_disagree_the_living_parent_is_right(
     for number in present:
         child(config_home, number)
     path = child(config_home, 2, 1)
-    record_link(Link(session_id(2), session_id(3), "clear", "2026"))
+    record_link(Link(session_id(2), session_id(3), "clear", "2026"), Where())
     assert numbers(lineage(config_home, path)) == [expected, 2]
 
 
@@ -252,8 +253,8 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
     with watched() as opened:
         rows = lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
-    allowed = {path, str(config_home.config / "projects"), links_file(config_home.environ)}
-    note = os.path.join(folder_of(session_id(1), config_home.environ), NOTE)
+    allowed = {path, str(config_home.config / "projects"), links_file(config_home.where)}
+    note = os.path.join(folder_of(session_id(1), config_home.where), NOTE)
     assert set(opened) <= allowed | {note}
     assert path in opened
 
@@ -295,7 +296,7 @@ def test_a_thousand_generations(config_home: ConfigHome) -> None:
     rows = lineage(config_home, path)
     assert len(rows) == MAX_DEPTH
     assert numbers(rows)[-1] == MAX_DEPTH + 1
-    found = Family(config_home.environ).descendants(session_id(1))
+    found = Family(config_home.where).descendants(session_id(1))
     assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_DEPTH + 2))
 
 
@@ -305,11 +306,11 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
     child(config_home, 2, 1)
     child(config_home, 3, 2, folder=config_home.project("/elsewhere"))
     child(config_home, 4)
-    record_link(Link(session_id(4), session_id(1), "clear", "2026"))
+    record_link(Link(session_id(4), session_id(1), "clear", "2026"), Where())
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
     write_session(config_home.project(), session_id(5), [user("hi", uuid="a", forkedFrom=fork)], mtime=1_000_005)
     child(config_home, 6)
-    found = Family(config_home.environ).descendants(session_id(1))
+    found = Family(config_home.where).descendants(session_id(1))
     told = [(numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found]
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
@@ -318,13 +319,13 @@ def test_descendants_survive_a_cycle(config_home: ConfigHome) -> None:
     """A session is never its own descendant."""
     child(config_home, 1, 2)
     child(config_home, 2, 1)
-    assert [one.row.session_id for one in Family(config_home.environ).descendants(session_id(1))] == [session_id(2)]
+    assert [one.row.session_id for one in Family(config_home.where).descendants(session_id(1))] == [session_id(2)]
 
 
 def test_descendants_of_a_missing_session(config_home: ConfigHome) -> None:
     """The children of a deleted parent are still its children."""
     child(config_home, 2, 1)
-    assert len(Family(config_home.environ).descendants(session_id(1))) == 1
+    assert len(Family(config_home.where).descendants(session_id(1))) == 1
 
 
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:

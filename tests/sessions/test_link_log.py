@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import (
     MAX_BYTES,
     Link,
@@ -24,22 +25,22 @@ TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
 
 def test_links_come_back_in_order(config_home: ConfigHome) -> None:
     """What was recorded is read back whole; a link without a client has none."""
-    record_link(ONE)
-    record_link(TWO, config_home.environ)
-    assert read_links() == read_links(config_home.environ) == [ONE, TWO]
+    record_link(ONE, Where())
+    record_link(TWO, config_home.where)
+    assert read_links(Where()) == read_links(config_home.where) == [ONE, TWO]
 
 
 def test_links_are_private(config_home: ConfigHome) -> None:
     """Folder 0700, file 0600: who worked after whom is nobody else's business."""
-    record_link(ONE)
-    path = links_file()
+    record_link(ONE, Where())
+    path = links_file(Where())
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
 
 
 def test_no_state_is_no_links(config_home: ConfigHome) -> None:
     """A missing file is an empty one."""
-    assert read_links() == []
+    assert read_links(Where()) == []
 
 
 @pytest.mark.parametrize(
@@ -59,41 +60,41 @@ def test_no_state_is_no_links(config_home: ConfigHome) -> None:
 )
 def test_a_damaged_row_costs_only_itself(config_home: ConfigHome, damage: bytes) -> None:
     """Rows before and after a torn, foreign or malformed one are read, and a torn one can't swallow the next."""
-    record_link(ONE)
-    with open(links_file(), "ab") as stream:
+    record_link(ONE, Where())
+    with open(links_file(Where()), "ab") as stream:
         stream.write(damage)
-    record_link(TWO)
-    assert read_links() == [ONE, TWO]
+    record_link(TWO, Where())
+    assert read_links(Where()) == [ONE, TWO]
 
 
 def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
     """A client that is no number is none; fields of newer versions are passed over."""
-    record_link(ONE)
-    with open(links_file(), "ab") as stream:
+    record_link(ONE, Where())
+    with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
         stream.write(line(row) + b"\n")
-    assert read_links()[1] == Link(session_id(5), session_id(4), "", "", None)
+    assert read_links(Where())[1] == Link(session_id(5), session_id(4), "", "", None)
 
 
 def test_concurrent_writers_do_not_mix(config_home: ConfigHome) -> None:
     """Ten writers at once leave ten whole rows."""
     links = [Link(session_id(100 + n), session_id(n), "clear", "x" * 500, n) for n in range(10)]
-    threads = [threading.Thread(target=record_link, args=(link,)) for link in links]
+    threads = [threading.Thread(target=record_link, args=(link, Where())) for link in links]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(read_links()) == sorted(links)
+    assert sorted(read_links(Where())) == sorted(links)
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) -> None:
     """Where links.jsonl is a symbolic link, nothing is appended to what it leads to."""
     elsewhere = config_home.root / "elsewhere"
     elsewhere.write_text("")
-    os.makedirs(os.path.dirname(links_file()))
-    os.symlink(elsewhere, links_file())
+    os.makedirs(os.path.dirname(links_file(Where())))
+    os.symlink(elsewhere, links_file(Where()))
     with pytest.raises(OSError, match=r"symbolic|Too many"):
-        record_link(ONE)
+        record_link(ONE, Where())
     assert elsewhere.read_text() == ""
 
 
@@ -101,23 +102,23 @@ def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) ->
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
 def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) -> None:
     """A pipe is not waited for, a device without an end and a file of another program not read."""
-    os.makedirs(os.path.dirname(links_file()))
+    os.makedirs(os.path.dirname(links_file(Where())))
     if kind == "pipe":
-        os.mkfifo(links_file())
+        os.mkfifo(links_file(Where()))
     elif kind == "device":
-        os.symlink("/dev/zero", links_file())
+        os.symlink("/dev/zero", links_file(Where()))
     else:
-        record_link(ONE)
-        os.truncate(links_file(), MAX_BYTES + 1)
-    assert read_links() == []
+        record_link(ONE, Where())
+        os.truncate(links_file(Where()), MAX_BYTES + 1)
+    assert read_links(Where()) == []
 
 
 def test_what_gave_way_is_no_link(config_home: ConfigHome) -> None:
     """Rows of their own: readers of links pass over them, and the last word on a child counts."""
-    record_link(ONE)
+    record_link(ONE, Where())
     for by in (4, 5):
-        record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z")
-    record_superseded(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z")
-    record_superseded("../x", session_id(4), "2026-01-31T09:32:00.000Z")
-    assert read_links() == [ONE]
-    assert read_superseded(config_home.environ) == {ONE.child_id: session_id(5)}
+        record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())
+    record_superseded(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z", Where())
+    record_superseded("../x", session_id(4), "2026-01-31T09:32:00.000Z", Where())
+    assert read_links(Where()) == [ONE]
+    assert read_superseded(config_home.where) == {ONE.child_id: session_id(5)}

@@ -50,7 +50,7 @@ def listed(home: ConfigHome, pid: int, **entry: Any) -> None:
 
 def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: SessionFile) -> None:
     """No client lists itself, none runs in its folder."""
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
 
 
 @pytest.mark.parametrize(("age", "live"), [(0, True), (FRESH - 10, True), (FRESH + 10, False), (-1_000, True)])
@@ -59,65 +59,65 @@ def test_what_was_written_just_now_is_live(
 ) -> None:
     """Within a minute, and where the clock says that it was written later than now."""
     os.utime(session.path, (time.time() - age,) * 2)
-    assert bool(why_live(session, config_home.environ)) is live
+    assert bool(why_live(session, config_home.where)) is live
 
 
 def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session: SessionFile) -> None:
     """Its last write was our own: it is not live until a client lists it, or somebody went on in it."""
-    child = session_file(fork.write(fork.plan(session, config_home.environ), config_home.environ).file)
-    assert why_live(child, config_home.environ) == ""
+    child = session_file(fork.write(fork.plan(session, config_home.where), config_home.where).file)
+    assert why_live(child, config_home.where) == ""
     listed(config_home, os.getpid(), sessionId=child.session_id)
-    assert "has it open" in why_live(child, config_home.environ)
+    assert "has it open" in why_live(child, config_home.where)
     listed(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
         stream.write(session_bytes([user("more", uuid="m", parent="r1", ts=clock.now(), session_id=child.session_id)]))
-    assert "it was written" in why_live(child, config_home.environ)
+    assert "it was written" in why_live(child, config_home.where)
 
 
 def test_a_running_client_that_names_it(config_home: ConfigHome, session: SessionFile) -> None:
     """Live, and the reason says which process; another session of the same folder is not."""
     listed(config_home, os.getpid())
-    assert why_live(session, config_home.environ) == f"the running client {os.getpid()} has it open"
+    assert why_live(session, config_home.where) == f"the running client {os.getpid()} has it open"
     listed(config_home, os.getpid(), sessionId=OTHER)
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
 
 
 def test_an_entry_that_was_left_behind(config_home: ConfigHome, session: SessionFile, ended: int) -> None:
     """A client that was killed leaves its entry: its process is gone, or another one has its number by now."""
     listed(config_home, ended)
     listed(config_home, os.getpid(), procStart="1")
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
     started = processes.started(os.getpid())
     if started:  # where there is /proc
         listed(config_home, os.getpid(), procStart=started)
-        assert "has it open" in why_live(session, config_home.environ)
+        assert "has it open" in why_live(session, config_home.where)
 
 
 @pytest.mark.parametrize("domain", ["linux:another-machine:pid:[4026531836]", "linux::pid:[1]"])
 def test_a_client_in_another_place(config_home: ConfigHome, session: SessionFile, ended: int, domain: str) -> None:
     """A machine or container whose processes can't be seen: its entries count, whatever runs here."""
     listed(config_home, ended, pidDomain=domain)
-    assert "has it open" in why_live(session, config_home.environ)
+    assert "has it open" in why_live(session, config_home.where)
 
 
 def test_an_entry_that_says_nothing(config_home: ConfigHome, session: SessionFile, ended: int) -> None:
     """A damaged entry of a running client may be of any session; one of a process that is gone is nothing."""
     listed(config_home, os.getpid(), sessionId=None)
-    assert "does not say" in why_live(session, config_home.environ)
+    assert "does not say" in why_live(session, config_home.where)
     (config_home.config / "sessions" / f"{os.getpid()}.json").write_text("{", encoding="utf-8")
-    assert "does not say" in why_live(session, config_home.environ)
+    assert "does not say" in why_live(session, config_home.where)
     (config_home.config / "sessions" / f"{os.getpid()}.json").rename(config_home.config / "sessions" / f"{ended}.json")
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
 
 
 def test_an_entry_that_does_not_follow(config_home: ConfigHome, session: SessionFile) -> None:
     """2.1.112 goes on naming the old session after /clear: in the same folder it may have any of them open."""
     listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None)
-    assert "since /clear" in why_live(session, config_home.environ)
+    assert "since /clear" in why_live(session, config_home.where)
     listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None, cwd="/elsewhere")
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
     listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None, cwd=None)
-    assert "since /clear" in why_live(session, config_home.environ)
+    assert "since /clear" in why_live(session, config_home.where)
 
 
 def test_what_else_lies_there_is_nothing(config_home: ConfigHome, session: SessionFile) -> None:
@@ -126,15 +126,15 @@ def test_what_else_lies_there_is_nothing(config_home: ConfigHome, session: Sessi
     folder = config_home.config / "sessions"
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (folder / name).write_text("{}", encoding="utf-8")
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
 
 
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
     """Entries that can't be listed, and a file that can't be looked at."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
-    assert "can't be told" in why_live(session, config_home.environ)
+    assert "can't be told" in why_live(session, config_home.where)
     gone = session._replace(path=f"{session.path}.gone")
-    assert "can't be told" in why_live(gone, config_home.environ)
+    assert "can't be told" in why_live(gone, config_home.where)
 
 
 @pytest.fixture
@@ -156,9 +156,9 @@ def a_silent_client(tmp_path: Path) -> Iterator[Path]:
 def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: Path) -> None:
     """It may have any session of its folder open, and none of another."""
     own = write_session(config_home.project(str(a_silent_client)), SESSION, conversation(1), mtime=LONG_AGO)
-    assert "does not list" in why_live(session_file(own), config_home.environ)
+    assert "does not list" in why_live(session_file(own), config_home.where)
     other = write_session(config_home.project("/elsewhere"), OTHER, conversation(1), mtime=LONG_AGO)
-    assert why_live(session_file(other), config_home.environ) == ""
+    assert why_live(session_file(other), config_home.where) == ""
 
 
 def test_without_proc_the_version_decides(
@@ -166,10 +166,10 @@ def test_without_proc_the_version_decides(
 ) -> None:
     """Where processes can't be looked at, a client that lists itself is believed, an older one counts as running."""
     monkeypatch.setattr(liveness, "PROC", "/nowhere")
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""
     old = [{**record, "version": "2.1.42"} for record in conversation(1)]
     path = write_session(config_home.project(), OTHER, old, mtime=LONG_AGO)
-    assert "too old" in why_live(session_file(path), config_home.environ)
+    assert "too old" in why_live(session_file(path), config_home.where)
 
 
 @pytest.mark.timeout(20)
@@ -183,6 +183,6 @@ def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile,
             os.mkfifo(folder / f"{pid}.json")
         else:
             (folder / f"{pid}.json").symlink_to("/dev/zero")
-    assert "does not say which session" in why_live(session, config_home.environ)
+    assert "does not say which session" in why_live(session, config_home.where)
     (folder / f"{os.getpid()}.json").unlink()
-    assert why_live(session, config_home.environ) == ""
+    assert why_live(session, config_home.where) == ""

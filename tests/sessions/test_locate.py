@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, NotATranscript, SessionNotFound, UsageError
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve
 from tests.builders import (
@@ -34,7 +34,7 @@ CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload":
 
 def resolved(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
     """The id of the session that a locator names."""
-    return resolve(locator, cwd, home.environ).session_id
+    return resolve(locator, cwd, home.where).session_id
 
 
 def talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
@@ -47,7 +47,7 @@ def test_full_id(config_home: ConfigHome) -> None:
     """An id in any case, in any project, with white space around it."""
     path = talk(config_home, ONE, cwd="/elsewhere")
     for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
-        found = resolve(locator, CWD, config_home.environ)
+        found = resolve(locator, CWD, config_home.where)
         assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
     with pytest.raises(SessionNotFound, match=TWO):
         resolved(config_home, TWO)
@@ -60,7 +60,7 @@ def test_prefix(config_home: ConfigHome) -> None:
     talk(config_home, TWO, age=100)
     assert resolved(config_home, "aaaa1") == ONE
     assert resolved(config_home, "AAAA2222-0") == TWO
-    assert "copy" not in resolve("aaaa1", CWD, config_home.environ).path
+    assert "copy" not in resolve("aaaa1", CWD, config_home.where).path
     with pytest.raises(SessionNotFound):
         resolved(config_home, "aaa")
     with pytest.raises(SessionNotFound):
@@ -99,7 +99,7 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(config_home.project(), ONE, [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")])
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
-    for row in locate.candidates(locate.all_sessions(config_home.environ)):
+    for row in locate.candidates(locate.all_sessions(config_home.where)):
         assert resolved(config_home, str(row["title"])) == row["session_id"]
     assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
     assert resolved(config_home, "/go on now") == TWO
@@ -132,7 +132,7 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
     assert resolved(config_home, path) == ONE
-    assert resolve(backup, CWD, config_home.environ) == resolve("./backup.jsonl", str(folder), config_home.environ)
+    assert resolve(backup, CWD, config_home.where) == resolve("./backup.jsonl", str(folder), config_home.where)
     assert resolved(config_home, backup) == TWO
     (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
     assert resolved(config_home, "~/x.jsonl") == TWO
@@ -245,26 +245,26 @@ def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) ->
     talk(config_home, ONE)
     talk(config_home, TWO, cwd="/elsewhere", age=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
-    assert resolve(None, CWD, environ).session_id == TWO
+    assert resolve(None, CWD, Where(environ)).session_id == TWO
     with pytest.raises(SessionNotFound, match="has no file yet"):
-        resolve(None, CWD, {**environ, "CLAUDE_CODE_SESSION_ID": THREE})
-    assert resolve(None, CWD, {**environ, "CLAUDE_CODE_SESSION_ID": "../x"}).session_id == ONE
+        resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THREE}))
+    assert resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id == ONE
 
 
 def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
     """Where there is nothing, nothing is listed."""
     assert locate.sessions_in("/nowhere") == []
     (config_home.config / "projects").rmdir()
-    assert locate.all_sessions(config_home.environ) == []
-    assert locate.sessions_of(CWD, config_home.environ) == []
+    assert locate.all_sessions(config_home.where) == []
+    assert locate.sessions_of(CWD, config_home.where) == []
 
 
 def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
     """No folder that was deleted, and none that can be listed, is named as one that can't."""
     talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
-    assert locate.unlistable(config_home.environ) == []
-    assert locate.unlistable({"HOME": "/nowhere"}) == []
+    assert locate.unlistable(config_home.where) == []
+    assert locate.unlistable(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
         resolved(config_home, TWO)
     assert caught.value.remedy == "Was it deleted after 30 days?"
@@ -277,13 +277,13 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     talk(config_home, THREE, cwd="/c", age=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
-    assert [session.session_id for session in locate.all_sessions(config_home.environ)] == [TWO, THREE, ONE]
+    assert [session.session_id for session in locate.all_sessions(config_home.where)] == [TWO, THREE, ONE]
 
 
 def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     """Deleted between the listing and the reading: left out, no failure."""
     talk(config_home, ONE, custom_title("here"))
-    listed = locate.all_sessions(config_home.environ)
+    listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
     assert locate.titled("here", listed) == []
     assert locate.candidates(listed) == []
@@ -292,10 +292,10 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
 
 def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:
     """Only files in a project folder, under their id."""
-    inside = resolve(talk(config_home, ONE), CWD, config_home.environ)
-    outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.environ)
-    assert locate.is_known(inside, config_home.environ)
-    assert not locate.is_known(outside, config_home.environ)
+    inside = resolve(talk(config_home, ONE), CWD, config_home.where)
+    outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
+    assert locate.is_known(inside, config_home.where)
+    assert not locate.is_known(outside, config_home.where)
 
 
 def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -308,8 +308,8 @@ def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_pa
     link.symlink_to(outside)
     other = config_home.project() / "memory.txt"
     other.write_bytes(Path(inside).read_bytes())
-    assert locate.resolve(str(inside), "/", model).session_id == session_id(1)
+    assert locate.resolve(str(inside), "/", Where(model)).session_id == session_id(1)
     for path in (outside, link, other, tmp_path / "x" / ".." / "notes.jsonl"):
         with pytest.raises((UsageError, SessionNotFound)):
-            locate.resolve(str(path), "/", model)
-    assert locate.resolve(str(outside), "/", config_home.environ).path == str(outside)
+            locate.resolve(str(path), "/", Where(model))
+    assert locate.resolve(str(outside), "/", config_home.where).path == str(outside)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.search import listing
 from resume_hooks.search.listing import Look
 from resume_hooks.sessions.files import SessionFile, session_file
@@ -49,7 +49,7 @@ def link(number: object, url: object = PULL) -> Record:
 
 def named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
     """The number of the session that words name."""
-    return int(resolve(words, cwd, {**home.environ, **environ}).session_id[:8], 16)
+    return int(resolve(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
     def by_nickname(words: str, around: Surroundings) -> SessionFile | None:
         return session_file(path) if words == "boss" and around.cwd == CWD else None
 
-    assert resolve("boss", CWD, config_home.environ, resolvers=(by_nickname, *RESOLVERS)).path == path
+    assert resolve("boss", CWD, config_home.where, resolvers=(by_nickname, *RESOLVERS)).path == path
     with pytest.raises(SessionNotFound):
-        resolve("mine", CWD, config_home.environ, resolvers=(by_nickname,))
+        resolve("mine", CWD, config_home.where, resolvers=(by_nickname,))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -275,7 +275,7 @@ def test_whatever_is_typed(config_home: ConfigHome, words: str) -> None:
     """It names a session or fails in a sentence of one line with a documented exit code."""
     talk(config_home, 1, custom_title("Fix the parser"), tag("wip"), link(72))
     try:
-        said = resolve(words, CWD, config_home.environ).session_id, "", 1
+        said = resolve(words, CWD, config_home.where).session_id, "", 1
     except ResumeHooksError as error:
         said = error.message, error.remedy, error.exit_code
     assert said[0]
@@ -329,9 +329,9 @@ def test_the_official_sdk_s_store_can_stand_behind(config_home: ConfigHome, tmp_
         asyncio.run(kept.append({"project_key": key, "session_id": session_id(number)}, entries))
     store: SessionStore = SdkStore(kept, [key], tmp_path)
     for words, number in {session_id(2): 2, "Fix the parser": 2, "parser": 2, "wip": 1, "00000002-": 2}.items():
-        assert resolve(words, CWD, config_home.environ, store=store).session_id == session_id(number)
-    look = Look(CWD, config_home.environ, store)
-    page = listing.page(look, project_at(CWD, config_home.environ), limit=0)
+        assert resolve(words, CWD, config_home.where, store=store).session_id == session_id(number)
+    look = Look(CWD, config_home.where, store)
+    page = listing.page(look, project_at(CWD, config_home.where), limit=0)
     assert [(row.session_id, row.turns) for row in page.rows] == [(session_id(1), 2), (session_id(2), 2)]
     assert os.listdir(config_home.config / "projects") == []
 
@@ -342,9 +342,9 @@ def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, word
     newer = talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
     here = talk(config_home, 5, custom_title("Copied", session_id(5)))
     os.utime(here, (1, 1))
-    assert resolve(words, CWD, config_home.environ).path == here
+    assert resolve(words, CWD, config_home.where).path == here
     for cwd in ("/other", "/elsewhere"):
-        assert resolve(words, cwd, config_home.environ).path == newer
+        assert resolve(words, cwd, config_home.where).path == newer
 
 
 def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -354,20 +354,20 @@ def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path
     os.rename(path, tmp_path / "moved.jsonl")
     os.symlink(tmp_path / "moved.jsonl", path)
     with pytest.raises(SessionNotFound) as found:
-        resolve(session_id(5), CWD, config_home.environ)
+        resolve(session_id(5), CWD, config_home.where)
     assert found.value.remedy.startswith(f"{path} lies behind a symbolic link, which is not followed")
     os.unlink(path)
     os.rename(tmp_path / "moved.jsonl", path)
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
     with pytest.raises(SessionNotFound) as found:
-        resolve(session_id(5), CWD, config_home.environ)
+        resolve(session_id(5), CWD, config_home.where)
     assert "deleted" not in found.value.remedy
     for words in (session_id(5)[:8], "some title"):
         with pytest.raises(SessionNotFound) as found:
-            resolve(words, CWD, config_home.environ)
+            resolve(words, CWD, config_home.where)
         assert f"{folder} lies behind a symbolic link" in found.value.remedy
-    assert resolve(path, CWD, config_home.environ).session_id == session_id(5)
+    assert resolve(path, CWD, config_home.where).session_id == session_id(5)
 
 
 def test_a_number_with_noughts_before_it(config_home: ConfigHome) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
 from resume_hooks.sessions.files import SessionFile
@@ -45,7 +46,7 @@ def records_after(session: SessionFile, before: bytes) -> list[object]:
 
 def rename(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
     """Plan and write."""
-    write(renamed(session, title, environ, **how))
+    write(renamed(session, title, Where(environ), **how))
 
 
 def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
@@ -64,9 +65,9 @@ def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -
 def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, config_home: ConfigHome) -> None:
     """The last one wins."""
     before = Path(session.path).read_bytes()
-    write(tagged(session, "experiment", config_home.environ))
+    write(tagged(session, "experiment", config_home.where))
     assert Glance(session.path).tag == "experiment"
-    write(tagged(session, "", config_home.environ))
+    write(tagged(session, "", config_home.where))
     assert records_after(session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
@@ -77,20 +78,20 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, co
 def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
     """It does not become the latest, is not live, and expires when it would have."""
     rename(session, "Fix the parser", config_home.environ)
-    write(tagged(session, "x", config_home.environ))
+    write(tagged(session, "x", config_home.where))
     assert os.stat(session.path).st_mtime == OLD
 
 
 def test_what_it_is_called_already_is_not_written(session: SessionFile, config_home: ConfigHome) -> None:
     """Neither title nor tag, nor the absence of a tag."""
     rename(session, "Fix", config_home.environ)
-    write(tagged(session, "x", config_home.environ))
+    write(tagged(session, "x", config_home.where))
     before = Path(session.path).read_bytes()
-    assert not renamed(session, "Fix", config_home.environ).records
-    assert not tagged(session, "x", config_home.environ).records
+    assert not renamed(session, "Fix", config_home.where).records
+    assert not tagged(session, "x", config_home.where).records
     rename(session, "Fix", config_home.environ)
-    write(tagged(session, "", config_home.environ))
-    assert not tagged(session, "", config_home.environ).records
+    write(tagged(session, "", config_home.where))
+    assert not tagged(session, "", config_home.where).records
     assert len(records_after(session, before)) == 1
 
 
@@ -98,7 +99,7 @@ def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> 
     """The SDK writes the title alone: clients then go on showing the old name above the input box."""
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
     path = write_session(config_home.project(), SESSION, [*conversation(1), name, custom_title("New")])
-    change = renamed(locate.session_file(path), "New", config_home.environ)
+    change = renamed(locate.session_file(path), "New", config_home.where)
     assert [record["type"] for record in change.records] == ["agent-name"]
 
 
@@ -106,19 +107,19 @@ def test_a_title_of_another_session_is_refused(session: SessionFile, config_home
     """Names are locators; ``force`` gives it all the same, and sessions of other projects do not count."""
     write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)])
     with pytest.raises(TitleTaken, match=OTHER):
-        renamed(session, "Fix", config_home.environ)
+        renamed(session, "Fix", config_home.where)
     rename(session, "Fix", config_home.environ, force=True)
     assert Glance(session.path).custom_title == "Fix"
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
-    assert renamed(locate.session_file(far), "Fix", config_home.environ).records
+    assert renamed(locate.session_file(far), "Fix", config_home.where).records
 
 
 def test_the_first_prompt_of_another_is_a_title_too(session: SessionFile, config_home: ConfigHome) -> None:
     """What a listing shows as a title resolves as one."""
     write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
     with pytest.raises(TitleTaken):
-        renamed(session, "prompt 0", config_home.environ)
+        renamed(session, "prompt 0", config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, tit
     """Nothing to be seen, too much, another session's locator, an option, bytes that are no text."""
     before = Path(session.path).read_bytes()
     with pytest.raises(UsageError):
-        renamed(session, title, config_home.environ)
+        renamed(session, title, config_home.where)
     assert Path(session.path).read_bytes() == before
 
 
@@ -149,7 +150,7 @@ def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, tit
 def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: str) -> None:
     """Nothing left once it is cleaned, too much, no text."""
     with pytest.raises(UsageError):
-        tagged(session, tag, config_home.environ)
+        tagged(session, tag, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -196,23 +197,23 @@ def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> N
     side = write_session(folder, third, [record | {"isSidechain": True} for record in conversation(1)])
     for path in (str(foreign), str(link), side):
         with pytest.raises(UsageError):
-            renamed(SessionFile(OTHER, path, 0, 1), "x", config_home.environ)
+            renamed(SessionFile(OTHER, path, 0, 1), "x", config_home.where)
     with pytest.raises((UsageError, SessionNotFound)):
-        renamed(SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.environ)
+        renamed(SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.where)
 
 
 def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: ConfigHome) -> None:
     """By whoever runs it: root could write."""
     os.chmod(session.path, 0o400)
     with pytest.raises(WriteFailed, match="read-only"):
-        renamed(session, "x", config_home.environ)
+        renamed(session, "x", config_home.where)
 
 
 def test_a_session_that_becomes_a_link_is_not_followed(
     session: SessionFile, config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """Between the plan and the write anything may happen."""
-    change = renamed(session, "x", config_home.environ)
+    change = renamed(session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
     os.unlink(session.path)
@@ -224,7 +225,7 @@ def test_a_session_that_becomes_a_link_is_not_followed(
 
 def test_a_session_that_went_is_not_made_anew(session: SessionFile, config_home: ConfigHome) -> None:
     """An empty file with a title alone would be listed as a session."""
-    change = renamed(session, "x", config_home.environ)
+    change = renamed(session, "x", config_home.where)
     os.unlink(session.path)
     with pytest.raises(WriteFailed):
         write(change)
@@ -256,7 +257,7 @@ def test_a_line_that_is_being_written_is_waited_for(session: SessionFile, config
 def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome) -> None:
     """Titles and tags from several at once are all there, each on a line of its own."""
     before = Path(session.path).read_bytes()
-    changes = [tagged(session, f"tag {n}", config_home.environ) for n in range(8)]
+    changes = [tagged(session, f"tag {n}", config_home.where) for n in range(8)]
 
     def add(change: bookkeeping.Change) -> None:
         append_records(change.session.path, [json.dumps(record).encode() for record in change.records])
@@ -274,7 +275,7 @@ def test_what_another_program_writes_at_once_is_told(
     session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that gives its own title right behind ours wins, and nobody is told otherwise."""
-    change = renamed(session, "Ours", config_home.environ)
+    change = renamed(session, "Ours", config_home.where)
 
     def then_theirs(path: str, lines: list[bytes]) -> None:
         append_records(path, lines)
@@ -288,7 +289,7 @@ def test_what_another_program_writes_at_once_is_told(
 def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
     """A client that has it open (2.1.329) may write the title that it knew again."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
-    change = renamed(session, "x", config_home.environ)
+    change = renamed(session, "x", config_home.where)
     assert "/rename" in change.warnings[0]
     write(change)
-    assert not renamed(session, "x", config_home.environ).warnings
+    assert not renamed(session, "x", config_home.where).warnings

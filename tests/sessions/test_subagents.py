@@ -83,9 +83,9 @@ def test_folders_that_are_links_are_not_followed(config_home: ConfigHome, tmp_pa
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(outside / place)
     assert subagents_of(path) == []
-    assert [file.session_id for file in all_files(config_home.environ)] == [SESSION]
+    assert [file.session_id for file in all_files(config_home.where)] == [SESSION]
     with pytest.raises(SessionNotFound, match="No sub-agent"):
-        locate(f"{SESSION}/agent-a1", CWD, config_home.environ)
+        locate(f"{SESSION}/agent-a1", CWD, config_home.where)
 
 
 def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> No
     """A session, by whatever names it, and the sub-agent's id or how it begins."""
     with parent.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
-    found = locate(words, CWD, config_home.environ)
+    found = locate(words, CWD, config_home.where)
     assert found.session_id == f"{SESSION}/agent-a1b2c3"
     assert found.path == str(parent.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl")
     assert found.size > 0
@@ -114,8 +114,8 @@ def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> No
 def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
     """The same names come of it; a session's own path leads to its sub-agents too."""
     nested = parent.parent / SESSION / "subagents" / "workflows" / "run1" / "agent-a1ff.jsonl"
-    assert locate(str(nested), "/", config_home.environ).session_id == f"{SESSION}/agent-a1ff"
-    assert locate(f"{parent}/agent-b7", "/", config_home.environ).path == str(parent.parent / "agent-b7.jsonl")
+    assert locate(str(nested), "/", config_home.where).session_id == f"{SESSION}/agent-a1ff"
+    assert locate(f"{parent}/agent-b7", "/", config_home.where).path == str(parent.parent / "agent-b7.jsonl")
 
 
 def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None:
@@ -124,8 +124,8 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
         config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)]
     )
     for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
-        assert locate(words, CWD, config_home.environ).session_id == OTHER
-    assert locate(None, CWD, config_home.environ).session_id in {SESSION, OTHER}
+        assert locate(words, CWD, config_home.where).session_id == OTHER
+    assert locate(None, CWD, config_home.where).session_id in {SESSION, OTHER}
     assert not names_subagent("/some/path/agent-x")
     assert not names_subagent("/agent-x")
 
@@ -133,24 +133,24 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
 def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
     """What there is, is said; several are listed with the words for each."""
     with pytest.raises(SessionNotFound) as caught:
-        locate("1111/agent-zz", CWD, config_home.environ)
+        locate("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
     with pytest.raises(AmbiguousLocator) as several:
-        locate("1111/agent-a1", CWD, config_home.environ)
+        locate("1111/agent-a1", CWD, config_home.where)
     assert [row["session_id"] for row in several.value.candidates] == [
         f"{SESSION}/agent-a1b2c3",
         f"{SESSION}/agent-a1ff",
     ]
     with pytest.raises(SessionNotFound):
-        locate("nope/agent-a1", CWD, config_home.environ)
+        locate("nope/agent-a1", CWD, config_home.where)
 
 
 def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
     """In full and short, ready to be found again; a file that no id leads to goes by its path."""
-    one = locate("1111/agent-b7", CWD, config_home.environ)
-    assert names_of(one, config_home.environ) == Names(f"{SESSION}/agent-b7", "11111111/agent-b7")
+    one = locate("1111/agent-b7", CWD, config_home.where)
+    assert names_of(one, config_home.where) == Names(f"{SESSION}/agent-b7", "11111111/agent-b7")
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
-    assert names_of(one, config_home.environ).short == f"{SESSION}/agent-b7"
+    assert names_of(one, config_home.where).short == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))
-    names = names_of(locate(strange, "/", config_home.environ), config_home.environ)
+    names = names_of(locate(strange, "/", config_home.where), config_home.where)
     assert (names.full, names.reference(3)) == (strange, f"'{strange}:3'")

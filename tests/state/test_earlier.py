@@ -59,37 +59,37 @@ def test_there_is_one_of_every_form() -> None:
 
 def test_links_and_lineage(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
     """Every link is read, and each child leads to its parent."""
-    family = Family(config_home.environ)
-    rows = link_log.read_links(config_home.environ)
+    family = Family(config_home.where)
+    rows = link_log.read_links(config_home.where)
     children = [name.removesuffix(".jsonl") for name in earlier["transcripts"] if BULKY not in name]
     assert {link.child_id for link in rows} >= set(children)
     assert (CLEARED, SESSION) in {(link.child_id, link.parent_id) for link in rows}
     for child in children:
-        found = family.lineage(resolve(child, CWD, config_home.environ).path)
+        found = family.lineage(resolve(child, CWD, config_home.where).path)
         assert [row.session_id for row in found] == [SESSION, child]
 
 
 def test_settings(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
     """What was set is in force, and more can be set."""
-    found = settings.load(config_home.environ)
+    found = settings.load(config_home.where)
     kept = json.loads(earlier["files"]["settings.json"]["text"])
     names = [name for name in kept if name != "version"]
     assert names
     assert all((found[name].value, found[name].source) == (kept[name], "file") for name in names)
-    settings.store("keep_recent", "5", config_home.environ)
+    settings.store("keep_recent", "5", config_home.where)
     assert {**kept, "keep_recent": 5}.items() <= json.loads(
-        Path(settings.settings_file(config_home.environ)).read_text()
+        Path(settings.settings_file(config_home.where)).read_text()
     ).items()
 
 
 def test_the_index(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
     """An older one is made anew by itself; a search finds what is there now."""
-    assert status_of(config_home.environ).state in {"ready", "missing"}
-    assert find(["prompt"], Scope(), config_home.environ).hits
-    with opened_index(config_home.environ) as index:
+    assert status_of(config_home.where).state in {"ready", "missing"}
+    assert find(["prompt"], Scope(), config_home.where).hits
+    with opened_index(config_home.where) as index:
         assert index.notes == []
         assert index.db.execute("SELECT version FROM about").fetchone() == (VERSION,)
-    assert status_of(config_home.environ).behind == 0
+    assert status_of(config_home.where).behind == 0
 
 
 def test_notes_backups_and_trash(config_home: ConfigHome, earlier: dict[str, Any]) -> None:
@@ -98,14 +98,14 @@ def test_notes_backups_and_trash(config_home: ConfigHome, earlier: dict[str, Any
         assert checkpoint_state.find(SESSION) is not None
     said = prompt.card(Trigger("trim", "yes", slash=False, pasted=False), {"session_id": BULKY, "cwd": CWD})
     assert "resume-hooks failed" not in said
-    for entry in contents.held(config_home.environ):
-        restore.write(restore.plan(entry, config_home.environ), config_home.environ)
-        path = resolve(DELETED, CWD, config_home.environ).path
+    for entry in contents.held(config_home.where):
+        restore.write(restore.plan(entry, config_home.where), config_home.where)
+        path = resolve(DELETED, CWD, config_home.where).path
         assert Path(path).read_bytes() == Path(write_session(config_home.root, DELETED, conversation(2))).read_bytes()
     kept = [name for name in earlier["files"] if name.startswith("backups/") and name.endswith(".jsonl")]
     if kept:
-        session = resolve(BULKY, CWD, config_home.environ)
-        whole = untrim.write(untrim.plan(untrim.read(session), config_home.environ), config_home.environ)
+        session = resolve(BULKY, CWD, config_home.where)
+        whole = untrim.write(untrim.plan(untrim.read(session), config_home.where), config_home.where)
         assert Path(whole.file).read_text().count("a line of output") == earlier["files"][kept[0]]["text"].count(
             "a line of output"
         )
@@ -114,7 +114,7 @@ def test_notes_backups_and_trash(config_home: ConfigHome, earlier: dict[str, Any
 def test_a_later_engine_s_state_is_left_as_it_is(config_home: ConfigHome) -> None:
     """Settings are read, an index is passed over, a trash entry is neither told nor removed, a note is none."""
     write_session(config_home.project(), SESSION, conversation(2))
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         pass
     state = config_home.config / "resume-hooks"
     (state / "settings.json").write_text('{"version": 99, "threshold": 700, "unheard": {"of": 1}}')
@@ -127,14 +127,14 @@ def test_a_later_engine_s_state_is_left_as_it_is(config_home: ConfigHome) -> Non
     db.commit()
     db.close()
     before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file() and "index.db-" not in path.name}
-    assert settings.load(config_home.environ)["threshold"].value == 700
+    assert settings.load(config_home.where)["threshold"].value == 700
     with pytest.raises(WriteFailed, match="newer"):
-        settings.store("threshold", "800", config_home.environ)
-    assert contents.held(config_home.environ) == []
-    assert [stray.gone for stray in contents.strays(config_home.environ)] == [False]
+        settings.store("threshold", "800", config_home.where)
+    assert contents.held(config_home.where) == []
+    assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
     assert checkpoint_state.find(SESSION) is None
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
-    assert find(["prompt"], Scope(), config_home.environ).hits
+    assert find(["prompt"], Scope(), config_home.where).hits
     assert {path: path.read_bytes() for path in before} == before
     assert issubclass(WriteFailed, ResumeHooksError)

@@ -30,7 +30,7 @@ def left_in(home: ConfigHome) -> list[str]:
 
 def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
     """What is taken in of these chunks."""
-    with taken_in(chunks, most, home.environ) as taken:
+    with taken_in(chunks, most, home.where) as taken:
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
         assert stat.S_IMODE(os.stat(taken.path).st_mode) == 0o600
@@ -68,7 +68,7 @@ def test_gzip_of_nothing_without_end(config_home: ConfigHome) -> None:
     """Packed bytes are counted, too."""
     empty = gzip.compress(b"")
     endless = iter(lambda: empty * 100, b"")
-    with pytest.raises(ImportFailed, match="larger than"), taken_in(endless, MOST, config_home.environ):
+    with pytest.raises(ImportFailed, match="larger than"), taken_in(endless, MOST, config_home.where):
         pytest.fail("it has no end")
 
 
@@ -112,9 +112,9 @@ def test_failures_leave_nothing(config_home: ConfigHome) -> None:
         yield b"some"
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), taken_in(breaking(), MOST, config_home.environ):
+    with pytest.raises(KeyboardInterrupt), taken_in(breaking(), MOST, config_home.where):
         pytest.fail("it broke")
-    with pytest.raises(ZeroDivisionError), taken_in([b"x"], MOST, config_home.environ):
+    with pytest.raises(ZeroDivisionError), taken_in([b"x"], MOST, config_home.where):
         raise ZeroDivisionError
     assert left_in(config_home) == []
 
@@ -130,7 +130,7 @@ def test_what_a_killed_process_left(config_home: ConfigHome) -> None:
 def test_a_state_folder_that_cannot_be(config_home: ConfigHome) -> None:
     """A sentence that says what could not be kept."""
     (config_home.config / "resume-hooks").write_text("no folder")
-    with pytest.raises(WriteFailed, match="could not be kept"), taken_in([b"x"], MOST, config_home.environ):
+    with pytest.raises(WriteFailed, match="could not be kept"), taken_in([b"x"], MOST, config_home.where):
         pytest.fail("there is no folder")
 
 

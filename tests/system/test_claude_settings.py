@@ -15,7 +15,7 @@ from tests.builders import ConfigHome
 
 def test_the_levels(config_home: ConfigHome) -> None:
     """The user's, the project's, the local one, the managed one, the strongest last."""
-    user, project, local, managed = settings_files("/w", config_home.environ)
+    user, project, local, managed = settings_files("/w", config_home.where)
     assert user == str(config_home.config / "settings.json")
     assert (project, local) == ("/w/.claude/settings.json", "/w/.claude/settings.local.json")
     assert managed.endswith("managed-settings.json")
@@ -42,14 +42,14 @@ def test_days_that_transcripts_are_kept(
     config_home: ConfigHome, tmp_path: Path, user: Any, project: Any, local: Any, days: int | None
 ) -> None:
     """The strongest level decides; where any holds what is no whole number from 1, clients clean up nothing."""
-    for path, value in zip(settings_files(str(tmp_path), config_home.environ), (user, project, local), strict=False):
+    for path, value in zip(settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False):
         if value is not None:
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_text(json.dumps({"cleanupPeriodDays": value}), encoding="utf-8")
-    assert kept_days(str(tmp_path), config_home.environ) == days
+    assert kept_days(str(tmp_path), config_home.where) == days
 
 
 def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
     """What is no JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
-    assert kept_days(str(tmp_path), config_home.environ) == claude_settings.DEFAULT_KEPT_DAYS
+    assert kept_days(str(tmp_path), config_home.where) == claude_settings.DEFAULT_KEPT_DAYS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.paths import DIR_NAME, project_key
+from resume_hooks.paths import DIR_NAME, Where, project_key
 from resume_hooks.system.git_worktrees import Project, project_at, worktrees
 from tests.builders import ConfigHome
 
@@ -85,14 +85,14 @@ def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
     """Those of its working directories, there or not, and those below it that are there."""
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)
-    names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.environ)
+    names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.where)
     assert names == [project_key(folder) for folder in ("/w/repo", "/w/new", "/w/repo/sub", "/w/repo-two")]
-    assert Project(("/w/repo",)).folder_names(config_home.environ) == [project_key("/w/repo")]
+    assert Project(("/w/repo",)).folder_names(config_home.where) == [project_key("/w/repo")]
 
 
 def test_the_folder_that_a_variable_names_is_of_every_project(config_home: ConfigHome, tmp_path: Path) -> None:
     """It holds whatever the client wrote while the variable was set."""
     environ = {**config_home.environ, DIR_NAME: "mine"}
-    project = project_at(str(tmp_path), environ)
+    project = project_at(str(tmp_path), Where(environ))
     assert project.names == ("mine",)
-    assert project.folder_names(environ)[0] == "mine"
+    assert project.folder_names(Where(environ))[0] == "mine"

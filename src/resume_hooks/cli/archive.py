@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import Kept, held
@@ -101,32 +101,32 @@ def _refuse(locators: Sequence[str], modes: Sequence[bool], *, project: bool, ev
 
 def _sessions(locators: Sequence[str], *, project: bool, everywhere: bool) -> list[SessionFile]:
     if everywhere:
-        return locate.all_sessions(os.environ)
+        return locate.all_sessions(Where())
     if project:
         folder = current_folder()
-        return [each for each in locate.sessions_of(folder, os.environ) if belongs(each.path, folder)]
+        return [each for each in locate.sessions_of(folder, Where()) if belongs(each.path, folder)]
     found = [located(locator) for locator in locators] if locators else [located(None)]
     return list({session.path: session for session in found}.values())
 
 
 def _kept(locators: Sequence[str]) -> list[Kept]:
-    return [find(locator, os.environ) for locator in locators] if locators else held(os.environ)
+    return [find(locator, Where()) for locator in locators] if locators else held(Where())
 
 
 def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -> int:
     if dry_run:
-        would = archive_now.preview(sessions, os.environ)
+        would = archive_now.preview(sessions, Where())
         data = NOTHING | {"archived": [_outcome(each, ()) for each in would]}
         emit("archive", data, lambda: f"{_counted(would)}\n\nNothing was written.", as_json=as_json)
         return 0
     with at_work("Archiving", quiet=as_json) as advance:
-        done = archive_now.archive(sessions, os.environ, advance)
+        done = archive_now.archive(sessions, Where(), advance)
     data = NOTHING | {
         "archived": [_outcome(each, done.packed) for each in done.outcomes],
         "dropped": [each._asdict() for each in done.dropped],
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes) or bool(done.packed),
     }
-    told = first_use_notice.line(os.environ, current_folder()) if data["written"] else ""
+    told = first_use_notice.line(Where(), current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
     notes += [said for each in done.outcomes if each.kept for said in harms(each.kept)]
@@ -141,7 +141,7 @@ def _outcome(outcome: Outcome, packed: Sequence[str]) -> dict[str, Any]:
         "result": outcome.result,
         "why": outcome.why,
         "packed": outcome.session.session_id in packed,
-        "kept": kept_row(outcome.kept, os.environ) if outcome.kept else None,
+        "kept": kept_row(outcome.kept, Where()) if outcome.kept else None,
     }
 
 
@@ -153,9 +153,9 @@ def _failure(outcome: Outcome) -> str:
 def _told(done: Archive) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].kept):
         path = done.outcomes[0].session.path
-        other = not is_kept(path, os.environ) and path != real(kept.place, os.environ, kept.home)
+        other = not is_kept(path, Where()) and path != real(kept.place, Where(), kept.home)
         state = f"{path} as an earlier state of\n" if other else ""
-        return f"{done.outcomes[0].result}: {state}{kept_text(kept, os.environ)}\n   in {kept.folder}"
+        return f"{done.outcomes[0].result}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
     packed = f"; packed: {len(done.packed):,}" if done.packed else ""
     return _counted(done.outcomes) + packed
 
@@ -169,13 +169,13 @@ def _counted(outcomes: Sequence[Outcome]) -> str:
 
 
 def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
-    damaged = [finding.message for finding in unreadable(os.environ)]
-    gone = went(os.environ)
-    data = NOTHING | {"vault": [kept_row(each, os.environ) for each in kept]}
+    damaged = [finding.message for finding in unreadable(Where())]
+    gone = went(Where())
+    data = NOTHING | {"vault": [kept_row(each, Where()) for each in kept]}
     data["dropped"] = [{"session_id": each.session_id, "title": "", **_why(each)} for each in gone]
 
     def text() -> str:
-        rows = [kept_text(each, os.environ) for each in kept]
+        rows = [kept_text(each, Where()) for each in kept]
         size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = f"{size_text(sum(policy.taken(each) for each in kept))} beside the client's own files"
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
@@ -192,7 +192,7 @@ def _why(gone: Gone) -> dict[str, Any]:
 
 def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
     total, done = sum(each.size for each in kept), 0
-    findings: list[Finding] = unreadable(os.environ) if whole else []
+    findings: list[Finding] = unreadable(Where()) if whole else []
     with at_work("Verifying", quiet=as_json) as advance:
 
         def read(count: int) -> None:
@@ -201,11 +201,11 @@ def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
             advance(done, total)
 
         for each in kept:
-            findings += verify(each, os.environ, read)
+            findings += verify(each, Where(), read)
     links = sum(part.linked for each in kept for part in each.all_parts)
     rows = [finding._asdict() for finding in findings]
     data = NOTHING | {"findings": rows, "verified": done, "unhashed": links}
-    data["vault"] = [kept_row(each, os.environ) for each in kept]
+    data["vault"] = [kept_row(each, Where()) for each in kept]
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
@@ -221,14 +221,14 @@ def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
 def _forget(kept: Sequence[Kept], *, asks: bool, dry_run: bool, as_json: bool) -> int:
     if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("Forgetting asks first, and here nobody can be asked", "Add --yes, or --dry-run.")
-    rows = [kept_row(each, os.environ) for each in kept]
-    listed = "\n".join(kept_text(each, os.environ) for each in kept)
+    rows = [kept_row(each, Where()) for each in kept]
+    listed = "\n".join(kept_text(each, Where()) for each in kept)
     if asks:
         say(listed)
     agreed = not dry_run and (not asks or click.confirm("\nRemove that from the vault, for good?", err=True))
     if agreed:
         for each in kept:
-            forget(each, os.environ)
+            forget(each, Where())
     data = NOTHING | {"vault": rows, "written": agreed}
     last = "Removed from the vault." if agreed else "Nothing was removed."
     emit("archive", data, lambda: last if asks else f"{listed}\n\n{last}", as_json=as_json)

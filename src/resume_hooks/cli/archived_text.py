@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
 from resume_hooks.sessions.archived.manifest import Kept
 from resume_hooks.sessions.lineage_block import size_text
 
 
-def kept_row(kept: Kept, environ: Mapping[str, str]) -> dict[str, Any]:
+def kept_row(kept: Kept, where: Where) -> dict[str, Any]:
     """A kept session in its documented JSON form."""
-    file = real(kept.place, environ, kept.home)
+    file = real(kept.place, where, kept.home)
     return {
         "session_id": kept.session_id,
         "title": kept.title,
@@ -34,10 +34,10 @@ def kept_row(kept: Kept, environ: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def kept_text(kept: Kept, environ: Mapping[str, str]) -> str:
+def kept_text(kept: Kept, where: Where) -> str:
     """The same for people."""
-    gone = "" if os.path.lexists(real(kept.place, environ, kept.home)) else ", only here"
-    gone += f", of {kept.home}" if is_foreign(kept.home, environ) else ""
+    gone = "" if os.path.lexists(real(kept.place, where, kept.home)) else ", only here"
+    gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
     took = f"{size_text(kept.size)} {kept.form}" + (f" to {size_text(kept.stored)}" if kept.form == "packed" else "")
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -13,6 +12,7 @@ from resume_hooks.cli.output import current_folder, emit, json_option, located, 
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 
 SHOWN = 200
@@ -48,7 +48,7 @@ def command(
     sessions = _sessions(locator, everywhere=everywhere, project=project)
     with at_work("Looking", quiet=as_json) as advance:
         found = audit(
-            os.environ,
+            Where(),
             sessions=sessions,
             kinds=kinds,
             since=_since(since),
@@ -93,7 +93,7 @@ def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[st
     if everywhere:
         return None
     if project:
-        return {session.session_id for session in locate.sessions_of(current_folder(), os.environ)}
+        return {session.session_id for session in locate.sessions_of(current_folder(), Where())}
     return {located(locator).session_id}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from resume_hooks.cli.child import How, answer
@@ -10,6 +9,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import Packed, unpacked
 from resume_hooks.derive.imports.plan import Source
+from resume_hooks.paths import Where
 from resume_hooks.system.text import plain_line
 
 UNSEALED = (
@@ -21,8 +21,8 @@ CHECKPOINTS_STAY = "File checkpoints are in no bundle: rewinding files starts an
 
 def answer_for(taken: Source, wish: Wish, how: How, client: str) -> None:
     """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
-    with unpacked(taken.path, os.environ) as packed:
-        found = arrive(packed, taken.name, wish, os.environ)
+    with unpacked(taken.path, Where()) as packed:
+        found = arrive(packed, taken.name, wish, Where())
         rows = [_row(came) for came in found]
         made = found[-1].receipt
         made = made._replace(warnings=(*made.warnings, *_warnings(packed, wish)))

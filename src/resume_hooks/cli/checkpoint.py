@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, TypedDict, Unpack
 
 import click
@@ -12,6 +11,7 @@ from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import checkpoint_state
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import locate
@@ -52,7 +52,7 @@ def command(locator: str | None, **how: Unpack[How]) -> None:
     """
     if how["show"] + how["clear"] + bool(how["goal"] or how["yes"]) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
-    session = locate(locator, current_folder(), os.environ)
+    session = locate(locator, current_folder(), Where())
     checkpoint.refuse_subagent(session)
     active = checkpoint_state.find(session.session_id)
     if how["show"] or how["clear"]:
@@ -72,7 +72,7 @@ def _old(session: SessionFile, active: Mark | None, how: How) -> None:
 
 def _new(session: SessionFile, active: Mark | None, how: How) -> None:
     """Set a checkpoint; another one that is active is replaced on ``--yes`` alone."""
-    require_own(session, os.environ)
+    require_own(session, Where())
     placed = checkpoint.place(session, how["goal"])
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not how["yes"]:

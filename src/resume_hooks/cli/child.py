@@ -13,6 +13,7 @@ from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.create import OUTSIDE, Birth
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.system.claude_cli import executable
 
 
@@ -44,7 +45,7 @@ def client_to_start(how: How) -> str:
     """The client that ``--start`` asks for, ``""`` for none. Refused before anything is made, where it can't be."""
     if not how["start"] or how["dry_run"]:
         return ""
-    found = executable(os.environ)
+    found = executable(Where())
     if found is None:
         raise ResumeHooksError(
             "claude is not on PATH, so nothing was made", "Leave --start out, or install the client."
@@ -85,14 +86,14 @@ def answer(
     data = {**receipt.data(), **(more or {})}
     emit(verb, data, text or (lambda: receipt_text(receipt)), as_json=how["as_json"], warnings=receipt.warnings)
     if client and receipt.written:
-        start(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ))
+        start(start_of(receipt.session_id, receipt.file, receipt.folder, Where()))
     return receipt
 
 
 def tell(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
     say(f"{receipt.kind}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
-    found = bool(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ).config)
+    found = bool(start_of(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
         if warning != OUTSIDE or not found:  # the command names the other config home
             say(f"note: {warning}", err=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import canonical
+from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.references import SHORT
@@ -73,9 +73,9 @@ def locators(incomplete: str) -> list[CompletionItem[str]]:
 
 def _found(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical(os.getcwd())
-    project = project_at(folder, os.environ)
+    project = project_at(folder, Where())
     until, offered = time.monotonic() + PATIENCE, 0
-    for session in listing.candidates(project, os.environ):
+    for session in listing.candidates(project, Where()):
         named = session.session_id.startswith(beginning)
         title = _title(session) if time.monotonic() < until else ""
         if named or (len(beginning) >= LEAST and beginning in title.lower()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
@@ -14,6 +13,7 @@ from resume_hooks.cli.continue_as import finish, forked, settled
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, say
 from resume_hooks.cli.start_client import Start, start_of
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
@@ -39,10 +39,10 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
     """
     session = located(locator)
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-    whole = forks and is_kept(session.path, os.environ)  # a fork is made of a kept copy, too
+    whole = forks and is_kept(session.path, Where())  # a fork is made of a kept copy, too
     if asks and not whole:
         session = settled(session)
-    elif not whole and (lost := relocate.lost(session, os.environ)) is not None:
+    elif not whole and (lost := relocate.lost(session, Where())) is not None:
         raise lost.refusal(session)
     made = forked(session) if forks else None
     begun = _start_of(session, made)
@@ -52,15 +52,15 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
         return
     if made is not None:
         tell(made)
-    elif asks and not show and (why := why_live(session, os.environ)):
+    elif asks and not show and (why := why_live(session, Where())):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
     finish(begun, {"show": show or not asks, "copy": False})
 
 
 def _start_of(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
-        return start_of(made.session_id, made.file, made.folder, os.environ)
-    return start_of(session.session_id, session.path, home_folder(Glance(session.path)), os.environ)
+        return start_of(made.session_id, made.file, made.folder, Where())
+    return start_of(session.session_id, session.path, home_folder(Glance(session.path)), Where())
 
 
 def _data(begun: Start, session: SessionFile, made: Receipt | None) -> dict[str, Any]:

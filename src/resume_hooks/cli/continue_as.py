@@ -19,6 +19,7 @@ from resume_hooks.cli.start_client import Start, start, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
+from resume_hooks.paths import Where
 from resume_hooks.sessions import liveness
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
@@ -45,23 +46,23 @@ def settled(session: SessionFile) -> SessionFile:
 
     A vaulted one is brought back, once the user said yes.
     """
-    found = relocate.lost(session, os.environ)
+    found = relocate.lost(session, Where())
     if found is not None and found.kept:
-        session = relocate.brought_back(session, found, os.environ)
-        found = relocate.lost(session, os.environ)
-    return session if found is None else relocate.rehomed(session, found, os.environ)
+        session = relocate.brought_back(session, found, Where())
+        found = relocate.lost(session, Where())
+    return session if found is None else relocate.rehomed(session, found, Where())
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
     """Go on in a session, in this ``way``. False where that would have made a child, and none was."""
     if way == AS_IS:
         folder = home_folder(Glance(session.path))
-        finish(start_of(session.session_id, session.path, folder, os.environ), how)
+        finish(start_of(session.session_id, session.path, folder, Where()), how)
         return True
     receipt = child(session, way)
     if not receipt.written:
         return False
-    finish(start_of(receipt.session_id, receipt.file, receipt.folder, os.environ), how)
+    finish(start_of(receipt.session_id, receipt.file, receipt.folder, Where()), how)
     return True
 
 
@@ -108,12 +109,12 @@ def child(session: SessionFile, way: str) -> Receipt:
 
 def forked(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
-    return fork.write(fork.plan(session, os.environ), os.environ)
+    return fork.write(fork.plan(session, Where()), Where())
 
 
 def asked_way(session: SessionFile, found: Comparison) -> str:
     """Ask which way; what fits best is marked, and what an empty line takes is pointed at."""
-    why_live = liveness.why_live(session, os.environ)
+    why_live = liveness.why_live(session, Where())
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.way if found.advice else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
 
@@ -67,18 +67,18 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
     if locator is None:
         _empty(older_than, damaged=damaged, asks=asks, dry_run=dry_run, as_json=as_json)
     else:
-        _delete(delete.plan(located(locator), os.environ), asks, force=force, dry_run=dry_run, as_json=as_json)
+        _delete(delete.plan(located(locator), Where()), asks, force=force, dry_run=dry_run, as_json=as_json)
 
 
 def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_json: bool) -> None:
     if not (force or dry_run):
-        delete.require_quiet(decided.session, os.environ)
+        delete.require_quiet(decided.session, Where())
     if asks:
         say(_facts(decided))
     agreed = not dry_run and (not asks or click.confirm("\nMove it to the trash?", err=True))
-    entry = delete.write(decided, os.environ, force=force) if agreed else decided.entry
+    entry = delete.write(decided, Where(), force=force) if agreed else decided.entry
     data = {
-        "session": deleted_row(entry, os.environ),
+        "session": deleted_row(entry, Where()),
         "live": decided.live,
         "derived": [
             {"session_id": child.row.session_id, "title": child.row.title, "kind": child.row.kind}
@@ -101,15 +101,15 @@ def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_jso
 
 def _still_kept(entries: Sequence[Entry]) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
-    kept = (entry for entry in entries if find(entry.session_id, os.environ))
+    kept = (entry for entry in entries if find(entry.session_id, Where()))
     return [STAYS.format(title=entry.title, session_id=entry.session_id) for entry in kept]
 
 
 def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * DAY_MS
-    found = [entry for entry in contents.held(os.environ) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    found = [entry for entry in contents.held(Where()) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    strays = contents.strays(os.environ)
+    strays = contents.strays(Where())
     also = [stray for stray in strays if stray.gone or damaged]
     what = _all(wanted, also)
     if asks and what:
@@ -117,9 +117,9 @@ def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, 
     agreed = bool(what) and not dry_run
     if agreed and asks:
         agreed = click.confirm(f"\nRemove {what}, for good?", err=True)
-    gone = delete.empty(wanted, os.environ, also) if agreed else wanted
+    gone = delete.empty(wanted, Where(), also) if agreed else wanted
     data: dict[str, Any] = {"session": None, "live": "", "derived": [], "written": agreed}
-    data |= {"emptied": [deleted_row(entry, os.environ) for entry in gone], "strays": stray_rows(also)}
+    data |= {"emptied": [deleted_row(entry, Where()) for entry in gone], "strays": stray_rows(also)}
 
     def text() -> str:
         if agreed:
@@ -175,7 +175,7 @@ def _depending(decided: Deletion) -> str:
     lines = [f"\n\n{'1 session' if count == 1 else f'{count:,} sessions'} came from it and will miss it:"]
     lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
-    kept = find(decided.session.session_id, os.environ) is not None
+    kept = find(decided.session.session_id, Where()) is not None
     lines.append(f"Their lineage will say {'(kept copy): the vault has one' if kept else '(file gone)'}.")
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
         lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")

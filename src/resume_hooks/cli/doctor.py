@@ -11,6 +11,7 @@ import orjson
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.paths import Where
 from resume_hooks.storage import project_files
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
@@ -53,7 +54,7 @@ def _report(findings: list[Finding]) -> dict[str, Any]:
     # What it counts takes modules that a quick look at the installation does without.
     from resume_hooks.maintenance.bug_report import report  # noqa: PLC0415
 
-    return report(findings, current_folder(), os.environ)
+    return report(findings, current_folder(), Where())
 
 
 def _pretty(report: object) -> bytes:

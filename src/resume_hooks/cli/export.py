@@ -11,6 +11,7 @@ import click
 from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.document import FORMS, HTML, JSON, Choice, Document, lineage_of
 from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
@@ -49,13 +50,13 @@ def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> 
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
     document_options = _choice(as_json=as_json, **asked)
-    session = locate(locator, current_folder(), os.environ)
+    session = locate(locator, current_folder(), Where())
     sessions, warnings = [session], list[str]()
     if asked["lineage"] and name_of(session.path) is None:
-        sessions, gone = lineage_of(session, os.environ)
+        sessions, gone = lineage_of(session, Where())
         warnings += [f"An ancestor is gone: {one}" for one in gone]
     with watched(session.path, quiet=as_json) as watching:
-        document = Document(sessions, document_options, os.environ, watching)
+        document = Document(sessions, document_options, Where(), watching)
     if not document_options.redact:
         warnings.append("Nothing was taken out: look for secrets before you give it away.")
     if asked["output"] == STDOUT and not dry_run:

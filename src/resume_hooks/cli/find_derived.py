@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 
 import click
 
 from resume_hooks.cli.lineage import line, row_data
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Descendant, Family
 
 WIDEST_LABEL = 160
@@ -31,7 +31,7 @@ def command(locator: str | None, tree: bool, everything: bool, as_json: bool) ->
       resume-hooks find-derived "Fix the parser" --tree
     """
     session = located(locator)
-    family = Family(os.environ)
+    family = Family(Where())
     found = family.descendants(session.session_id)
     if not everything:
         parents = {child.parent_session_id for child in found}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from resume_hooks.cli.lineage import line, row_data
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 
 
@@ -22,5 +21,5 @@ def command(locator: str | None, as_json: bool) -> None:
       resume-hooks find-original
       resume-hooks find-original 5e12a303 --json
     """
-    root = Family(os.environ).lineage(located(locator).path)[0]
+    root = Family(Where()).lineage(located(locator).path)[0]
     emit("find-original", row_data(root), lambda: line(root), as_json=as_json)

@@ -15,6 +15,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Reference
 
@@ -60,9 +61,9 @@ def command(locator: str | None, **how: Unpack[ForkHow]) -> None:
     home = _home(how)
     client = client_to_start(how)
     session, cut = _asked(locator, how)
-    decided = fork.plan(session, os.environ, cut=cut, home=home, output_dir=how["output_dir"])
+    decided = fork.plan(session, Where(), cut=cut, home=home, output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = fork.receipt(decided) if how["dry_run"] else fork.write(decided, os.environ)
+    made = fork.receipt(decided) if how["dry_run"] else fork.write(decided, Where())
     answer("fork", made, how, client, more={"cut": _data(decided)}, text=lambda: _text(decided, made))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, Group, Report
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 
@@ -50,9 +50,9 @@ def command(
     _refuse(locator, everywhere=everywhere, repairing=repairing, branch=branch, dry_run=dry_run)
     if repairing:
         return _repair(located(locator), branch, dry_run=dry_run, as_json=as_json)
-    sessions = locate.all_sessions(os.environ) if everywhere else [located(locator)]
-    reports = [examine(session, os.environ) for session in _shown_at_work(sessions, quiet=as_json)]
-    hidden = locate.unlistable(os.environ) if everywhere else []
+    sessions = locate.all_sessions(Where()) if everywhere else [located(locator)]
+    reports = [examine(session, Where()) for session in _shown_at_work(sessions, quiet=as_json)]
+    hidden = locate.unlistable(Where()) if everywhere else []
     emit(
         "fsck",
         _data(reports, hidden),
@@ -120,12 +120,12 @@ def _refuse(locator: str | None, *, everywhere: bool, repairing: bool, branch: s
 
 def _repair(session: SessionFile, branch: str | None, *, dry_run: bool, as_json: bool) -> int:
     """Write a repaired child, unless nothing is broken and no branch was asked for."""
-    decided = repair.plan(session, os.environ, branch=branch)
+    decided = repair.plan(session, Where(), branch=branch)
     report = decided.report
     if report.clean and branch is None:
         emit("fsck", _data([report]), lambda: f"{report.session_id}: clean, nothing to repair", as_json=as_json)
         return 0
-    done = repair.receipt(decided) if dry_run else repair.write(decided, os.environ)
+    done = repair.receipt(decided) if dry_run else repair.write(decided, Where())
     lost = list(decided.lost)
     data = {**_data([report]), "repair": done.data(), "lost": lost}
     emit("fsck", data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", as_json=as_json, warnings=done.warnings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple, Unpack
 
 import click
@@ -16,6 +15,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -68,10 +68,10 @@ def command(locator: str | None, **how: Unpack[HandoffHow]) -> Receipt | None:
     _require_sense(how)
     parent = located(locator)
     if how["show"]:
-        _show(_plan(parent, Contents(digest_of(parent, os.environ)), how), how)
+        _show(_plan(parent, Contents(digest_of(parent, Where())), how), how)
         return None
     client = client_to_start(how)
-    decided = _plan(parent, Contents(digest_of(parent, os.environ)), how)
+    decided = _plan(parent, Contents(digest_of(parent, Where())), how)
     require_start(client, decided.birth)
     made = _make_edited(parent, decided, how) if how["edit"] else _make(decided, how)
     files = made.files
@@ -102,7 +102,7 @@ def _require_sense(how: HandoffHow) -> None:
 def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, expected: Birth | None = None) -> RolloverPlan:
     return rollover.plan(
         parent,
-        os.environ,
+        Where(),
         kind="handoff",
         next_step=how["next_step"],
         output_dir=how["output_dir"],
@@ -138,7 +138,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, how: HandoffHow) -> M
     with edited(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if told := digest_edit.saved(text):
             # Decided on anew: while somebody writes others are born, and the parent goes on.
-            birth = expect(parent, Glance(parent.path), "handoff", os.environ, how["output_dir"])
+            birth = expect(parent, Glance(parent.path), "handoff", Where(), how["output_dir"])
             told = told.replace(digest_reference(old), digest_reference(birth.session_id))
             return _make(_plan(parent, first.contents._replace(edited=told), how, birth), how)
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
@@ -148,9 +148,9 @@ def _make(decided: RolloverPlan, how: HandoffHow) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     out = out_path(how["out"], decided, force=how["force"]) if how["out"] else ""
     if how["dry_run"]:
-        return Made(rollover.receipt(decided), wanted_for(decided, os.environ, out))
-    receipt = rollover.write(decided, os.environ)
-    return Made(receipt, write_for(decided, receipt, os.environ, out, force=how["force"]))
+        return Made(rollover.receipt(decided), wanted_for(decided, Where(), out))
+    receipt = rollover.write(decided, Where())
+    return Made(receipt, write_for(decided, receipt, Where(), out, force=how["force"]))
 
 
 def _text(made: Made) -> str:

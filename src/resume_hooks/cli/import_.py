@@ -19,7 +19,7 @@ from resume_hooks.derive.imports.bundle.bring_in import Wish
 from resume_hooks.derive.imports.bundle.reading import is_bundle
 from resume_hooks.derive.imports.plan import ImportPlan, Source
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import canonical, projects_home
+from resume_hooks.paths import Where, canonical
 from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
 from resume_hooks.system.text import plain_line
 from resume_hooks.system.urls import is_address, parsed
@@ -117,7 +117,7 @@ def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
 
 
 def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
-    decided = plan.plan(taken, bringing.folder, os.environ)
+    decided = plan.plan(taken, bringing.folder, Where())
     if decided.existing is not None and not bringing.force:
         return decided, plan.known(decided, decided.existing)
     return decided, plan.receipt(decided) if bringing.dry_run else plan.write(decided)
@@ -128,7 +128,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
     """What ``source`` names, in a file of ours for the length of the block."""
     if not is_address(source):
         path = _checked_path(source)
-        with taken_in(file_chunks(path), bringing.max_bytes, os.environ) as taken:
+        with taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken:
             yield Source(taken.path, path, taken.sha256, taken.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
@@ -138,7 +138,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
     with (
         at_work("Fetching", quiet=bringing.quiet) as progress,
         fetched(address, bringing.max_bytes, Way(bringing.allow_private), progress) as found,
-        taken_in(found.chunks, bringing.max_bytes, os.environ) as taken,
+        taken_in(found.chunks, bringing.max_bytes, Where()) as taken,
     ):
         yield Source(taken.path, address.told, taken.sha256, taken.size, address.file_behind)
 
@@ -146,7 +146,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
 def _checked_path(source: str) -> str:
     """The absolute path of a file. UsageError for a session of this machine: a copy of it is a fork's business."""
     path = os.path.abspath(os.path.expanduser(source))
-    sessions = os.path.realpath(projects_home())
+    sessions = os.path.realpath(Where().projects)
     if os.path.realpath(path).startswith(sessions + os.sep):
         raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
     return path

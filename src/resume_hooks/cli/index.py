@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from resume_hooks.cli.output import emit, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -34,14 +34,14 @@ def command(looking: bool, rebuild: bool, as_json: bool) -> None:
     if looking and rebuild:
         raise UsageError("--status and --rebuild exclude each other", "Leave one of them out.")
     if looking:
-        status, read, notes = status_of(os.environ), 0, []
+        status, read, notes = status_of(Where()), 0, []
     else:
         with (
             at_work("Indexing", quiet=as_json) as progress,
-            opened_index(os.environ, progress=progress, rebuild=rebuild) as index,
+            opened_index(Where(), progress=progress, rebuild=rebuild) as index,
         ):
             read, notes = index.outcome.size, index.notes
-        status = status_of(os.environ)
+        status = status_of(Where())
     emit("index", _data(status, read), lambda: _text(status, read), as_json=as_json, warnings=notes)
 
 

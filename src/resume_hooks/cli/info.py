@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
 from resume_hooks.cli.progress import watched
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import kept_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
@@ -52,7 +52,7 @@ def facts(session_id: str, glance: Glance, transcript: Transcript) -> dict[str, 
         "created": glance.created,
         "ended": glance.ended,
         "size": glance.size,
-        **kept_facts(glance.path, os.environ),
+        **kept_facts(glance.path, Where()),
         "lines": transcript.line_count,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,

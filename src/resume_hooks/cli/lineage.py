@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from resume_hooks.archive.retention.ancestors import keep_ancestors
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.clock import minute
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 
@@ -30,8 +30,8 @@ def command(locator: str | None, continued: bool, as_json: bool) -> None:
       resume-hooks lineage 5e12a303 --continued
       resume-hooks lineage "Fix the parser" --json
     """
-    rows = Family(os.environ).lineage(located(locator).path)
-    keep_ancestors(rows[:-1], os.environ)  # of a fork that the client made nobody else hears
+    rows = Family(Where()).lineage(located(locator).path)
+    keep_ancestors(rows[:-1], Where())  # of a fork that the client made nobody else hears
     shown = without_trims(rows) if continued else rows
     emit("lineage", {"rows": [row_data(row) for row in shown]}, lambda: render(shown), as_json=as_json)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
 from resume_hooks.cli.output import current_folder, emit, json_option, locator_argument
 from resume_hooks.cli.progress import watched
+from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, Turn, outline
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.locate import SessionFile
@@ -43,12 +43,12 @@ def command(locator: str | None, turns: str | None, touched: str | None, max_cha
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
     asked = words.parse(turns) if turns is not None else None
-    session = locate(locator, current_folder(), os.environ)
+    session = locate(locator, current_folder(), Where())
     with watched(session.path, quiet=as_json) as watching:
         found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
     chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, touched)]
-    names = names_of(session, os.environ)
+    names = names_of(session, Where())
     emit(
         "outline", _data(session, found, chosen, names), lambda: outline_text(found, chosen, names, max_chars, touched),
         as_json=as_json,

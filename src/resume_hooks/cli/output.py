@@ -13,6 +13,7 @@ import click
 import orjson
 
 from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.system.text import encodable_all, plain
 
@@ -109,7 +110,7 @@ def failure(
 
 def located(locator: str | None) -> locate.SessionFile:
     """The session that a locator names, seen from the current folder."""
-    return locate.resolve(locator, current_folder(), os.environ)
+    return locate.resolve(locator, current_folder(), Where())
 
 
 def current_folder() -> str:

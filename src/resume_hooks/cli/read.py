@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from resume_hooks.cli.progress import watched
 from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.derive.originals import Found, look_up
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.excerpts import WHOLE, passage
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.render import render
@@ -134,7 +134,7 @@ def _count(before: str) -> int:
 
 
 def _session_of(target: str | None, session: str | None) -> SessionFile:
-    return locate(target if target is not None else session, current_folder(), os.environ)
+    return locate(target if target is not None else session, current_folder(), Where())
 
 
 def _look_up(target: str | None, session: str | None) -> Found:
@@ -148,17 +148,17 @@ def _look_up(target: str | None, session: str | None) -> Found:
     reference = parse(target, session)
     here = current_folder()
     if names_subagent(reference.session) or name_of(reference.session):
-        found = locate(reference.session, here, os.environ)
+        found = locate(reference.session, here, Where())
         if name_of(found.path):
             entry = named_by(reference, Entries(found.path, found.session_id))
             return Found(entry, entry)
-    return look_up(reference, here, os.environ)
+    return look_up(reference, here, Where())
 
 
 def _turns(session: SessionFile, turns: Turns | None, options: Options, *, failed: bool) -> None:
     """The records of turns, or those that tell of failures."""
     reading = _read(session, options)
-    names = names_of(session, os.environ)
+    names = names_of(session, Where())
     rows = reading.chosen(turns, failed=failed)
     passages = reading.passages(rows, names)
     calls = [reading.calling(one.entry.record() or {}) for one in passages] if failed else [[] for _ in passages]
@@ -179,7 +179,7 @@ def _turns(session: SessionFile, turns: Turns | None, options: Options, *, faile
 
 def _commands(session: SessionFile, turns: Turns | None, options: Options) -> None:
     reading = _read(session, options)
-    names = names_of(session, os.environ)
+    names = names_of(session, Where())
     found = reading.commands(turns)
     about = _about(session, names, _what(turns, reading.turns, "command", len(found)))
     data = several.commands_data(reading, found, names)
@@ -192,7 +192,7 @@ def _read(session: SessionFile, options: Options) -> Reading:
 
 
 def _page(session: SessionFile, before: str | None, limit: int, options: Options) -> None:
-    names = names_of(session, os.environ)
+    names = names_of(session, Where())
     entries = Entries(session.path, session.session_id)
     place = None if before is None else _place_of(before, names, entries)
     found = page(entries, names, place, limit)
@@ -228,7 +228,7 @@ def _around(found: Found, before: int, after: int, options: Options) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0)
-    names = names_of(session, os.environ)
+    names = names_of(session, Where())
     entries = Entries(asked.file, asked.session_id)
     earlier, later = around(entries, names, asked, before, after)
     shown = render(record, found.original)

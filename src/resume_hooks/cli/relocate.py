@@ -6,7 +6,6 @@ Of a vaulted one the file comes back first.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import click
@@ -19,7 +18,7 @@ from resume_hooks.derive import fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.maintenance import find_moved_repo
 from resume_hooks.maintenance.find_moved_repo import Place
-from resume_hooks.paths import canonical, project_names
+from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_kept, only_kept
 from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
@@ -57,18 +56,18 @@ class Lost(NamedTuple):
         return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
 
 
-def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
+def lost(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be gone on in where it is, None where it can. Only reads."""
-    if is_kept(session.path, environ):
+    if is_kept(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(Glance(session.path))
-    if not is_known(session, environ) and not start_of(session.session_id, session.path, folder, environ).config:
+    if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
         return Lost(why, (*(Place(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
     if not os.path.isdir(folder):
-        return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, environ))
-    if _is_looked_for(session, folder, environ):
+        return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, where))
+    if _is_looked_for(session, folder, where):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
@@ -77,52 +76,52 @@ def lost(session: SessionFile, environ: Mapping[str, str]) -> Lost | None:
     return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
 
 
-def way_on(session: SessionFile, folder: str, environ: Mapping[str, str]) -> str:
+def way_on(session: SessionFile, folder: str, where: Where) -> str:
     """The command that goes on in a session whose home is ``folder``, or gives it the home that it lacks."""
-    found = lost(session, environ)
-    return found.command(session) if found else start_of(session.session_id, session.path, folder, environ).command
+    found = lost(session, where)
+    return found.command(session) if found else start_of(session.session_id, session.path, folder, where).command
 
 
-def brought_back(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
+def brought_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask whether a vaulted session shall come back, and bring it back; click.Abort where not."""
     say(found.why)
     click.confirm("Bring it back, to go on in it?", default=True, abort=True)
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.archive.vault import restore  # noqa: PLC0415
 
-    kept = find(session.session_id, environ)
+    kept = find(session.session_id, where)
     if kept is None:
         raise SessionNotFound(f"{session.session_id} is gone from the vault", "resume-hooks archive --list")
-    done = restore.write(restore.plan(kept, environ), environ)
+    done = restore.write(restore.plan(kept, where), where)
     for warning in done.warnings:
         say(f"note: {warning}", err=True)
     return session_file(done.path)
 
 
-def rehomed(session: SessionFile, found: Lost, environ: Mapping[str, str]) -> SessionFile:
+def rehomed(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for the folder that a session shall be at home in, and make its child there. click.Abort for none."""
     say(found.why)
     here = _here().folder
     answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]
     chosen = found.homes[ask(COPY, answers)]
-    receipt = fork.write(fork.plan(session, environ, home=chosen.folder), environ)
+    receipt = fork.write(fork.plan(session, where, home=chosen.folder), where)
     tell(receipt)
     return session_file(receipt.file)
 
 
-def _is_looked_for(session: SessionFile, folder: str, environ: Mapping[str, str]) -> bool:
+def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
     """Whether a client that is started in ``folder`` looks for the session where it lies."""
-    begun = start_of(session.session_id, session.path, folder, environ)
+    begun = start_of(session.session_id, session.path, folder, where)
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
-    return name in project_names(folder, environment(begun, environ))
+    return name in project_names(folder, Where(environment(begun, where)))
 
 
-def _homes(session: SessionFile, folder: str, environ: Mapping[str, str]) -> tuple[Place, ...]:
+def _homes(session: SessionFile, folder: str, where: Where) -> tuple[Place, ...]:
     """The folders that something speaks for, then the current one."""
     here = _here()
-    known = find_moved_repo.neighbours(one.path for one in all_sessions(environ))
+    known = find_moved_repo.neighbours(one.path for one in all_sessions(where))
     likely = [here.folder, *find_moved_repo.siblings(folder), *known]
-    found = find_moved_repo.places(find_moved_repo.traces(session.path, folder), likely, environ)[:MOST]
+    found = find_moved_repo.places(find_moved_repo.traces(session.path, folder), likely, where)[:MOST]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 

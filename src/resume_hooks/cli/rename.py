@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
+from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
 from resume_hooks.sessions.rename import Change
 
@@ -28,7 +27,7 @@ def command(locator: str, title: str, force: bool, dry_run: bool, as_json: bool)
       resume-hooks rename 5e12a303 "Fix the parser"
       resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
     """
-    change = rename.renamed(located(locator), title, os.environ, force=force)
+    change = rename.renamed(located(locator), title, Where(), force=force)
     answer("rename", change, "title", dry_run=dry_run, as_json=as_json)
 
 

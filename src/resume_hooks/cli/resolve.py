@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from resume_hooks import clock
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import kept_facts
 from resume_hooks.transcripts.head_tail import Glance
 
@@ -31,6 +30,6 @@ def command(locator: str | None, as_json: bool) -> None:
         "title": Glance(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),
-        **kept_facts(session.path, os.environ),
+        **kept_facts(session.path, Where()),
     }
     emit("resolve", data, lambda: f"{session.session_id}\n{session.path}", as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from resume_hooks.archive.vault.lookup import states
 from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import dry_run_option, emit, json_option, locator_argument, table
 from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import Kept, held
 from resume_hooks.sessions.lineage_block import size_text
@@ -55,10 +56,10 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
     if isinstance(found, Kept):
         _from_vault(found, dry_run=dry_run, as_json=as_json)
         return
-    decided = restore.plan(found, os.environ)
+    decided = restore.plan(found, Where())
     if not dry_run:
-        decided = restore.write(decided, os.environ)
-    row = deleted_row(decided.entry, os.environ)
+        decided = restore.write(decided, Where())
+    row = deleted_row(decided.entry, Where())
     data = NOTHING | {"session": row if dry_run else row | {"kept_in": ""}, "written": not dry_run}
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
 
@@ -66,10 +67,10 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
 def _found(locator: str) -> Entry | Kept:
     """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
     try:
-        return contents.find(locator, os.environ)
+        return contents.find(locator, Where())
     except SessionNotFound:
         try:
-            return lookup.find(locator, os.environ)
+            return lookup.find(locator, Where())
         except SessionNotFound as error:
             raise SessionNotFound(
                 f"Neither the trash nor the vault holds a session '{locator.strip()}'",
@@ -78,14 +79,14 @@ def _found(locator: str) -> Entry | Kept:
 
 
 def _from_vault(kept: Kept, *, dry_run: bool, as_json: bool) -> None:
-    decided = retrieval.plan(kept, os.environ)
+    decided = retrieval.plan(kept, Where())
     if not dry_run:
-        decided = retrieval.write(decided, os.environ)
+        decided = retrieval.write(decided, Where())
     row = {
         "session_id": decided.session_id,
         "file": decided.path,
         "files": len(decided.pieces),
-        "kept": kept_row(decided.kept, os.environ),
+        "kept": kept_row(decided.kept, Where()),
     }
     data = NOTHING | {"kept": row, "written": bool(decided.pieces) and not dry_run}
 
@@ -101,14 +102,14 @@ def _from_vault(kept: Kept, *, dry_run: bool, as_json: bool) -> None:
     emit("restore", data, text, as_json=as_json, warnings=decided.warnings)
 
 
-def deleted_row(entry: Entry, environ: Mapping[str, str]) -> dict[str, Any]:
+def deleted_row(entry: Entry, where: Where) -> dict[str, Any]:
     """A session in the trash, or on its way there or back, in its documented JSON form."""
     return {
         "session_id": entry.session_id,
         "locator": entry.locator if entry.folder else "",
         "title": entry.title,
         "folder": entry.cwd,
-        "file": entry.parts[0].path(environ),
+        "file": entry.parts[0].path(where),
         "kept_in": entry.folder,
         "files": entry.files,
         "size": entry.size,
@@ -146,21 +147,15 @@ def held_text(entry: Entry) -> str:
 
 
 def _list(*, as_json: bool) -> None:
-    found, strays = contents.held(os.environ), contents.strays(os.environ)
-    kept = [
-        each
-        for each in held(os.environ)
-        if states(each) or not os.path.lexists(real(each.place, os.environ, each.home))
-    ]
-    rows = [deleted_row(entry, os.environ) for entry in found]
+    found, strays = contents.held(Where()), contents.strays(Where())
+    kept = [each for each in held(Where()) if states(each) or not os.path.lexists(real(each.place, Where(), each.home))]
+    rows = [deleted_row(entry, Where()) for entry in found]
     data = NOTHING | {"trash": rows, "strays": stray_rows(strays)}
-    data["vault"] = [kept_row(each, os.environ) for each in kept]
+    data["vault"] = [kept_row(each, Where()) for each in kept]
 
     def text() -> str:
         gone = "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
-        return "\n".join(
-            [gone, "", "In the vault:", *(kept_text(each, os.environ) for each in kept)] if kept else [gone]
-        )
+        return "\n".join([gone, "", "In the vault:", *(kept_text(each, Where()) for each in kept)] if kept else [gone])
 
     emit("restore", data, text, as_json=as_json)
 

@@ -16,6 +16,7 @@ from resume_hooks.cli.start_client import start_of
 from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.locate import SessionFile
@@ -80,7 +81,7 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
     session = _brought_in(locator, how) or _named(locator) or _chosen(locator, how)
-    if way in {None, AS_IS} or not is_kept(session.path, os.environ):  # children are made of a kept copy, too
+    if way in {None, AS_IS} or not is_kept(session.path, Where()):  # children are made of a kept copy, too
         session = settled(session)
     if way is not None:
         if not go_on(session, way, _finish(how)):
@@ -95,7 +96,7 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
 def compared(session: SessionFile, *, limit: int) -> compare.Comparison:
     """The ways on from a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
-    return compare.compare(session.session_id, session.path, os.environ, window, clock.now(), limit=limit)
+    return compare.compare(session.session_id, session.path, Where(), window, clock.now(), limit=limit)
 
 
 def _way(how: ResumeHow) -> str | None:
@@ -129,7 +130,7 @@ def _named(locator: str | None) -> SessionFile | None:
     words = locator.strip()
     forms = RESOLVERS if words.lower().startswith("title:") else EXACT
     try:
-        return locate.resolve(words, current_folder(), os.environ, resolvers=forms)
+        return locate.resolve(words, current_folder(), Where(), resolvers=forms)
     except AmbiguousLocator as error:
         row = disambiguate.picked(error)
         file = str(row["session_file"])
@@ -162,7 +163,7 @@ def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
 
 def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
     """Where nobody can be asked: the ways on, compared, or what was asked for; the command comes last."""
-    lost = relocate.lost(session, os.environ)
+    lost = relocate.lost(session, Where())
     if way is not None or how["show"] or how["copy"]:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):
             raise lost.refusal(session)
@@ -170,7 +171,7 @@ def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
             raise _nothing_made()
         return
     found = compared(session, limit=compare.WAITED_FOR)
-    last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, os.environ).command
+    last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, Where()).command
     notes = [lost.why] if lost else []
     emit("resume", facts(found, last), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any, Unpack
 
@@ -17,6 +16,7 @@ from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.hooks import checkpoint_state
 from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.subagents import locate
 from resume_hooks.system.text import one_line
 
@@ -48,18 +48,18 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
       resume-hooks rewind --report "dead end" --dry-run
     """
     client = client_to_start(how)
-    session = locate(locator, current_folder(), os.environ)
+    session = locate(locator, current_folder(), Where())
     refuse_subagent(session)
     mark = checkpoint_state.find(session.session_id)
     if mark is None:
         raise NoCheckpoint(checkpoint_state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
-    decided = rewind.plan(session, mark, _report(how["report"]), os.environ, how["output_dir"])
+    decided = rewind.plan(session, mark, _report(how["report"]), Where(), how["output_dir"])
     require_start(client, decided.birth)
     if how["dry_run"]:
         made = rewind.receipt(decided)
     else:
         with checkpoint_state.used(mark):
-            made = rewind.write(decided, os.environ)
+            made = rewind.write(decided, Where())
     answer("rewind", made, how, client, more={"rewind": _data(decided)}, text=lambda: _text(decided, made))
 
 

@@ -14,6 +14,7 @@ from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.archive.file_history.target import FORMS, Aim, told
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.errors import CantRestore, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
@@ -86,7 +87,7 @@ def command(locator: str | None, **how: Unpack[FilesHow]) -> int:
     agreed = bool(decided.wanted) and not how["dry_run"]
     if agreed and asks:
         agreed = click.confirm(f"\n{_question(decided)}", err=True)
-    kept = writing.write(decided, os.environ) if agreed else ""
+    kept = writing.write(decided, Where()) if agreed else ""
     emit(
         "rewind-files",
         _data(asked, kept),
@@ -107,16 +108,16 @@ def _asked(locator: str | None, how: FilesHow) -> _Asked:
         raise UsageError("Say either --to or --undo", FORMS)
     if how["to"] is None:
         session = located(locator)
-        undo = backup.plan_undo(session.session_id, os.environ)
-        return _Asked(session, None, undo, why_live(session, os.environ))
+        undo = backup.plan_undo(session.session_id, Where())
+        return _Asked(session, None, undo, why_live(session, Where()))
     wanted = target.parse(how["to"])
     session = located(locator if locator is not None else wanted.session)
     if wanted.session is not None and located(wanted.session).session_id != session.session_id:
         raise UsageError("LOCATOR and --to name two sessions", "Leave LOCATOR out.")
-    require_own(session, os.environ)
+    require_own(session, Where())
     read = history.read(session)
     aimed = target.aim(read, wanted)
-    return _Asked(session, aimed, plan_rewind.plan(read, aimed, os.environ), why_live(session, os.environ))
+    return _Asked(session, aimed, plan_rewind.plan(read, aimed, Where()), why_live(session, Where()))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:

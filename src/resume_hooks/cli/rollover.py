@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Unpack
 
 import click
@@ -13,6 +12,7 @@ from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 
 
@@ -57,7 +57,7 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
 
 def _quick(parent: SessionFile, how: RolloverHow) -> Receipt:
     client = client_to_start(how)
-    decided = rollover.plan(parent, os.environ, output_dir=how["output_dir"])
+    decided = rollover.plan(parent, Where(), output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = rollover.receipt(decided) if how["dry_run"] else rollover.write(decided, os.environ)
+    made = rollover.receipt(decided) if how["dry_run"] else rollover.write(decided, Where())
     return answer("rollover", made, how, client)

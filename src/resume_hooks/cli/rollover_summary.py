@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from resume_hooks.cli.child import answer, client_to_start, receipt_text, require_start
@@ -13,6 +12,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -21,7 +21,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
     """Make the child, or show what would be made and read."""
     client, name = client_to_start(how), model_name(how["model"])
-    begun = rollover.plan(parent, os.environ, wish=how["prompt"], output_dir=how["output_dir"])
+    begun = rollover.plan(parent, Where(), wish=how["prompt"], output_dir=how["output_dir"])
     require_start(client, begun.plan.birth)
     if how["dry_run"]:
         return _show(begun, name, how)
@@ -29,11 +29,11 @@ def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
 
 
 def _make(begun: rollover.SummaryRollover, name: str, how: SummaryHow, client: str) -> Receipt:
-    written = rollover.write(begun, os.environ)
-    model, told = ClaudeHeadless(os.environ, name), progress(name, quiet=how["as_json"])
+    written = rollover.write(begun, Where())
+    model, told = ClaudeHeadless(Where(), name), progress(name, quiet=how["as_json"])
     try:
         made, spent, failure = rollover.add_summary(
-            begun, written, model, os.environ, limit=time_for(how["timeout"]), progress=told
+            begun, written, model, Where(), limit=time_for(how["timeout"]), progress=told
         )
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
@@ -49,7 +49,7 @@ def _make(begun: rollover.SummaryRollover, name: str, how: SummaryHow, client: s
 
 def _show(begun: rollover.SummaryRollover, name: str, how: SummaryHow) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
-    made, found = quick_rollover.receipt(begun.plan), material(begun.parent, os.environ)
+    made, found = quick_rollover.receipt(begun.plan), material(begun.parent, Where())
     data = {
         "records": found.records,
         "shown": len(found.numbers),

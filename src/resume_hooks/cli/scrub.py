@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections import Counter
@@ -22,6 +21,7 @@ from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED
 from resume_hooks.maintenance.scrub.locations import INDEXED
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.maintenance.scrub.related_sessions import OWN
+from resume_hooks.paths import Where
 
 SHOWN = 40
 """Places of one state that are named one by one."""
@@ -85,8 +85,8 @@ def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
     wanted = Wanted(how["lineage"], how["everywhere"], how["backups"], how["documents"], how["client"])
     session = located(locator)
     if how["in_place"] and not how["dry_run"]:
-        clear_left(os.environ)
-    found = findings.look_everywhere(session, os.environ, kinds=how["kind"], named=named, wanted=wanted)
+        clear_left(Where())
+    found = findings.look_everywhere(session, Where(), kinds=how["kind"], named=named, wanted=wanted)
     return _in_place(found, how) if how["in_place"] else _in_a_child(found, how, client)
 
 
@@ -96,13 +96,13 @@ def _in_a_child(found: Findings, how: ScrubHow, client: str) -> int:
         require_start(client, decided.birth)
     made = None
     if decided is not None:
-        made = child.receipt(decided) if how["dry_run"] else child.write(decided, os.environ)
+        made = child.receipt(decided) if how["dry_run"] else child.write(decided, Where())
     warnings = list(made.warnings) if made else []
     if found.held:
         warnings.append(_REMAIN.format(command=_command(found, how)))
     _answer(found, found.rows, how, made, warnings)
     if client and made is not None and made.written:
-        start(start_of(made.session_id, made.file, made.folder, os.environ))
+        start(start_of(made.session_id, made.file, made.folder, Where()))
     return 0
 
 
@@ -110,7 +110,7 @@ def _planned(found: Findings, how: ScrubHow) -> ScrubPlan | None:
     """The child to be; None where the session holds nothing that it would have to be without."""
     if not any(row.place.relation == OWN for row in found.held):
         return None
-    return child.plan(found.session, os.environ, found.scanner, output_dir=how["output_dir"])
+    return child.plan(found.session, Where(), found.scanner, output_dir=how["output_dir"])
 
 
 def _in_place(found: Findings, how: ScrubHow) -> int:
@@ -122,7 +122,7 @@ def _in_place(found: Findings, how: ScrubHow) -> int:
         if not how["yes"]:
             say(_facts(found, rows))
         done = how["yes"] or click.confirm("\nTake them out, for good?", err=True)
-        rows = purge(found, os.environ) if done else rows
+        rows = purge(found, Where()) if done else rows
     _answer(found, rows, how, None, [], done=done)
     asked = not how["dry_run"] and (done or not found.held)
     return int(asked and any(row.state == LEFT for row in rows))

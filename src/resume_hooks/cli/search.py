@@ -16,7 +16,7 @@ from resume_hooks import clock
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import canonical, find_session
+from resume_hooks.paths import Where, canonical, find_session
 from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import Found, find
 from resume_hooks.search.hits import Hit
@@ -66,9 +66,9 @@ def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, *
       resume-hooks search retry policy --lineage . --json
     """
     _refuse(words, asked)
-    environ = os.environ
+    where = Where()
     with at_work("Indexing", quiet=as_json) as progress:
-        found = find(words, _scope(asked, environ), environ, most=limit, progress=progress)
+        found = find(words, _scope(asked, where), where, most=limit, progress=progress)
     emit(
         "search",
         {**_data(found), "scope": _where(asked)},
@@ -89,10 +89,10 @@ def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
         raise UsageError(f"{' and '.join(given)} exclude each other", "Leave one of them out.")
 
 
-def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
+def _scope(asked: Mapping[str, Any], where: Where) -> Scope:
     return replace(
-        _place(asked, environ),
-        asking=environ.get("CLAUDE_CODE_SESSION_ID", ""),
+        _place(asked, where),
+        asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds(asked["since"]),
         until=_seconds(asked["until"]),
         branch=asked["branch"],
@@ -103,14 +103,14 @@ def _scope(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
     )
 
 
-def _place(asked: Mapping[str, Any], environ: Mapping[str, str]) -> Scope:
+def _place(asked: Mapping[str, Any], where: Where) -> Scope:
     """The sessions that are meant: one or its lineage, all, a folder's, those around the one that we run in."""
     for name, scoped in (("session", session_scope), ("lineage", lineage_scope)):
         if asked[name] is not None:
-            return scoped(None if asked[name] == _HERE else asked[name], current_folder(), environ)
+            return scoped(None if asked[name] == _HERE else asked[name], current_folder(), where)
     if asked["everywhere"]:
         return Scope()
-    current = find_session(environ.get("CLAUDE_CODE_SESSION_ID", ""), environ)
+    current = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if asked["project"] is None and current is not None:
         return project_of(current)  # a model's shell may stand anywhere
     return project_at(_folder(asked))

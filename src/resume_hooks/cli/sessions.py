@@ -14,7 +14,7 @@ from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.text_width import fitted, width
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import canonical
+from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, Look, Page, Row
 from resume_hooks.sessions.lineage_block import size_text
@@ -73,14 +73,14 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
     if archived and expiring:
         raise UsageError("--archived and --expiring exclude each other", "Leave one of them out.")
     folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
-    asked, scope = (None, "all") if everywhere else (project_at(folder, os.environ), folder)
+    asked, scope = (None, "all") if everywhere else (project_at(folder, Where()), folder)
     if archived:
         # The vault is looked into for those that ask alone.
         from resume_hooks.cli.sessions_archived import answer  # noqa: PLC0415
 
         answer(asked, scope, limit=limit, offset=offset, as_json=as_json)
         return
-    look = Look(folder, os.environ)
+    look = Look(folder, Where())
     found = listing.page(look, asked, limit=limit, offset=offset, helpers=helpers, expiring=expiring)
     data = {
         "scope": scope,
@@ -127,7 +127,7 @@ def _text(found: Page, folder: str, offset: int, *, everywhere: bool, expiring: 
             "" if everywhere else " --all lists those of every project."
         )
     now = time.time()
-    ids = listing.short_ids(found.rows, os.environ)
+    ids = listing.short_ids(found.rows, Where())
     cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
     marks = [_marks(row, folder, with_end=expiring) for row in found.rows]
     lines = _table(cells, marks, shutil.get_terminal_size().columns)

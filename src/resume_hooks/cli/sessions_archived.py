@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from itertools import islice
@@ -13,6 +12,7 @@ from resume_hooks.cli.archived_text import kept_row
 from resume_hooks.cli.output import emit
 from resume_hooks.cli.text_width import fitted
 from resume_hooks.clock import minute
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import Kept
 from resume_hooks.sessions.archived.sessions import all_vaulted
 from resume_hooks.sessions.files import all_sessions
@@ -26,8 +26,8 @@ HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "FORM", "SINCE", "TITLE")
 
 def answer(project: Project | None, scope: str, *, limit: int, offset: int, as_json: bool) -> None:
     """Print ``limit`` of them (0: all) after the first ``offset``, of a project or of all; the last written first."""
-    present = {session.session_id for session in all_sessions(os.environ)}
-    gone = all_vaulted(os.environ, present)
+    present = {session.session_id for session in all_sessions(Where())}
+    gone = all_vaulted(Where(), present)
     wanted = [kept for kept in gone if project is None or project.holds([kept.cwd], kept.project)]
     shown = list(islice(wanted, offset, offset + limit if limit else None))
     more = len(wanted) > offset + len(shown)
@@ -37,7 +37,7 @@ def answer(project: Project | None, scope: str, *, limit: int, offset: int, as_j
         "more": more,
         "files": len(gone),
         "sessions": [],
-        "archived": [kept_row(kept, os.environ) for kept in shown],
+        "archived": [kept_row(kept, Where()) for kept in shown],
     }
     emit("sessions", data, lambda: _text(shown, offset, more=more), as_json=as_json)
 

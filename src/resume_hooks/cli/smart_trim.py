@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import NamedTuple, Unpack
 
@@ -26,7 +25,7 @@ from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, options_of
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import read_regular
+from resume_hooks.paths import Where, read_regular
 from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.project_folder import home_folder
 
@@ -83,7 +82,7 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
         say(_plan_text(planned))
     title_lock.release()  # whoever is asked may take their time
     agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
-    made = smart.write(decided, os.environ) if agreed else trimming.receipt(decided.trim)
+    made = smart.write(decided, Where()) if agreed else trimming.receipt(decided.trim)
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []
     made = made._replace(warnings=(*made.warnings, *smart_view.warnings(decided, planned.asked), *notes))
     more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent._asdict()}
@@ -101,13 +100,13 @@ def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
     """Ask the model what may go."""
     name = model_name(how["model"])
     # What can't be a parent is refused before a model is paid for.
-    create.expect(reading.session, reading.glance, KIND, os.environ, how["output_dir"])
+    create.expect(reading.session, reading.glance, KIND, Where(), how["output_dir"])
     rules = UNJUDGED if how["prompt"].strip() else CERTAIN
-    offered = offer(reading, options_of(how["keep_recent"], settings.number("keep_recent"), rules), os.environ)
+    offered = offer(reading, options_of(how["keep_recent"], settings.number("keep_recent"), rules), Where())
     limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])
-    asked = ask(ClaudeHeadless(os.environ, name), offered, how["prompt"], limit, told)
+    asked = ask(ClaudeHeadless(Where(), name), offered, how["prompt"], limit, told)
     verdicts = [*of_rules(offered), *asked.verdicts]
-    return _Planned(smart.plan(offered, verdicts, os.environ, how["output_dir"]), asked)
+    return _Planned(smart.plan(offered, verdicts, Where(), how["output_dir"]), asked)
 
 
 def _given_back(reading: SessionScan, stored: SmartTrimReceipt, how: SmartHow) -> _Planned:
@@ -122,7 +121,7 @@ def _given_back(reading: SessionScan, stored: SmartTrimReceipt, how: SmartHow) -
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.choices
     ]
-    decided = smart.planned_before(reading, options, verdicts, os.environ, how["output_dir"])
+    decided = smart.planned_before(reading, options, verdicts, Where(), how["output_dir"])
     return _Planned(decided, ModelVerdicts())
 
 

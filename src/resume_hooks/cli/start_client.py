@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import config_home
+from resume_hooks.paths import Where
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, resume_command
 
@@ -45,40 +44,40 @@ class Start(NamedTuple):
         if not self.config:
             return command
         cd, _, start = command.rpartition("claude ")
-        usual = self.config == config_home({"HOME": os.path.expanduser("~")})
+        usual = self.config == Where({"HOME": os.path.expanduser("~")}).config
         with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quoted(self.config)}"
         return f"{cd}{with_config} claude {start}"
 
 
-def start_of(session_id: str, path: str, folder: str, environ: Mapping[str, str]) -> Start:
+def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
     """The start of the session at ``path``, whose home is ``folder``."""
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     config = os.path.dirname(projects)
-    known = os.path.basename(projects) == "projects" and config != config_home(environ)
+    known = os.path.basename(projects) == "projects" and config != where.config
     return Start(session_id, folder, config if known else "")
 
 
-def environment(begun: Start, environ: Mapping[str, str]) -> dict[str, str]:
+def environment(begun: Start, where: Where) -> dict[str, str]:
     """The environment of the client."""
-    env = {name: value for name, value in environ.items() if name not in _OUTER} | {"PWD": begun.folder}
+    env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {"PWD": begun.folder}
     if begun.config:
         # Named in the environment, the usual config home would not be quite itself: .claude.json lies beside it.
         env.pop(CONFIG, None)
-        if begun.config != config_home(env):
+        if begun.config != Where(env).config:
             env[CONFIG] = begun.config
     return env
 
 
 def start(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, where there is none or it can't be started."""
-    program = claude_cli.executable(os.environ)
+    program = claude_cli.executable(Where())
     if program is None:
         raise ResumeHooksError("claude is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()
     try:
         os.chdir(begun.folder)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
-        os.execve(program, [program, "--resume", begun.session_id], environment(begun, os.environ))
+        os.execve(program, [program, "--resume", begun.session_id], environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(
             f"claude can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"

@@ -13,7 +13,7 @@ from resume_hooks import clock
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import canonical
+from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import Counted, gather
 from resume_hooks.reading.stats.state_sizes import Part
@@ -53,9 +53,9 @@ def command(since: str | None, month: bool, everywhere: bool, project: str | Non
     day = _first_day(since, month=month)
     folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
     with at_work("Counting", quiet=as_json) as told:
-        gathered = gather(os.environ, told)
-    found = figures(gathered.transcripts, day, _belongs(None if everywhere else project_at(folder, os.environ)))
-    state = state_sizes.parts(os.environ)
+        gathered = gather(Where(), told)
+    found = figures(gathered.transcripts, day, _belongs(None if everywhere else project_at(folder, Where())))
+    state = state_sizes.parts(Where())
     data = {
         "scope": "all" if everywhere else folder,
         "since": day,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from resume_hooks.cli.output import complete_locator, dry_run_option, json_option, located
 from resume_hooks.cli.rename import answer
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
 
 
@@ -32,4 +31,4 @@ def command(locator: str, tag: str | None, clear: bool, dry_run: bool, as_json: 
         raise UsageError("Give either a TAG or --clear", "resume-hooks tag LOCATOR TAG")
     if tag is not None and not tag.strip():
         raise UsageError("An empty tag", "Give at least one character that can be seen, or --clear.")
-    answer("tag", rename.tagged(located(locator), tag or "", os.environ), "tag", dry_run=dry_run, as_json=as_json)
+    answer("tag", rename.tagged(located(locator), tag or "", Where()), "tag", dry_run=dry_run, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Unpack
 
 import click
@@ -25,6 +24,7 @@ from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, savings_data, verdict
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import Glance
 
@@ -103,9 +103,9 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
 
 def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
     reading = plan.read(located(locator), settings.number("context_window"))
-    decided = plan.plan(reading, os.environ, options, output_dir=how["output_dir"])
+    decided = plan.plan(reading, Where(), options, output_dir=how["output_dir"])
     require_start(client, decided.birth)
-    made = plan.receipt(decided) if how["dry_run"] or not decided.pays else plan.write(decided, os.environ)
+    made = plan.receipt(decided) if how["dry_run"] or not decided.pays else plan.write(decided, Where())
     return answer(
         "trim",
         made,
@@ -120,9 +120,9 @@ def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) 
     session, window = located(locator), settings.number("context_window")
     require_folder(client, home_folder(Glance(session.path)))
     if how["dry_run"]:
-        done = in_place.plan(session, os.environ, options, window)
+        done = in_place.plan(session, Where(), options, window)
     else:
-        done = in_place.write(session, os.environ, options, window, live=how["live"])
+        done = in_place.write(session, Where(), options, window, live=how["live"])
     more = {"savings": savings_data(done.decided), "in_place": True, "backup": done.backup or None}
     return answer("trim", done.receipt, how, client, more=more, text=lambda: _text_in_place(done))
 

@@ -12,7 +12,7 @@ import click
 from resume_hooks.cli.install import run_all
 from resume_hooks.cli.output import emit, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.paths import state_home
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.system import claude_cli
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -66,7 +66,7 @@ def command(purge: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
       resume-hooks uninstall --purge --dry-run
       resume-hooks uninstall --purge --yes
     """
-    state = state_home()
+    state = Where().state
     goes = _purged(state) if purge else []
     if purge and not yes and not dry_run:
         click.confirm(
@@ -113,7 +113,7 @@ def _purged(state: str) -> list[str]:
     pending = os.path.join(glob.escape(state), "pending")
     notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
     files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
-    cache, plugin = unpacked(os.environ), plugin_folder()
+    cache, plugin = unpacked(Where()), plugin_folder()
     folders = [cache] if os.path.isdir(cache) and not os.path.islink(cache) else []
     return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
 
@@ -139,7 +139,7 @@ def _remove(state: str, goes: list[str]) -> None:
     """Remove these paths, and what is empty then. WriteFailed."""
     try:
         for path in goes:
-            if path == unpacked(os.environ):
+            if path == unpacked(Where()):
                 shutil.rmtree(path, ignore_errors=True)
             elif os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Unpack
 
 import click
@@ -14,6 +13,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.untrim import Reading, UntrimPlan
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 
 
 class UntrimHow(How):
@@ -47,10 +47,10 @@ def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
     client = client_to_start(how)
     reading = untrim.read(located(locator), settings.number("context_window"))
     numbers = _numbers(reading, how)
-    decided = untrim.plan(reading, os.environ, numbers, strict=how["strict"], output_dir=how["output_dir"])
+    decided = untrim.plan(reading, Where(), numbers, strict=how["strict"], output_dir=how["output_dir"])
     require_start(client, decided.birth)
     idle = how["dry_run"] or not decided.restored
-    made = untrim.receipt(decided) if idle else untrim.write(decided, os.environ)
+    made = untrim.receipt(decided) if idle else untrim.write(decided, Where())
     answer("untrim", made, how, client, more={"restoration": _data(decided)}, text=lambda: _text(decided, made))
 
 

@@ -5,7 +5,6 @@ All but the context in use is an estimate. Reads the two ends of the file, and i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Way, cost, pays_after
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToTrim
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.lineage import Family
@@ -112,9 +112,7 @@ class _Fresh(NamedTuple):
     reads: int
 
 
-def compare(
-    session_id: str, path: str, environ: Mapping[str, str], window: int, at: str, *, limit: int = LOOKED_AT
-) -> Comparison:
+def compare(session_id: str, path: str, where: Where, window: int, at: str, *, limit: int = LOOKED_AT) -> Comparison:
     """Compare the ways on from a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
 
     What a trim would leave is told of a live conversation of up to ``limit`` bytes.
@@ -125,10 +123,10 @@ def compare(
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
     base = Base(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     looked_at = is_live_part_within(path, limit)
-    trimmed = _trimmed(path, window, environ) if looked_at else None
+    trimmed = _trimmed(path, window, where) if looked_at else None
     warm = seen.is_warm(now_ms)
     reads = _reads(glance, context, base, trimmed)
-    ways = _ways(context, seen, base, _Fresh(_opening(path, glance, environ), reads), trimmed, warm=warm)
+    ways = _ways(context, seen, base, _Fresh(_opening(path, glance, where), reads), trimmed, warm=warm)
     return Comparison(
         session_id=session_id,
         glance=glance,
@@ -144,9 +142,9 @@ def compare(
     )
 
 
-def advise(path: str, context: Context, environ: Mapping[str, str]) -> Advice:
+def advise(path: str, context: Context, where: Where) -> Advice:
     """What fits best in a session that is as full as ``context`` says, however much room is left."""
-    trimmed = _trimmed(path, context.window, environ) if is_live_part_within(path, LOOKED_AT) else None
+    trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, LOOKED_AT) else None
     return _fitting(trimmed.after if trimmed else None)
 
 
@@ -165,19 +163,19 @@ def _fitting(trimmed: Context | None) -> Advice:
     return Advice(SMART_TRIM, f"a trim by rule leaves {trimmed.percent} %, one by a model less")
 
 
-def _trimmed(path: str, window: int, environ: Mapping[str, str]) -> _Trimmed | None:
+def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
     """What a trim with the usual options would leave; None where no conversation is there."""
     try:
         reading = plan.read(locate.session_file(path), window)
     except NothingToTrim:
         return None
-    decided = plan.decide(reading, options_of(environ=environ), environ)
+    decided = plan.decide(reading, options_of(where=where), where)
     return _Trimmed(decided.after, reading.transcript.chain)
 
 
-def _opening(path: str, glance: Glance, environ: Mapping[str, str]) -> int:
+def _opening(path: str, glance: Glance, where: Where) -> int:
     """Tokens of what a handoff without a next step would open with, at most: lineage and a whole digest."""
-    ancestors = Family(environ).lineage(path)
+    ancestors = Family(where).lineage(path)
     block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
     return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 

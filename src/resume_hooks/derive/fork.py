@@ -8,7 +8,7 @@ before it. A child with another home gets one, since with the folder the system 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from resume_hooks.derive.child.relocate import Moving, moving
 from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.errors import NothingToFork, UsageError
-from resume_hooks.paths import canonical, project_folders
+from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.locate import SessionFile
@@ -76,7 +76,7 @@ class ForkPlan:
 
 def plan(
     session: SessionFile,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     cut: Truncator | None = None,
     home: str | None = None,
@@ -89,9 +89,9 @@ def plan(
     that is nowhere, and for what can't be a parent.
     """
     reading = _read(session, cut)
-    move = _move(reading, home, environ)
+    move = _move(reading, home, where)
     kind, new_home = (REHOMED, move.new) if move else (FORK, "")
-    expected = birth.expect(session, reading.glance, kind, environ, output_dir, home=new_home)
+    expected = birth.expect(session, reading.glance, kind, where, output_dir, home=new_home)
     remarks = (*(reading.cut.remarks if reading.cut else ()), *_of_files(reading, move))
     expected = expected._replace(warnings=(*expected.warnings, *remarks))
     before, after, ratio = _sizes(reading)
@@ -116,10 +116,10 @@ def plan(
     return ForkPlan(expected, child, reading.cut, move, frozenset(reading.said.thoughts), before, after)
 
 
-def write(decided: ForkPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: ForkPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
     )
     return receipt(decided, born)
 
@@ -178,7 +178,7 @@ def _read(session: SessionFile, truncator: Truncator | None) -> Reading:
     return Reading(session, kept, transcript.chain, survey, said, Glance(session.path), found)
 
 
-def _move(reading: Reading, home: str | None, environ: Mapping[str, str]) -> Moving | None:
+def _move(reading: Reading, home: str | None, where: Where) -> Moving | None:
     """What moves to a ``home`` that was asked for; None where the session is at home there."""
     if home is None:
         return None
@@ -187,7 +187,7 @@ def _move(reading: Reading, home: str | None, environ: Mapping[str, str]) -> Mov
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
     found, seen = home_folder(reading.glance), reading.glance.folders
     old = found if found in seen or not seen else seen[0]
-    at_home = project_folder_of(reading.session.path, environ) in project_folders(new, environ)
+    at_home = project_folder_of(reading.session.path, where) in project_folders(new, where)
     return None if at_home and canonical(old) == new else moving(old, new)
 
 

@@ -6,7 +6,6 @@ Invariant: a relative setting never leads out of the session's project, and no f
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks import settings
@@ -15,7 +14,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.handoff_document import current_session, document, file_name
 from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import project_folders
+from resume_hooks.paths import Where, project_folders
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import project_files
 
@@ -48,12 +47,12 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
     return path
 
 
-def wanted_for(decided: RolloverPlan, environ: Mapping[str, str], out: str = "") -> Files:
+def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> Files:
     """What the settings, and ``out`` (a path of ``out_path``), ask for; nothing is written."""
-    home, warnings = _home(decided, environ), []
+    home, warnings = _home(decided, where), []
     places = {}
     for setting, name in (("handoff_dir", file_name(decided)), ("ledger_file", "")):
-        value = str(settings.load(environ)[setting].value)
+        value = str(settings.load(where)[setting].value)
         folder, own = (value, name) if name else os.path.split(value)
         try:
             places[setting] = os.path.join(_folder(setting, folder, home), own) if value else ""
@@ -63,11 +62,9 @@ def wanted_for(decided: RolloverPlan, environ: Mapping[str, str], out: str = "")
     return Files(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
 
 
-def write_for(
-    decided: RolloverPlan, receipt: Receipt, environ: Mapping[str, str], out: str = "", *, force: bool = False
-) -> Files:
+def write_for(decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False) -> Files:
     """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
-    wanted = wanted_for(decided, environ, out)
+    wanted = wanted_for(decided, where, out)
     written, warnings = [], list(wanted.warnings)
     content = redact(document(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
     for path in wanted.documents:
@@ -103,14 +100,14 @@ def _folder(setting: str, value: str, home: str) -> str:
     return path
 
 
-def _home(decided: RolloverPlan, environ: Mapping[str, str]) -> str:
+def _home(decided: RolloverPlan, where: Where) -> str:
     """The project's folder, ``""`` unless the session is kept where the client keeps those of that folder.
 
     What a file says alone is no proof: it may come from anywhere, and name any folder.
     """
     folder = decided.birth.setting.cwd
     kept_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
-    homes = [os.path.realpath(known) for known in project_folders(folder, environ)]
+    homes = [os.path.realpath(known) for known in project_folders(folder, where)]
     return folder if kept_in in homes and os.path.isdir(folder) else ""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.paths import is_session_id, projects_home, session_id_of
+from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.references import Entries, Entry, Reference, named_by
@@ -61,13 +61,13 @@ class Found(NamedTuple):
     original: Entry
 
 
-def look_up(reference: Reference, cwd: str, environ: Mapping[str, str]) -> Found:
+def look_up(reference: Reference, cwd: str, where: Where) -> Found:
     """The original of the record that a reference names, seen from a folder.
 
     UsageError for what names no record; SessionNotFound where the session or the original is gone, saying what is left.
     """
-    originals = Originals(environ)
-    asked = _asked(reference, originals, cwd, environ)
+    originals = Originals(where)
+    asked = _asked(reference, originals, cwd, where)
     record = asked.record()
     original = originals.of(record, asked.file) if record else None
     if original is None and record and is_marked(record):
@@ -78,10 +78,10 @@ def look_up(reference: Reference, cwd: str, environ: Mapping[str, str]) -> Found
     return Found(asked, original or asked)
 
 
-def _asked(reference: Reference, originals: Originals, cwd: str, environ: Mapping[str, str]) -> Entry:
+def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> Entry:
     """The record itself; of a session that is gone, the backup that an in-place trim left."""
     try:
-        session = locate.resolve(reference.session, cwd, environ)
+        session = locate.resolve(reference.session, cwd, where)
     except SessionNotFound:
         prefix = reference.session.lower()
         kept = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
@@ -97,9 +97,9 @@ def _asked(reference: Reference, originals: Originals, cwd: str, environ: Mappin
 class Originals:
     """Finds originals within one config home; no file is indexed twice."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self._family = Family(environ)
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self._family = Family(where)
         self._files: dict[str, Entries | None] = {}
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
 
@@ -113,14 +113,12 @@ class Originals:
         if origin is None:
             return "nothing says where it was"
         session_id = origin.session_id or session_id_of(origin.file) or ""
-        back = (
-            f"; bring it back: resume-hooks restore {session_id}" if contents.holds(session_id, self._environ) else ""
-        )
+        back = f"; bring it back: resume-hooks restore {session_id}" if contents.holds(session_id, self._where) else ""
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
 
     def backups(self, session_id: str) -> list[str]:
         """The files that in-place trims of a session left in our state folder, oldest first."""
-        folder = os.path.abspath(folder_of(session_id, self._environ))
+        folder = os.path.abspath(folder_of(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
         try:
@@ -133,7 +131,7 @@ class Originals:
     def backed_up(self, prefix: str) -> list[str]:
         """The ids, starting with ``prefix``, of sessions that have backups."""
         try:
-            names = os.listdir(folder_of("", self._environ))
+            names = os.listdir(folder_of("", self._where))
         except OSError:
             return []
         return sorted(name for name in names if name.startswith(prefix) and self.backups(name))
@@ -185,7 +183,7 @@ class Originals:
             path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
             if path is not None:
                 yield path, session_id
-        yield from ((copy.path, session_id) for copy in locate.all_sessions(self._environ, session_id))
+        yield from ((copy.path, session_id) for copy in locate.all_sessions(self._where, session_id))
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
@@ -196,7 +194,7 @@ class Originals:
         if path != os.path.abspath(path):
             return False  # dots could lead out
         folder, name = os.path.split(path)
-        in_project = os.path.dirname(folder) == projects_home(self._environ) and not os.path.islink(folder)
+        in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         fits = _BACKUP.fullmatch(name) or (name.endswith(".jsonl") and session_id_of(name) is None)
         return bool(fits) and (folder == here or in_project) and os.path.isfile(path) and not os.path.islink(path)
 

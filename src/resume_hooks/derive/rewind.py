@@ -6,7 +6,7 @@ the cut are sent as they were, so that what an API has cached of them still coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from resume_hooks.derive.child.rewrite_chain import Closing, Succession, lines, 
 from resume_hooks.derive.rewind_text import LeftOut, card, told
 from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import opening_lines, title_line
 from resume_hooks.sessions.references import names_of
@@ -93,9 +94,7 @@ def checked_report(report: str) -> str:
     return report
 
 
-def plan(
-    session: SessionFile, mark: Mark, report: str, environ: Mapping[str, str], output_dir: str | None = None
-) -> RewindPlan:
+def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> RewindPlan:
     """Decide on a child of ``session`` that stands at ``mark`` again.
 
     Where the mark does not resolve any more the child starts at the root, with a warning. InSubagent for a
@@ -106,8 +105,8 @@ def plan(
     reading = _read(session)
     nodes = linear(reading.transcript.chain).nodes
     kept, lost, warnings = _kept(reading.transcript, mark)
-    left_out = _left_out(reading, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, environ)
-    expected = birth.expect(session, reading.glance, KIND, environ, output_dir)
+    left_out = _left_out(reading, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
+    expected = birth.expect(session, reading.glance, KIND, where, output_dir)
     expected = expected._replace(warnings=(*expected.warnings, *warnings))
     closing = Closing(told(expected.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
     sizes = _sizes(reading, [] if lost else kept, closing)
@@ -125,14 +124,12 @@ def plan(
     )
 
 
-def write(decided: RewindPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: RewindPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     child = decided.child
     if isinstance(child, RolloverPlan):
-        return rollover.write(child, environ)
-    born = birth.bear(
-        decided.birth, lines(child), lambda path: _checks(decided, child, path), environ, books=child.books
-    )
+        return rollover.write(child, where)
+    born = birth.bear(decided.birth, lines(child), lambda path: _checks(decided, child, path), where, books=child.books)
     return receipt(decided, born)
 
 
@@ -222,7 +219,7 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     return "its record is gone" if there is None else "it lies on a branch that was left"
 
 
-def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, environ: Mapping[str, str]) -> LeftOut | None:
+def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
     """What of the conversation the child does not hold; None where nobody said anything in it.
 
     ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
@@ -233,7 +230,7 @@ def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, enviro
     kept = {snapshot.message for snapshot in reading.survey.snapshots}
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in kept), "")
     first = min(numbers) if after is None else min(*numbers, after)
-    return LeftOut(names_of(reading.session, environ), first, max(numbers), prompt)
+    return LeftOut(names_of(reading.session, where), first, max(numbers), prompt)
 
 
 class _Ending:

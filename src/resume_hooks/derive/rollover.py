@@ -6,7 +6,7 @@ The parent is only ever read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from resume_hooks.derive.child.carried import carried_lines
 from resume_hooks.derive.child.create import Birth, Born, bear, expect, receipt_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NothingToHandOff, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, record
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
@@ -64,7 +65,7 @@ class RolloverPlan:
 
 def plan(
     parent: SessionFile,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     kind: str = "rollover",
     next_step: str = "",
@@ -79,7 +80,7 @@ def plan(
     glance = Glance(parent.path)
     _refuse(glance, next_step)
     next_step = encodable(next_step.strip())
-    child = expected or expect(parent, glance, kind, environ, output_dir)
+    child = expected or expect(parent, glance, kind, where, output_dir)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
     card, _ = redact(_card(child.ancestors, kind, next_step, contents))
@@ -116,10 +117,10 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
-def write(decided: RolloverPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: RolloverPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning."""
     chunks = (line + b"\n" for line in decided.lines)
-    born = bear(decided.birth, chunks, lambda path: checks_of(decided, path), environ)
+    born = bear(decided.birth, chunks, lambda path: checks_of(decided, path), where)
     return receipt(decided, born)
 
 

@@ -21,6 +21,7 @@ from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_mar
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Entry
@@ -108,7 +109,7 @@ def read(session: SessionFile, window: int = 0) -> Reading:
 
 def plan(
     reading: Reading,
-    environ: Mapping[str, str],
+    where: Where,
     numbers: Collection[int] | None = None,
     *,
     strict: bool = False,
@@ -120,7 +121,7 @@ def plan(
     one is missing.
     """
     wanted = _wanted(reading, numbers)
-    restored, missing = _found(reading, wanted, Originals(environ))
+    restored, missing = _found(reading, wanted, Originals(where))
     if missing and (strict or not restored):
         remedy = (
             "Nothing was written." if not restored else "Nothing was written. Without --strict the rest is restored."
@@ -128,7 +129,7 @@ def plan(
         raise SessionNotFound(_lost(missing, len(wanted)), remedy)
     session, transcript = reading.session, reading.transcript
     glance = Glance(session.path)
-    child = birth.expect(session, glance, KIND, environ, output_dir)
+    child = birth.expect(session, glance, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
     if whole and (told := _legend_of(transcript)) is not None:
@@ -150,10 +151,10 @@ def plan(
     return UntrimPlan(child, row, reading, restored, missing, digests, before, after)
 
 
-def write(decided: UntrimPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: UntrimPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
     )
     return receipt(decided, born)
 

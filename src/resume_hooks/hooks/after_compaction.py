@@ -6,12 +6,11 @@ was cleared away by the user is not given back.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.answer import time_limit
-from resume_hooks.paths import find_session, named_session
+from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.as_text import facts
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Entry
@@ -32,7 +31,7 @@ _HEAD = "Facts about this session from before it was compacted:"
 
 def given_back(session_id: str, transcript_path: str) -> str:
     """The facts, ``""`` where there are none, or where they can't be told in time."""
-    path = named_session(transcript_path, session_id) or find_session(session_id)
+    path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
         return ""
     try:
@@ -44,10 +43,10 @@ def given_back(session_id: str, transcript_path: str) -> str:
 
 def _facts(path: str) -> str:
     session = locate.session_file(path)
-    lineage = Family(os.environ).lineage(path)
+    lineage = Family(Where()).lineage(path)
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""
-    digest = _without(digest_of(session, os.environ), {row.session_id for row in lineage[: _cleared(lineage)]})
+    digest = _without(digest_of(session, Where()), {row.session_id for row in lineage[: _cleared(lineage)]})
     known = facts(digest, SECTIONS, MOST - len(_HEAD) - len(block) - len("\n\n") * 2)
     return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
 

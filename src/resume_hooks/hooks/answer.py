@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from resume_hooks.hooks import cards
 from resume_hooks.hooks.offer_clear import let_wait
 from resume_hooks.hooks.plain_cards import session_card
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -55,13 +55,13 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
 
 def _handoff(parent: locate.SessionFile, trigger: Trigger) -> Answer:
     with time_limit(f"resume-hooks handoff {parent.session_id}"):
-        standing = standing_handoff(parent, trigger.text, os.environ)
+        standing = standing_handoff(parent, trigger.text, Where())
         if standing is not None:
             return _answer_of(standing, trigger)
-        contents = Contents(digest_of(parent, os.environ))
-        decided = rollover.plan(parent, os.environ, kind="handoff", next_step=trigger.text, contents=contents)
+        contents = Contents(digest_of(parent, Where()))
+        decided = rollover.plan(parent, Where(), kind="handoff", next_step=trigger.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    receipt = rollover.write(decided, os.environ)
+    receipt = rollover.write(decided, Where())
     return _answer_of(receipt, trigger, [*cards.holds(decided), *_files(decided, receipt)])
 
 
@@ -73,7 +73,7 @@ def _files(decided: RolloverPlan, receipt: Receipt) -> list[str]:
     # Only who asked for files waits for what writes them.
     from resume_hooks.derive.handoff_files import write_for  # noqa: PLC0415
 
-    files = write_for(decided, receipt, os.environ)
+    files = write_for(decided, receipt, Where())
     written = [*files.documents, *filter(None, [files.ledger])]
     return [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
 
@@ -92,12 +92,12 @@ def _resume(path: str, session_id: str, text: str, window: int) -> Answer:
     from resume_hooks.derive.compare import compare  # noqa: PLC0415
     from resume_hooks.hooks.resume_card import resume_card  # noqa: PLC0415
 
-    found = compare(session_id, path, os.environ, window, clock.now())
+    found = compare(session_id, path, Where(), window, clock.now())
     return Answer(session_id, lambda copied: resume_card(found, copied, text))
 
 
 def _lineage(path: str) -> Answer:
-    rows = Family(os.environ).lineage(path)
+    rows = Family(Where()).lineage(path)
     return Answer("", lambda _: cards.lineage_card(rows))
 
 

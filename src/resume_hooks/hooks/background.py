@@ -18,7 +18,7 @@ from resume_hooks.archive.retention.pack_idle import pack_quiet
 from resume_hooks.archive.vault import policy
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.expiry import DAY
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
@@ -52,15 +52,15 @@ def catch_up(event: dict[str, Any]) -> None:
     headless = expiring_sessions.is_headless()
     is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
-    keep_wanted(os.environ, is_over)
+    keep_wanted(Where(), is_over)
     last, now = hook_state.find(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
     if headless or made <= now < look or not hook_state.begin(_STAMP):
         return
     try:
-        all_seen = keep_parents(os.environ, seen if seen <= now else 0, is_over)
-        left = pack_quiet(os.environ, is_over)
-        policy.apply(os.environ)
+        all_seen = keep_parents(Where(), seen if seen <= now else 0, is_over)
+        left = pack_quiet(Where(), is_over)
+        policy.apply(Where())
         look = now + (DAY if all_seen and not left else AGAIN)
         hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:

@@ -6,7 +6,6 @@ Invariant: a checkpoint is replaced on the exact word alone, and one checkpoint 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 
 from resume_hooks.derive import checkpoint
@@ -17,6 +16,7 @@ from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations
 from resume_hooks.hooks.answer import Answer, said, time_limit
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 
 YES = "yes"
@@ -78,10 +78,10 @@ def _rewind(session: locate.SessionFile | None, session_id: str, trigger: Trigge
     from resume_hooks.derive import rewind  # noqa: PLC0415
 
     with time_limit(_shell("rewind", session)):
-        decided = rewind.plan(session, mark, trigger.text, os.environ)
+        decided = rewind.plan(session, mark, trigger.text, Where())
     # Outside the limit: what is written is never cut in two.
     with checkpoint_state.used(mark):
-        receipt = rewind.write(decided, os.environ)
+        receipt = rewind.write(decided, Where())
     with contextlib.suppress(OSError):
         confirmations.take(session_id, CHECKPOINT)  # a yes to an older question would set one anew
         pending_handoff.retire(session_id)  # /clear would lead to what was just left
@@ -95,7 +95,7 @@ def _rewind(session: locate.SessionFile | None, session_id: str, trigger: Trigge
 
 def _without_mark(session: locate.SessionFile | None, trigger: Trigger) -> Answer:
     """What a rewind gets to which no checkpoint is active: the child that the last one made, or what to do."""
-    standing = standing_rewind(session, os.environ) if session is not None else None
+    standing = standing_rewind(session, Where()) if session is not None else None
     if standing is None:
         return said(checkpoint_cards.none_card(trigger.text, slash=trigger.slash))
     return Answer(

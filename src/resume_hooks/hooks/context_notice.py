@@ -15,7 +15,7 @@ import time
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.paths import find_session, named_session
+from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.tokens import Context
 
@@ -35,7 +35,9 @@ def main() -> None:
     if event is None or reply.stands_aside():
         return
     session_id = reply.field(event, "session_id")
-    path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)
+    path = named_session(reply.field(event, "transcript_path"), session_id, Where()) or find_session(
+        session_id, Where()
+    )
     if path is None:
         return
     with contextlib.suppress(OSError, ResumeHooksError):
@@ -70,7 +72,7 @@ def _line(session_id: str, path: str, context: Context) -> str:
     from resume_hooks.derive.compare import advise  # noqa: PLC0415
     from resume_hooks.hooks.resume_card import NAMES, command_of  # noqa: PLC0415 - nothing to most turns' ends
 
-    advice = advise(path, context, os.environ)
+    advice = advise(path, context, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
     return f"{full}; {NAMES[advice.way]} fits best: {command_of(advice, session_id)}"
 

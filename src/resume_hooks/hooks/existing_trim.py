@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.clock import normal
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import find_session
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import records
@@ -16,7 +16,7 @@ from resume_hooks.transcripts.records import Record
 
 def standing_trim(parent: SessionFile, child_id: str) -> Receipt | None:
     """The receipt of a trimmed child of ``parent``; None where it is gone, or somebody went on in either since."""
-    path = find_session(child_id)
+    path = find_session(child_id, Where())
     named = read_parent(path) if path else None
     if path is None or named is None or named.session_id != parent.session_id:
         return None

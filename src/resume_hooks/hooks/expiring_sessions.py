@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks.archive.retention.keep_expiring import Slice, archive
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
 
 LIMIT = 0.03
@@ -37,7 +37,7 @@ def kept(event: dict[str, Any]) -> str:
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     said = f"kept {count} that the client deletes soon{more}" if done.kept else ""
-    once = first_use_notice.line(os.environ) if os.path.isdir(vault(os.environ)) else ""
+    once = first_use_notice.line(Where()) if os.path.isdir(vault(Where())) else ""
     return " · ".join(filter(None, (said, once)))
 
 
@@ -50,14 +50,14 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
     if not project or not _SAFE.issuperset(project):
         return None
     claim = f"{OWN}-{project}.json"
-    private_folder(state_home())
+    private_folder(Where().state)
     private_folder(os.path.dirname(hook_state.place(claim)))
     if not hook_state.begin(claim):
         return None
     try:
         made = time.time()
         cwd = os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
-        done = archive(project, cwd, os.environ, is_over, waiting=waiting)
+        done = archive(project, cwd, Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
             hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done

@@ -13,7 +13,7 @@ import os
 import time
 from typing import Any, Dict, List
 
-from resume_hooks.paths import is_private, open_regular, state_home
+from resume_hooks.paths import Where, is_private, open_regular
 from resume_hooks.storage import state_file
 
 VERSION = 1
@@ -30,7 +30,7 @@ _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbe
 
 def place(name: str) -> str:
     """Where the note of a name lies."""
-    return os.path.join(state_home(), "pending", name)
+    return os.path.join(Where().state, "pending", name)
 
 
 def keep(name: str, value: Dict[str, Any]) -> None:

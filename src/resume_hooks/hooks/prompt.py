@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.triggers import Trigger, recognise
-from resume_hooks.paths import find_session, is_session_id, named_session
+from resume_hooks.paths import Where, find_session, is_session_id, named_session
 
 if TYPE_CHECKING:
     from resume_hooks.hooks.answer import Answer
@@ -89,7 +89,9 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         return session_card(session_id, copy(session_id, way=way))
     lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
     window = chosen["context_window"].value
-    path = named_session(reply.field(event, "transcript_path"), session_id) or find_session(session_id)
+    path = named_session(reply.field(event, "transcript_path"), session_id, Where()) or find_session(
+        session_id, Where()
+    )
     found: Answer = lane.answer(trigger, path, session_id, window if isinstance(window, int) else 0)
     return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
 

@@ -6,11 +6,10 @@ looks for itself.
 
 from __future__ import annotations
 
-import os
-
 from resume_hooks.errors import NothingToRecover
 from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -29,7 +28,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     if path is None:
         raise NothingToRecover("There is nothing to recover: this session has no transcript yet")
     with time_limit(_COMMAND):
-        found = facts(digest_of(locate.session_file(path), os.environ), SECTIONS, OPENING)
+        found = facts(digest_of(locate.session_file(path), Where()), SECTIONS, OPENING)
     if not found:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
     return Answer(f"{_GIVEN}\n{found}", lambda copied: _card(found, copied, slash=trigger.slash))

@@ -6,7 +6,6 @@ Invariant: one rollover is paid for once. What is typed again, with nobody askin
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Sequence
 
@@ -21,6 +20,7 @@ from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.cards import CLEARED, child_card
 from resume_hooks.hooks.offer_clear import let_wait
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
@@ -53,15 +53,13 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
         standing = _standing(parent, trigger)
         if standing is not None:
             return standing
-        begun = rollover.plan(parent, os.environ, wish=trigger.text)
-    written = rollover.write(begun, os.environ)
+        begun = rollover.plan(parent, Where(), wish=trigger.text)
+    written = rollover.write(begun, Where())
     _keep(parent, trigger, written, [UNFINISHED, _again(parent)])
     if trigger.hooked:
         let_wait(written)  # Esc ends us without a word: then /clear still leads on
     model, limit = _model(deadline - REPLACING)
-    outcome = rollover.add_summary(
-        begun, written, model, os.environ, limit=limit, progress=lambda _number, _count: None
-    )
+    outcome = rollover.add_summary(begun, written, model, Where(), limit=limit, progress=lambda _number, _count: None)
     facts = _facts(parent, outcome)
     _keep(parent, trigger, outcome.receipt, facts)
     return _answer(outcome.receipt, facts, trigger)
@@ -71,7 +69,7 @@ def _model(deadline: float) -> tuple[ClaudeHeadless, float]:
     """The model of the settings, and the seconds that it has."""
     chosen = settings.load()
     limit = min(settings.number("summary_timeout"), deadline - time.monotonic())
-    return ClaudeHeadless(os.environ, str(chosen["summary_model"].value)), limit
+    return ClaudeHeadless(Where(), str(chosen["summary_model"].value)), limit
 
 
 def _facts(parent: SessionFile, outcome: rollover.SummaryOutcome) -> list[str]:
@@ -111,7 +109,7 @@ def _standing(parent: SessionFile, trigger: Trigger) -> Answer | None:
     note = hook_state.find(_name(parent))
     if note.get("asked") != trigger.text:
         return None
-    receipt = standing_rollover(parent, os.environ)
+    receipt = standing_rollover(parent, Where())
     if receipt is None or receipt.session_id != note.get("child"):
         return None
     facts = note.get("facts")

@@ -12,6 +12,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.cards import ROW
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
 from resume_hooks.search.as_text import reading
 from resume_hooks.search.engine import Found, find
 from resume_hooks.search.hits import Hit
@@ -42,7 +43,7 @@ def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> 
     scope = Scope() if everywhere else _project(path)
     command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
     with time_limit(command):
-        found = find([words], scope, os.environ, most=HITS, limit=PATIENCE)
+        found = find([words], scope, Where(), most=HITS, limit=PATIENCE)
     return Answer("", lambda _: search_card(found, everywhere=everywhere))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, Optional
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import broken_venv, hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import Handoff
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.system.processes import client_pid
 
@@ -74,11 +74,11 @@ def _cleared(session_id: str, path: str) -> bytes:
     handoff = pending_handoff.take(pid, os.path.dirname(path), parent_id) if path else None
     if handoff is None:
         if parent_id is not None and parent_id != session_id:
-            record_link(Link(session_id, parent_id, "clear", _now(), pid))
+            record_link(Link(session_id, parent_id, "clear", _now(), pid), Where())
         return b""
     with contextlib.suppress(OSError):  # the opening names the parent, too
-        record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid))
-        record_superseded(handoff.child_id, session_id, _now())
+        record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid), Where())
+        record_superseded(handoff.child_id, session_id, _now(), Where())
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
     said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
@@ -131,7 +131,7 @@ def _mark(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
-        pending.want(session_id)  # an ancestor from now on; the next start keeps it, and nobody waits for that
+        pending.want(session_id, Where())  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
 def _take_mark(pid: int) -> Optional[str]:

@@ -6,7 +6,6 @@ Invariant: nothing is written into a project but on the exact word, and one ques
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 
 from resume_hooks.derive.child.receipt import Receipt
@@ -20,7 +19,7 @@ from resume_hooks.hooks.answer import Answer, TimeLimit, said, time_limit
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.existing_trim import standing_trim
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.paths import find_session
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions import locate
 from resume_hooks.system.text import one_line
 
@@ -101,7 +100,7 @@ def _confirm(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answe
 def _write(decided: TrimPlan, question: Question) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
-        receipt = plan.write(decided, os.environ)
+        receipt = plan.write(decided, Where())
     except ResumeHooksError:
         with contextlib.suppress(OSError):
             confirmations.keep(question)  # nothing was made, so it can be tried again
@@ -146,7 +145,7 @@ def _without_question(parent: locate.SessionFile, question: Question | None, tri
         if question is not None or confirmations.is_begun(parent.session_id):
             return said(trim_cards.busy_card(slash=trigger.slash))
         return said(trim_cards.unasked_card(slash=trigger.slash))
-    gone = bool(question.child) and find_session(question.child) is None
+    gone = bool(question.child) and find_session(question.child, Where()) is None
     return said(trim_cards.answered_card(question, gone=gone, slash=trigger.slash))
 
 
@@ -159,7 +158,7 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: 
 
 def _decide(parent: locate.SessionFile, text: str, window: int) -> TrimPlan:
     options = parse(text)
-    return plan.plan(plan.read(parent, window), os.environ, options)
+    return plan.plan(plan.read(parent, window), Where(), options)
 
 
 def _refuse(text: str) -> None:

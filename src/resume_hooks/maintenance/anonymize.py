@@ -9,9 +9,8 @@ import contextlib
 import getpass
 import os
 import re
-from collections.abc import Mapping
 
-from resume_hooks.paths import config_home, state_home
+from resume_hooks.paths import Where
 
 PATH = "<path>"
 USER = "<user>"
@@ -30,17 +29,17 @@ _SHORTEST_NAME = 2
 class Anonymous:
     """Knows whom to leave out: the user of this machine, the folder of a project, the homes of client and user."""
 
-    def __init__(self, cwd: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, cwd: str, where: Where) -> None:
         places = [
-            (state_home(environ), "<state>"),
-            (config_home(environ), "<config>"),
+            (where.state, "<state>"),
+            (where.config, "<config>"),
             (cwd, "<project>"),
-            (environ.get("HOME") or os.path.expanduser("~"), "~"),
+            (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
         ]
         known = {path.rstrip("/"): name for place, name in places for path in (place, os.path.realpath(place))}
         # The longest first; a home that is the root folder would be part of every path.
         self._places = sorted(((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0]))
-        words = sorted((re.escape(name) for name in _names(environ)), key=len, reverse=True)
+        words = sorted((re.escape(name) for name in _names(where)), key=len, reverse=True)
         self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
 
     def text(self, said: str) -> str:
@@ -57,10 +56,10 @@ def _is_shared(path: str) -> bool:
     return any(path == place or path.startswith(f"{place}/") for place in _SHARED)
 
 
-def _names(environ: Mapping[str, str]) -> set[str]:
+def _names(where: Where) -> set[str]:
     """What the user may be called: by the system, by the environment, by the name of the home."""
-    given = {environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
-    given.add(os.path.basename((environ.get("HOME") or "").rstrip("/")))
+    given = {where.environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
+    given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
     with contextlib.suppress(OSError, KeyError, ImportError):  # an id without a name, as in some containers
         given.add(getpass.getuser())
     return {name for name in given if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}}

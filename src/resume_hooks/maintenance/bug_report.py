@@ -12,13 +12,13 @@ import re
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import __version__, clock, settings
 from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding
-from resume_hooks.paths import config_home, read_object
+from resume_hooks.paths import Where, read_object
 from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import gather
 from resume_hooks.reading.stats.totals import figures, hook_data
@@ -62,20 +62,20 @@ _HEAD = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za
 _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
-def report(findings: Sequence[Finding], cwd: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
     """The report as a JSON value, in the form of ``cli.schema.report``."""
-    who = Anonymous(cwd, environ)
+    who = Anonymous(cwd, where)
     return {
         "report": VERSION,
         "made_at": clock.now(),
         "versions": _versions(who),
-        "terminal": _terminal(environ),
+        "terminal": _terminal(where),
         "findings": [_finding(finding, who) for finding in findings],
-        "settings": _settings(environ, who),
-        "counts": _counts(environ),
-        "state": _state(environ),
-        "hooks": _hooks(environ),
-        "log": _log(environ),
+        "settings": _settings(where, who),
+        "counts": _counts(where),
+        "state": _state(where),
+        "hooks": _hooks(where),
+        "log": _log(where),
     }
 
 
@@ -95,7 +95,7 @@ def _versions(who: Anonymous) -> dict[str, Any]:
 
 def _plugins() -> list[str]:
     """The versions of the plugin that the client has."""
-    known = read_object(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
+    known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
     copies = [
         copy
         for name, found in (known.items() if isinstance(known, dict) else ())
@@ -125,16 +125,18 @@ def _word(value: object) -> str:
     return value if _WORD.fullmatch(value) else "other"
 
 
-def _terminal(environ: Mapping[str, str]) -> dict[str, Any]:
+def _terminal(where: Where) -> dict[str, Any]:
     return {
-        "term": _word(environ.get("TERM")),
-        "program": _word(environ.get("TERM_PROGRAM")),
-        "colours": _word(environ.get("COLORTERM")),
-        "multiplexer": next((name for name, key in (("tmux", "TMUX"), ("screen", "STY")) if environ.get(key)), ""),
-        "ssh": "SSH_CONNECTION" in environ,
-        "wsl": "WSL_DISTRO_NAME" in environ,
-        "no_color": bool(environ.get("NO_COLOR")),
-        "in_client": "CLAUDECODE" in environ,
+        "term": _word(where.environ.get("TERM")),
+        "program": _word(where.environ.get("TERM_PROGRAM")),
+        "colours": _word(where.environ.get("COLORTERM")),
+        "multiplexer": next(
+            (name for name, key in (("tmux", "TMUX"), ("screen", "STY")) if where.environ.get(key)), ""
+        ),
+        "ssh": "SSH_CONNECTION" in where.environ,
+        "wsl": "WSL_DISTRO_NAME" in where.environ,
+        "no_color": bool(where.environ.get("NO_COLOR")),
+        "in_client": "CLAUDECODE" in where.environ,
         "encoding": _word(sys.stdout.encoding),
     }
 
@@ -144,9 +146,9 @@ def _finding(finding: Finding, who: Anonymous) -> dict[str, Any]:
     return {"code": finding.code, "level": finding.level, "detail": detail}
 
 
-def _settings(environ: Mapping[str, str], who: Anonymous) -> list[dict[str, Any]]:
+def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
     rows = []
-    for name, setting in settings.load(environ).items():
+    for name, setting in settings.load(where).items():
         value: object = list(setting.value) if isinstance(setting.value, tuple) else setting.value
         if setting.source != "default" and not isinstance(value, int):
             words = value if isinstance(value, list) else [value]
@@ -155,39 +157,39 @@ def _settings(environ: Mapping[str, str], who: Anonymous) -> list[dict[str, Any]
     return rows
 
 
-def _counts(environ: Mapping[str, str]) -> dict[str, Any]:
-    files = all_files(environ)
+def _counts(where: Where) -> dict[str, Any]:
+    files = all_files(where)
     sizes = sorted((file.size for file in files if not file.agent), reverse=True)
-    kinds = Counter(link.kind if link.kind in KINDS else "other" for link in link_log.read_links(environ))
+    kinds = Counter(link.kind if link.kind in KINDS else "other" for link in link_log.read_links(where))
     return {
         "projects": len({file.folder for file in files}),
         "sessions": len(sizes),
         "subagents": len(files) - len(sizes),
         "bytes": sum(file.size for file in files),
         "largest": sizes[0] if sizes else 0,
-        "unlistable": len(locate.unlistable(environ)),
+        "unlistable": len(locate.unlistable(where)),
         "links": dict(sorted(kinds.items())),
     }
 
 
-def _state(environ: Mapping[str, str]) -> list[dict[str, Any]]:
+def _state(where: Where) -> list[dict[str, Any]]:
     rows: dict[str, state_sizes.Part] = {}
-    for part in state_sizes.parts(environ):
+    for part in state_sizes.parts(where):
         name = part.name if part.name in PARTS else "other"
         known = rows.get(name, state_sizes.Part(name, 0, 0))
         rows[name] = state_sizes.Part(name, known.files + part.files, known.size + part.size)
     return [row._asdict() for row in rows.values()]
 
 
-def _hooks(environ: Mapping[str, str]) -> list[dict[str, Any]]:
-    found = figures(gather(environ).transcripts, "", lambda _: True).hooks
+def _hooks(where: Where) -> list[dict[str, Any]]:
+    found = figures(gather(where).transcripts, "", lambda _: True).hooks
     return [hook_data(row) for row in found if _WORD.fullmatch(row.event)]
 
 
-def _log(environ: Mapping[str, str]) -> list[str]:
+def _log(where: Where) -> list[str]:
     """The last entries, without any line that is not of the form that we write."""
     found = []
-    for entry in bug_log.entries(environ)[-LAST_ENTRIES:]:
+    for entry in bug_log.entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
         if _HEAD.fullmatch(first):
             found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))

@@ -15,7 +15,7 @@ from resume_hooks.archive.trash.contents import held, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.paths import config_home, projects_home, read_object, state_home
+from resume_hooks.paths import Where, read_object
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import held as kept_sessions
@@ -110,7 +110,7 @@ def _plugin(cwd: str) -> Finding:
 
 def _engine(_: str) -> Finding:
     running = f"Python {sys.version.split()[0]} at {sys.executable}"
-    data = os.path.join(config_home(), "plugins", "data")
+    data = os.path.join(Where().config, "plugins", "data")
     states = [read_object(os.path.join(data, name, "install.json")) for name in _ours(data)]
     last = max(states, key=lambda state: _number(state.get("started")), default={})
     if last.get("state") == "failed":
@@ -148,21 +148,21 @@ def _others(cwd: str) -> Finding:
 
 
 def _transcripts(cwd: str) -> Finding:
-    here, everywhere = len(locate.sessions_of(cwd)), len(locate.all_sessions())
-    if hidden := locate.unlistable():
+    here, everywhere = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
+    if hidden := locate.unlistable(Where()):
         more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
         return Finding("transcripts", "problem", said, remedy, "transcripts-hidden")
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
-        return Finding("transcripts", "note", f"none under {projects_home()}", remedy, "transcripts-none")
-    said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {projects_home()}"
+        return Finding("transcripts", "note", f"none under {Where().projects}", remedy, "transcripts-none")
+    said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
     return Finding("transcripts", "ok", said)
 
 
 def _expiry(cwd: str) -> Finding:
-    found = outlook(cwd, os.environ)
+    found = outlook(cwd, Where())
     days, path = found.retention
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
@@ -175,7 +175,7 @@ def _expiry(cwd: str) -> Finding:
     text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
-    may, why = policy.allowed(os.environ)
+    may, why = policy.allowed(Where())
     if not may:
         return Finding("expiry", "note", f"{text}; none is kept: {why}", "", "expiry-unkept")
     if found.unkept:
@@ -187,7 +187,7 @@ def _expiry(cwd: str) -> Finding:
 
 
 def _state(_: str) -> Finding:
-    folder = state_home()
+    folder = Where().state
     if not os.path.lexists(folder):
         return _unmade(folder)
     status = os.lstat(folder)
@@ -233,17 +233,17 @@ def _settings(_: str) -> Finding:
 
 
 def _log(_: str) -> Finding:
-    noted = bug_log.entries(os.environ)
+    noted = bug_log.entries(Where())
     if not noted:
         return Finding("log", "ok", "no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
-    detail = f"{bugs} noted in {bug_log.log_file(os.environ)}, the last one on {clock.minute(noted[-1])} UTC"
+    detail = f"{bugs} noted in {bug_log.log_file(Where())}, the last one on {clock.minute(noted[-1])} UTC"
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
     return Finding("log", "note", detail, remedy, "log-bugs")
 
 
 def _index(_: str) -> Finding:
-    status = status_of(os.environ)
+    status = status_of(Where())
     if status.state == "newer":
         return Finding(
             "index", "problem", f"a newer resume-hooks wrote {status.file}", "Update this one.", "index-newer"
@@ -255,7 +255,7 @@ def _index(_: str) -> Finding:
 
 
 def _trash(_: str) -> Finding:
-    entries, others = held(os.environ), strays(os.environ)
+    entries, others = held(Where()), strays(Where())
     half = sum(stray.gone for stray in others)
     odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
     odd += [f"{half:,} half-removed"] if half else []
@@ -270,8 +270,8 @@ def _trash(_: str) -> Finding:
 
 
 def _vault(_: str) -> Finding:
-    may, why = policy.allowed(os.environ)
-    kept, damaged = kept_sessions(os.environ), unreadable(os.environ)
+    may, why = policy.allowed(Where())
+    kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
         return Finding("vault", "problem", odd, "See what is wrong: resume-hooks archive --verify", "vault-odd")

@@ -11,11 +11,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import canonical
+from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.digest.repository import SAFE, offline
 from resume_hooks.system import subprocesses
 from resume_hooks.system.git_worktrees import worktrees
@@ -95,14 +95,14 @@ def traces(path: str, folder: str) -> Traces:
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
-def places(found: Traces, folders: Iterable[str], environ: Mapping[str, str]) -> list[Place]:
+def places(found: Traces, folders: Iterable[str], where: Where) -> list[Place]:
     """The folders that something speaks for, the likeliest first: among ``folders`` and the worktrees of them."""
     deadline = time.monotonic() + PATIENCE
     old = canonical(found.folder)
     likely = []
     for root, worktree in _roots(folders, old):
         folder = _placed(root, old, found.files)
-        known = _known(root, found.commits, environ, deadline) if found.commits else ()
+        known = _known(root, found.commits, where, deadline) if found.commits else ()
         files = _held(folder, found.files)
         enough = 2 * files >= len(found.files) > 0
         if known or worktree or enough:
@@ -162,14 +162,14 @@ def _held(folder: str, files: tuple[str, ...]) -> int:
     return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
 
 
-def _known(root: str, commits: tuple[str, ...], environ: Mapping[str, str], deadline: float) -> tuple[str, ...]:
+def _known(root: str, commits: tuple[str, ...], where: Where, deadline: float) -> tuple[str, ...]:
     """Those of the commits that a repository holds; none where git does not say so in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
     command = ["git", "-C", root, *SAFE, "cat-file", "--batch-check"]
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
     until = min(deadline, time.monotonic() + ONE_ANSWER)
-    told = subprocesses.output(command, offline(environ), until, asked) or b""
+    told = subprocesses.output(command, offline(where), until, asked) or b""
     rows = told.split(b"\n")[: len(commits)]
     return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.search.hits import Best, Hit, Hits
 from resume_hooks.search.index.connect import Opened, opened_index
 from resume_hooks.search.index.database import IndexDamaged
@@ -44,7 +45,7 @@ class Found:
 def find(
     words: Sequence[str],
     scope: Scope,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     most: int = 10,
     limit: float = float("inf"),
@@ -59,9 +60,9 @@ def find(
         raise UsageError("No words to search for", "Give some words, or --file, --tool, --branch, --role or --since.")
 
     def search() -> Found:
-        needed = needed_folders(scope, environ)
-        with opened_index(environ, limit=limit, progress=progress, needed=needed) as index:
-            return _search(index, query, scope, most, environ)
+        needed = needed_folders(scope, where)
+        with opened_index(where, limit=limit, progress=progress, needed=needed) as index:
+            return _search(index, query, scope, most, where)
 
     try:
         return search()
@@ -69,16 +70,16 @@ def find(
         return search()
 
 
-def _search(index: Opened, query: Query, scope: Scope, most: int, environ: Mapping[str, str]) -> Found:
+def _search(index: Opened, query: Query, scope: Scope, most: int, where: Where) -> Found:
     files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
     lookups = _looked_up(terms, query)
     without = [terms.strictly(term) for term in query.excluded if not term.exact]
     ranking = Ranking(index.db, scope, without, time.time())
     turns, related = _turns(ranking, terms, lookups) if lookups else (ranking.latest(), {})
-    best = Hits(index.db, query, lookups, related, environ).best(turns, most)
+    best = Hits(index.db, query, lookups, related, where).best(turns, most)
     missing = [] if best.hits else unknown(index.db, scope)
-    notes = [*index.notes, *missing, *_unsearched(files, unseen(scope, environ))]
+    notes = [*index.notes, *missing, *_unsearched(files, unseen(scope, where))]
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
     return Found(query, best.hits, best.total, more, how, notes, helpers)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import Opening
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.search.query import Query
@@ -107,10 +108,10 @@ class Hits:
         query: Query,
         lookups: Sequence[Lookup],
         related: Mapping[int, Lookup] | None = None,
-        environ: Mapping[str, str] = os.environ,
+        where: Where | None = None,
     ) -> None:
         self._db = db
-        self._opening = Opening(environ)
+        self._opening = Opening(where or Where())
         self._lookups = lookups
         also = related or {}
         self._pattern = pattern_of(

@@ -11,12 +11,13 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.expiry import DAY, SOON, is_kept
 from resume_hooks.sessions.files import SessionFile, known_ids
 from resume_hooks.sessions.lineage import Family
@@ -73,14 +74,14 @@ class Row(NamedTuple):
         return None if self.tokens is None else round(100 * self.tokens / self.window)
 
 
-def listed(cwd: str, environ: Mapping[str, str], *, everywhere: bool = False, helpers: bool = False) -> Iterator[Row]:
+def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[Row]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
     Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
     """
-    project = None if everywhere else project_at(cwd, environ)
-    look = Look(cwd, environ)
-    return look.along(candidates(project, environ, look.store), project, helpers=helpers)
+    project = None if everywhere else project_at(cwd, where)
+    look = Look(cwd, where)
+    return look.along(candidates(project, where, look.store), project, helpers=helpers)
 
 
 class Page(NamedTuple):
@@ -98,7 +99,7 @@ def page(
 
     Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
     """
-    files = candidates(project, look.environ, look.store)
+    files = candidates(project, look.where, look.store)
     if expiring:
         files = [session for session in reversed(files) if look.goes_soon(session)]
     rows = islice(look.along(files, project, helpers=helpers), offset, None)
@@ -106,32 +107,30 @@ def page(
     return Page(shown, next(rows, None) is not None, len(files))
 
 
-def candidates(
-    project: Project | None, environ: Mapping[str, str], store: SessionStore | None = None
-) -> list[SessionFile]:
+def candidates(project: Project | None, where: Where, store: SessionStore | None = None) -> list[SessionFile]:
     """The files that may be sessions of a project, None for all; newest first."""
-    kept = store or LocalStore(environ)
-    return kept.sessions(None if project is None else project.folder_names(environ, kept.projects))
+    kept = store or LocalStore(where)
+    return kept.sessions(None if project is None else project.folder_names(where, kept.projects))
 
 
 class Look:
     """What rows take from outside of their files, read once: links, running clients, settings, the index."""
 
-    def __init__(self, cwd: str, environ: Mapping[str, str], store: SessionStore | None = None) -> None:
-        self.environ = environ
-        self.store = store or LocalStore(environ)
+    def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
+        self.where = where
+        self.store = store or LocalStore(where)
         self._now = time.time()
-        self._family = Family(environ)
-        self._clients = Clients(environ)
-        self._kept_days = kept_days(cwd, environ)
-        self._window = settings.number("context_window", environ)
+        self._family = Family(where)
+        self._clients = Clients(where)
+        self._kept_days = kept_days(cwd, where)
+        self._window = settings.number("context_window", where)
 
     @functools.cached_property
     def _known_turns(self) -> Callable[[str], int | None]:
         # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
         from resume_hooks.search.index.quick_lookup import Known  # noqa: PLC0415
 
-        return Known(self.environ).turns
+        return Known(self.where).turns
 
     def along(self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False) -> Iterator[Row]:
         """The rows of these files, in their order, of copies the first; those that are gone by now are left out."""
@@ -180,7 +179,7 @@ class Look:
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=self._days_left(glance.mtime),
             expires_at=None if self._kept_days is None else clock.from_epoch(glance.mtime + self._kept_days * DAY),
-            kept=is_kept(session.session_id, 0.0, self.environ),
+            kept=is_kept(session.session_id, 0.0, self.where),
             live=bool(self._clients.why_live(session)),
         )
 
@@ -194,7 +193,7 @@ class Look:
         return max(0, int((mtime + self._kept_days * DAY - self._now) // DAY))
 
 
-def short_ids(rows: Sequence[Row], environ: Mapping[str, str]) -> list[str]:
+def short_ids(rows: Sequence[Row], where: Where) -> list[str]:
     """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
-    alike = Counter(session_id[:SHORT] for session_id in known_ids(environ))
+    alike = Counter(session_id[:SHORT] for session_id in known_ids(where))
     return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]

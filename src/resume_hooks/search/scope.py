@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from resume_hooks.paths import project_key, projects_home
+from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.lineage import Family
@@ -57,15 +57,15 @@ class Scope:
         return bool(self.branch or self.tool or self.file or self.role or self.since or self.until)
 
 
-def session_scope(locator: str | None, cwd: str, environ: Mapping[str, str]) -> Scope:
+def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """One session and its sub-agents, or one of these. Raises as ``store.resolve``."""
-    session_id, _, agent = locate(locator, cwd, environ).session_id.partition("/")
+    session_id, _, agent = locate(locator, cwd, where).session_id.partition("/")
     return Scope(sessions=frozenset({session_id}), agent=agent)
 
 
-def lineage_scope(locator: str | None, cwd: str, environ: Mapping[str, str]) -> Scope:
+def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """A session and its ancestors. Raises as ``store.resolve``."""
-    rows = Family(environ).lineage(store.resolve(locator, cwd, environ).path)
+    rows = Family(where).lineage(store.resolve(locator, cwd, where).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
@@ -79,7 +79,7 @@ def project_of(path: str) -> Scope:
 
 def project_at(cwd: str) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    found = git_worktrees.project_at(cwd)
+    found = git_worktrees.project_at(cwd, Where())
     return Scope(folders=found.folders, within=found.within, projects=frozenset(found.names))
 
 
@@ -162,18 +162,18 @@ def unknown(db: sqlite3.Connection, scope: Scope) -> list[str]:
     return said
 
 
-def needed_folders(scope: Scope, environ: Mapping[str, str]) -> list[str] | None:
+def needed_folders(scope: Scope, where: Where) -> list[str] | None:
     """The names of the project folders that a scope may lead to; None for all."""
     if scope.folders is None:
         return None
-    return [*Project(scope.folders, scope.within).folder_names(environ), *scope.projects]
+    return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
 
 
-def unseen(scope: Scope, environ: Mapping[str, str]) -> list[str]:
+def unseen(scope: Scope, where: Where) -> list[str]:
     """The project folders that a scope may lead to and that can't be listed; none for sessions that were found."""
-    hidden = [] if scope.sessions is not None else store.unlistable(environ)
-    needed = needed_folders(scope, environ) if hidden else None
-    if needed is None or hidden == [projects_home(environ)]:
+    hidden = [] if scope.sessions is not None else store.unlistable(where)
+    needed = needed_folders(scope, where) if hidden else None
+    if needed is None or hidden == [where.projects]:
         return hidden
     return [folder for folder in hidden if os.path.basename(folder) in needed]
 

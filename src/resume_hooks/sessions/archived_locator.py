@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import canonical, is_session_id, project_key, project_names, projects_home
+from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import Kept, kept_ids
 from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
@@ -39,14 +39,14 @@ def kept_copy(words: str, around: Surroundings, resolvers: Sequence[ResumeResolv
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
-    if not kept_ids(around.environ):
+    if not kept_ids(around.where):
         return None
     kept_around = KeptSurroundings(around)
     for resolver in resolvers:
         if resolver is by_path and (found := _by_old_path(words, around)):
             return found
         if resolver in FORMS and (named := _named(resolver, words, kept_around)):
-            return opened(named, around.environ)
+            return opened(named, around.where)
     return None
 
 
@@ -55,7 +55,7 @@ def _named(resolver: ResumeResolver, words: str, around: KeptSurroundings) -> Ke
         found = resolver(words, around)
     except SessionNotFound:
         return None  # what was said of the projects is told
-    return vaulted(found.session_id, around.environ) if found else None
+    return vaulted(found.session_id, around.where) if found else None
 
 
 def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
@@ -63,29 +63,29 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     path = typed_path(words, around)
     if path is None:
         return None
-    session_id = session_in(path, around.environ)
-    full, home = os.path.abspath(path), os.path.join(projects_home(around.environ), "")
+    session_id = session_in(path, around.where)
+    full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
     project, _, name = full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
-    kept = vaulted(session_id, around.environ) if is_session_id(session_id) else None
+    kept = vaulted(session_id, around.where) if is_session_id(session_id) else None
     if kept is None or (project and project != kept.project):
         return None
-    session = opened(kept, around.environ)
-    there = os.path.join(os.path.dirname(session.path), name or below(full, around.environ))
+    session = opened(kept, around.where)
+    there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
     return session_file(there) if os.path.isfile(there) else None
 
 
 class VaultStore:
     """The vaulted sessions, as the client had them: their files are no longer at these paths."""
 
-    def __init__(self, environ: Mapping[str, str], present: Callable[[], set[str]]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where, present: Callable[[], set[str]]) -> None:
+        self._where = where
         self._present = present
 
     @cached_property
     def kept(self) -> list[Kept]:
         """All of them, the last written first."""
-        return all_vaulted(self._environ, self._present())
+        return all_vaulted(self._where, self._present())
 
     def projects(self) -> list[str]:
         """The names of the project folders that they came from."""
@@ -99,7 +99,7 @@ class VaultStore:
 
     def find(self, session_id: str) -> SessionFile | None:
         """The one of an id."""
-        kept = vaulted(session_id, self._environ)
+        kept = vaulted(session_id, self._where)
         return self._file(kept) if kept else None
 
     def hidden(self) -> list[str]:
@@ -111,25 +111,25 @@ class VaultStore:
         return []
 
     def _starting(self, prefix: str) -> list[Kept]:
-        ids = (session_id for session_id in kept_ids(self._environ) if session_id.startswith(prefix))
-        return [kept for session_id in ids if (kept := vaulted(session_id, self._environ))]
+        ids = (session_id for session_id in kept_ids(self._where) if session_id.startswith(prefix))
+        return [kept for session_id in ids if (kept := vaulted(session_id, self._where))]
 
     def _file(self, kept: Kept) -> SessionFile:
         part = kept.transcript
-        return SessionFile(kept.session_id, place_of(kept, self._environ), part.mtime_ns / 1e9, part.size)
+        return SessionFile(kept.session_id, place_of(kept, self._where), part.mtime_ns / 1e9, part.size)
 
 
 class KeptSurroundings(Surroundings):
     """Where words were typed, with the vault for what is there: nothing is known of it but what the notes say."""
 
     def __init__(self, around: Surroundings) -> None:
-        self._vault = VaultStore(around.environ, lambda: {each.session_id for each in (*around.near, *around.far)})
-        super().__init__(around.cwd, around.environ, self._vault)
+        self._vault = VaultStore(around.where, lambda: {each.session_id for each in (*around.near, *around.far)})
+        super().__init__(around.cwd, around.where, self._vault)
 
     @cached_property
     def projects(self) -> list[str]:
         """The names of the project folders of the working directory."""
-        return project_names(self.cwd, self.environ, list)
+        return project_names(self.cwd, self.where, list)
 
     def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
         """There is one of each."""
@@ -144,7 +144,7 @@ class KeptSurroundings(Surroundings):
 
     def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
         """Rows that let a person choose between sessions."""
-        rows = ((session, vaulted(session.session_id, self.environ)) for session in sessions)
+        rows = ((session, vaulted(session.session_id, self.where)) for session in sessions)
         return [
             {
                 "session_id": kept.session_id,

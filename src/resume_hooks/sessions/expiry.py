@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import config_home, is_session_id, session_id_of
+from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions.archived.layout import HISTORY, NOTE, folder_of
 
 DAY = 24 * 60 * 60
@@ -79,9 +79,9 @@ class Ends(NamedTuple):
 class Endings:
     """Tells of sessions when they end; backups of files are listed once."""
 
-    def __init__(self, days: int, environ: Mapping[str, str]) -> None:
+    def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
-        self._history = os.path.join(config_home(environ), HISTORY)
+        self._history = os.path.join(where.config, HISTORY)
         self._with_backups = _names(self._history)
 
     def of(self, folder: str) -> list[Ends]:
@@ -107,20 +107,20 @@ class Endings:
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 
 
-def is_kept(session_id: str, written: float, environ: Mapping[str, str]) -> bool:
+def is_kept(session_id: str, written: float, where: Where) -> bool:
     """Whether the vault has a session as it was last ``written``; told by its note's time, which is not read.
 
     A note that is dated in the future is: the clock was ahead then, or somebody gave it that time.
     """
     try:
-        noted = os.lstat(os.path.join(folder_of(session_id, environ), NOTE)).st_mtime
+        noted = os.lstat(os.path.join(folder_of(session_id, where), NOTE)).st_mtime
     except OSError:
         return False
     if noted <= time.time() + AHEAD:
         return noted >= written
     from resume_hooks.sessions.archived.manifest import find  # noqa: PLC0415 - most starts read no note
 
-    kept = find(session_id, environ)
+    kept = find(session_id, where)
     return kept is not None and max(part.mtime_ns for part in kept.parts) / 1e9 >= written - _EXACT
 
 

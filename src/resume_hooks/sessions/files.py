@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.paths import MAX_KEY, is_session_file, is_session_id, project_folders, project_key, session_id_of
+from resume_hooks.paths import (
+    MAX_KEY,
+    Where,
+    is_session_file,
+    is_session_id,
+    project_folders,
+    project_key,
+    session_id_of,
+)
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import refuse_foreign
@@ -42,43 +50,43 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
         return []
 
 
-def sessions_of(cwd: str, environ: Mapping[str, str] | None = None) -> list[SessionFile]:
+def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
     """The sessions in the project folders of a working directory, newest first.
 
     Keys collide (``a_b``, ``a-b``): where it matters, ask ``belongs`` of the ones that are wanted.
     """
-    return _newest_first(session for folder in project_folders(cwd, environ) for session in sessions_in(folder))
+    return _newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
 
 
-def all_sessions(environ: Mapping[str, str] | None = None, prefix: str = "") -> list[SessionFile]:
+def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     """Every session of every project whose id starts with ``prefix``, newest first."""
-    return _newest_first(s for folder in paths.all_folders(environ) for s in sessions_in(folder, prefix))
+    return _newest_first(s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix))
 
 
-def known_ids(environ: Mapping[str, str] | None = None) -> set[str]:
+def known_ids(where: Where) -> set[str]:
     """The ids in the names of all session files; no file is looked at."""
     found = set()
-    for folder in paths.all_folders(environ):
+    for folder in paths.all_folders(where):
         with contextlib.suppress(OSError):
             found |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
     return found
 
 
-def unlistable(environ: Mapping[str, str] | None = None) -> list[str]:
+def unlistable(where: Where) -> list[str]:
     """The project folders that are there and can't be listed, or whose files can't be looked at; sorted.
 
     Where the folder that holds them all can't be listed, that one.
     """
-    home = paths.projects_home(environ)
+    home = where.projects
     if not _can(os.listdir, home):
         return [home]
-    return [folder for folder in paths.all_folders(environ) if not _can(_first, folder)]
+    return [folder for folder in paths.all_folders(where) if not _can(_first, folder)]
 
 
-def linked(environ: Mapping[str, str] | None = None, session_id: str = "") -> list[str]:
+def linked(where: Where, session_id: str = "") -> list[str]:
     """The project folders that are symbolic links, sorted; with an id the files of that name that lie behind links."""
     try:
-        with os.scandir(paths.projects_home(environ)) as entries:
+        with os.scandir(where.projects) as entries:
             folders = sorted(entry.path for entry in entries if entry.is_symlink() and entry.is_dir())
     except OSError:
         return []
@@ -86,7 +94,7 @@ def linked(environ: Mapping[str, str] | None = None, session_id: str = "") -> li
         return folders
     name = f"{session_id}{paths.ENDING}"
     behind = [os.path.join(folder, name) for folder in folders]
-    links = [path for folder in paths.all_folders(environ) if os.path.islink(path := os.path.join(folder, name))]
+    links = [path for folder in paths.all_folders(where) if os.path.islink(path := os.path.join(folder, name))]
     return [path for path in (*behind, *links) if os.path.isfile(path)]
 
 
@@ -142,18 +150,18 @@ def session_file(path: str) -> SessionFile:
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
-def latest(cwd: str, environ: Mapping[str, str] | None = None, *, back: int = 0, but: str = "") -> SessionFile:
+def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
     """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
 
     Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the session ``but``.
     """
     passed = 0
-    for session in sessions_of(cwd, environ):
+    for session in sessions_of(cwd, where):
         if session.session_id != but and _is_talk(session) and belongs(session.path, cwd):
             if passed == back:
                 return session
             passed += 1
-    hidden = where_hidden(unlistable(environ), linked(environ))
+    hidden = where_hidden(unlistable(where), linked(where))
     count = "is only 1 session" if passed == 1 else f"are only {passed} sessions"
     missing = f"There {count} of {cwd} to count back" if passed else f"No session of {cwd} yet"
     raise SessionNotFound(
@@ -161,10 +169,10 @@ def latest(cwd: str, environ: Mapping[str, str] | None = None, *, back: int = 0,
     )
 
 
-def is_known(session: SessionFile, environ: Mapping[str, str] | None = None) -> bool:
+def is_known(session: SessionFile, where: Where) -> bool:
     """Whether the client can resume the session by its id: it lies in a project folder under its own name."""
     folder = os.path.dirname(session.path)
-    return is_session_file(session.path) and os.path.dirname(folder) == paths.projects_home(environ)
+    return is_session_file(session.path) and os.path.dirname(folder) == where.projects
 
 
 def _listed(folder: str, prefix: str = "") -> list[SessionFile]:

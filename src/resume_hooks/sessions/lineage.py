@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import find_session, is_session_file, projects_home, session_id_of
+from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.manifest import Kept, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened, own_path, place_of
@@ -65,9 +64,9 @@ class Descendant(NamedTuple):
 class Family:
     """Answers about parents and children within one config home; links are read once."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self._links = {link.child_id: link for link in read_links(environ)}
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self._links = {link.child_id: link for link in read_links(where)}
         self._found: dict[str, Kept | None] = {}
         self._vaulted: dict[str, Kept] = {}
 
@@ -91,7 +90,7 @@ class Family:
         """The path of a session's kept copy; None where there is none that can be read."""
         kept = self._kept(session_id)
         try:
-            return opened(kept, self._environ).path if kept else None
+            return opened(kept, self._where).path if kept else None
         except (SessionNotFound, WriteFailed):
             return None
 
@@ -103,7 +102,7 @@ class Family:
 
     def _kept(self, session_id: str) -> Kept | None:
         if session_id not in self._found:
-            self._found[session_id] = find(session_id, self._environ)
+            self._found[session_id] = find(session_id, self._where)
         return self._found[session_id]
 
     def _is_there(self, parent: Parent, child_path: str) -> bool:
@@ -111,19 +110,19 @@ class Family:
 
     def _present(self, parent: Parent, child_path: str) -> str | None:
         """The file of a parent where the client has it."""
-        here = os.path.dirname(own_path(os.path.abspath(child_path), self._environ))
+        here = os.path.dirname(own_path(os.path.abspath(child_path), self._where))
         named = os.path.abspath(parent.file) if parent.file else ""
         if named and session_id_of(named) == parent.session_id and self._may_open(named, here):
             return named
         if not parent.session_id:
             return None
-        found = find_session(parent.session_id, self._environ)
+        found = find_session(parent.session_id, self._where)
         beside = os.path.join(here, f"{parent.session_id}.jsonl")
         return next((path for path in (found, beside) if path and self._may_open(path, here)), None)
 
     def _may_open(self, path: str, here: str) -> bool:
         folder = os.path.dirname(path)
-        in_project = os.path.dirname(folder) == projects_home(self._environ) and not os.path.islink(folder)
+        in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         return (folder == here or in_project) and is_session_file(path)
 
     def lineage(self, path: str) -> list[Ancestor]:
@@ -147,17 +146,17 @@ class Family:
                 return *self._generation(located, seen), located
         with contextlib.suppress(SessionNotFound, WriteFailed):
             if kept := self._kept(parent.session_id):
-                return *self._kept_generation(kept, seen), place_of(kept, self._environ)
+                return *self._kept_generation(kept, seen), place_of(kept, self._where)
         return _missing(parent), None, child
 
     def _kept_generation(self, kept: Kept, seen: set[str]) -> tuple[Ancestor, Parent | None]:
         """The row of a vaulted session; what is packed is not opened for it."""
         if not kept.transcript.packed:
-            return self._generation(opened(kept, self._environ).path, seen)
+            return self._generation(opened(kept, self._where).path, seen)
         seen.add(kept.session_id)
-        parent = self._or_linked(_noted(kept), kept.session_id, place_of(kept, self._environ))
+        parent = self._or_linked(_noted(kept), kept.session_id, place_of(kept, self._where))
         parent = None if parent is not None and parent.session_id in seen else parent
-        return _packed_row(kept, parent, self._environ), parent
+        return _packed_row(kept, parent, self._where), parent
 
     def _generation(self, path: str, seen: set[str]) -> tuple[Ancestor, Parent | None]:
         """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
@@ -165,11 +164,11 @@ class Family:
         parent = self.parent_of(path)
         if parent is not None and parent.session_id in seen:
             parent = None
-        return _row(path, parent, self._environ), parent
+        return _row(path, parent, self._where), parent
 
     @cached_property
     def _superseded(self) -> dict[str, str]:
-        return read_superseded(self._environ)
+        return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
         """Whether a child gave way to another session that is there, and nobody went on in it all the same.
@@ -177,7 +176,7 @@ class Family:
         SessionNotFound where it can't be read.
         """
         by = self._superseded.get(session_id_of(path) or "", "")
-        there = find_session(by, self._environ) or self._kept(by)
+        there = find_session(by, self._where) or self._kept(by)
         return there is not None and not Glance(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
@@ -205,15 +204,15 @@ class Family:
     def _descendant(self, session: SessionFile, parent: Parent) -> Ancestor:
         kept = self._vaulted.get(session.session_id)
         if kept is None or kept.transcript.packed:
-            return _packed_row(kept, parent, self._environ) if kept else _row(session.path, parent, self._environ)
-        return _row(opened(kept, self._environ).path, parent, self._environ)
+            return _packed_row(kept, parent, self._where) if kept else _row(session.path, parent, self._where)
+        return _row(opened(kept, self._where).path, parent, self._where)
 
     def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
         """The children of every session by its id, oldest first."""
         children: dict[str, list[tuple[SessionFile, Parent]]] = {}
-        present = store.all_sessions(self._environ)
-        self._vaulted = {kept.session_id: kept for kept in all_vaulted(self._environ, {s.session_id for s in present})}
-        gone = [_as_file(kept, self._environ) for kept in self._vaulted.values()]
+        present = store.all_sessions(self._where)
+        self._vaulted = {kept.session_id: kept for kept in all_vaulted(self._where, {s.session_id for s in present})}
+        gone = [_as_file(kept, self._where) for kept in self._vaulted.values()]
         for session in sorted([*reversed(present), *gone], key=lambda session: session.mtime):
             with contextlib.suppress(SessionNotFound, WriteFailed):  # deleted since it was listed
                 parent = self._parent_of(session)
@@ -250,24 +249,24 @@ def _noted(kept: Kept) -> Parent | None:
     return Parent(*said) if len(said) == len(Parent._fields) else None
 
 
-def _as_file(kept: Kept, environ: Mapping[str, str]) -> SessionFile:
+def _as_file(kept: Kept, where: Where) -> SessionFile:
     """A kept session as the client had it."""
     part = kept.transcript
-    return SessionFile(kept.session_id, place_of(kept, environ), part.mtime_ns / 1e9, part.size)
+    return SessionFile(kept.session_id, place_of(kept, where), part.mtime_ns / 1e9, part.size)
 
 
-def _row(path: str, parent: Parent | None, environ: Mapping[str, str]) -> Ancestor:
+def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
     glance = Glance(path)
     session_id = session_id_of(path) or store.session_file(path).session_id
-    status = KEPT if is_kept(path, environ) else "present"
-    row = _derived(session_id, own_path(path, environ), parent, status)
+    status = KEPT if is_kept(path, where) else "present"
+    row = _derived(session_id, own_path(path, where), parent, status)
     title = one_line(plain(glance.title), TITLE_LENGTH)
     return replace(row, title=title, created=glance.created, ended=glance.ended, size=glance.size)
 
 
-def _packed_row(kept: Kept, parent: Parent | None, environ: Mapping[str, str]) -> Ancestor:
+def _packed_row(kept: Kept, parent: Parent | None, where: Where) -> Ancestor:
     """The row of a packed session, of what its note says."""
-    row = _derived(kept.session_id, place_of(kept, environ), parent, KEPT)
+    row = _derived(kept.session_id, place_of(kept, where), parent, KEPT)
     title, about = one_line(plain(kept.title), TITLE_LENGTH), kept.about
     return replace(row, title=title, created=about.created, ended=about.ended, size=kept.transcript.size)
 

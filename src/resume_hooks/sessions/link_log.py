@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
-from resume_hooks.paths import is_session_id, private_folder, read_regular, state_home
+from resume_hooks.paths import Where, is_session_id, private_folder, read_regular
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
@@ -32,45 +32,45 @@ class Link(NamedTuple):
     client_pid: Optional[int] = None
 
 
-def links_file(environ: Optional[Mapping[str, str]] = None) -> str:
+def links_file(where: Where) -> str:
     """The path of the links of this config home."""
-    return os.path.join(state_home(environ), FILE_NAME)
+    return os.path.join(where.state, FILE_NAME)
 
 
-def record_link(link: Link, environ: Optional[Mapping[str, str]] = None) -> None:
+def record_link(link: Link, where: Where) -> None:
     """Append a link. OSError where the state folder can't be written."""
-    _append({key: value for key, value in link._asdict().items() if value is not None}, environ)
+    _append({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
-def record_superseded(child_id: str, by: str, at: str, environ: Optional[Mapping[str, str]] = None) -> None:
+def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
     """Append that a child nobody opened gave way to another session. OSError where the state folder can't be written.
 
     A row of its own shape, which readers of links alone pass over.
     """
-    _append({"superseded_id": child_id, "by": by, "at": at}, environ)
+    _append({"superseded_id": child_id, "by": by, "at": at}, where)
 
 
-def read_links(environ: Optional[Mapping[str, str]] = None) -> list[Link]:
+def read_links(where: Where) -> list[Link]:
     """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
-    return [link for row in _rows(environ) if (link := _link(row)) is not None]
+    return [link for row in _rows(where) if (link := _link(row)) is not None]
 
 
-def read_superseded(environ: Optional[Mapping[str, str]] = None) -> dict[str, str]:
+def read_superseded(where: Where) -> dict[str, str]:
     """The children that gave way, each with the session it gave way to."""
-    pairs = [(row.get("superseded_id"), row.get("by")) for row in _rows(environ)]
+    pairs = [(row.get("superseded_id"), row.get("by")) for row in _rows(where)]
     return {str(child): str(by) for child, by in pairs if is_session_id(child) and is_session_id(by) and child != by}
 
 
-def _append(row: dict[str, object], environ: Optional[Mapping[str, str]]) -> None:
-    path = links_file(environ)
-    private_folder(os.path.dirname(path))
+def _append(row: dict[str, object], where: Where) -> None:
+    path = links_file(where)
+    private_folder(os.path.dirname(path), where)
     append_line(path, json.dumps(row, separators=(",", ":")).encode())
 
 
-def _rows(environ: Optional[Mapping[str, str]]) -> Iterator[dict[str, Any]]:
+def _rows(where: Where) -> Iterator[dict[str, Any]]:
     """Every row that is a JSON object."""
     try:
-        lines = read_regular(links_file(environ), MAX_BYTES).split(b"\n")
+        lines = read_regular(links_file(where), MAX_BYTES).split(b"\n")
     except OSError:
         return
     for line in lines:

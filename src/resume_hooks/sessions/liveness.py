@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import config_home, is_session_id, project_key, read_object
+from resume_hooks.paths import Where, is_session_id, project_key, read_object
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
@@ -31,16 +31,16 @@ CLIENT = "claude"
 PROC = "/proc"
 
 
-def why_live(session: SessionFile, environ: Mapping[str, str]) -> str:
+def why_live(session: SessionFile, where: Where) -> str:
     """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
-    return Clients(environ).why_live(session)
+    return Clients(where).why_live(session)
 
 
 class Clients:
     """The clients that run, looked up once, when first asked for, whatever number of sessions is asked about."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where) -> None:
+        self._where = where
 
     def why_live(self, session: SessionFile) -> str:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
@@ -58,7 +58,7 @@ class Clients:
 
     @cached_property
     def _listed(self) -> list[tuple[int, dict[str, Any]]]:
-        return list(_listed(self._environ))
+        return list(_listed(self._where))
 
     @cached_property
     def _running(self) -> list[tuple[int, dict[str, Any]]]:
@@ -93,9 +93,9 @@ def _is_newborn(session: SessionFile) -> bool:
     return bool(glance.derived_at) and not glance.touched
 
 
-def _listed(environ: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every client that lists itself, by its process id."""
-    folder = os.path.join(config_home(environ), "sessions")
+    folder = os.path.join(where.config, "sessions")
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:

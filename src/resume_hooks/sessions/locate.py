@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived_locator import kept_copy
 from resume_hooks.sessions.files import (
     SessionFile,
@@ -42,7 +43,7 @@ __all__ = [
 def resolve(
     locator: str | None,
     cwd: str,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     resolvers: Sequence[ResumeResolver] = RESOLVERS,
     store: SessionStore | None = None,
@@ -55,9 +56,9 @@ def resolve(
     before all others. What names no session there may name one of which the vault alone has a copy: its path is then
     that of the copy. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
     """
-    around = Surroundings(cwd, environ, store)
+    around = Surroundings(cwd, where, store)
     if locator is None:
-        return current_session(around) or latest(cwd, environ)
+        return current_session(around) or latest(cwd, where)
     words = locator.strip()
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")

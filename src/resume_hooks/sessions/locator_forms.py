@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from itertools import islice
 from typing import Protocol
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.paths import ENDING, is_session_id, projects_home
+from resume_hooks.paths import ENDING, Where, is_session_id
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.files import SessionFile, latest, session_file, where_hidden, where_linked
 from resume_hooks.sessions.lookup_context import Surroundings
@@ -56,8 +55,8 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     back = int(found[1] or 1) if found[1] is not None else 0
     current = current_session(around)
     if current is None:
-        return latest(around.cwd, around.environ, back=back)
-    return latest(around.cwd, around.environ, back=back - 1, but=current.session_id) if back else current
+        return latest(around.cwd, around.where, back=back)
+    return latest(around.cwd, around.where, back=back - 1, but=current.session_id) if back else current
 
 
 def by_id(words: str, around: Surroundings) -> SessionFile | None:
@@ -68,7 +67,7 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
     found = around.store.find(session_id)
     if found is not None:
         return around.nearest_copy([found, *around.store.sessions(around.projects, session_id)])
-    missing = f"No session {words} under {projects_home(around.environ)}"
+    missing = f"No session {words} under {around.where.projects}"
     if linked := around.store.linked(session_id):
         raise SessionNotFound(f"{missing} itself", where_linked(linked))
     hidden = where_hidden(around.store.hidden(), around.store.linked())
@@ -84,8 +83,8 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
     if path is None:
         return None
     try:
-        if "CLAUDECODE" in around.environ:
-            _refuse_others_files(path, around.environ)
+        if "CLAUDECODE" in around.where.environ:
+            _refuse_others_files(path, around.where)
         return session_file(path)
     except SessionNotFound:
         return None
@@ -180,7 +179,7 @@ def is_one_form(words: str) -> bool:
 
 def current_session(around: Surroundings) -> SessionFile | None:
     """The session of the client that runs us, or None outside of one."""
-    session_id = around.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "")
     if not is_session_id(session_id):
         return None
     found = around.store.find(session_id)
@@ -241,11 +240,11 @@ def typed_path(words: str, around: Surroundings) -> str | None:
     return os.path.join(around.cwd, os.path.expanduser(words))
 
 
-def _refuse_others_files(path: str, environ: Mapping[str, str]) -> None:
+def _refuse_others_files(path: str, where: Where) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
-    homes = (projects_home(environ), vault(environ), unpacked(environ))
+    homes = (where.projects, vault(where), unpacked(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):
         remedy = "Other files are for the user to open, in a shell."
-        raise UsageError(f"{path} is no transcript under {projects_home(environ)}", remedy)
+        raise UsageError(f"{path} is no transcript under {where.projects}", remedy)

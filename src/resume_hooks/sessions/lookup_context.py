@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import project_names
+from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions.files import SessionFile, belongs
 from resume_hooks.sessions.name_prefilter import sift, titles_of
 from resume_hooks.sessions.store_protocol import LocalStore, SessionStore
@@ -29,10 +29,10 @@ class Facts(NamedTuple):
 class Surroundings:
     """Where words were typed, and what was already read there."""
 
-    def __init__(self, cwd: str, environ: Mapping[str, str], store: SessionStore | None = None) -> None:
+    def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
         self.cwd = cwd
-        self.environ = environ
-        self.store = store or LocalStore(environ)
+        self.where = where
+        self.store = store or LocalStore(where)
         self._facts: dict[str, Facts | None] = {}
         self._names: dict[str, bytes] = {}
         self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
@@ -40,7 +40,7 @@ class Surroundings:
     @cached_property
     def projects(self) -> list[str]:
         """The names of the project folders of the working directory."""
-        return project_names(self.cwd, self.environ, self.store.projects)
+        return project_names(self.cwd, self.where, self.store.projects)
 
     @cached_property
     def near(self) -> list[SessionFile]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
-from resume_hooks.paths import project_key, project_names, projects_home
+from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.transcripts.head_tail import Glance
 from resume_hooks.transcripts.records import string
@@ -13,15 +12,15 @@ from resume_hooks.transcripts.records import string
 
 def home_folder(glance: Glance) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
-    key = os.path.basename(project_folder_of(glance.path, os.environ))
+    key = os.path.basename(project_folder_of(glance.path, Where()))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]
     here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
     return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), glance.cwd) or here
 
 
-def project_folder(home: str, environ: Mapping[str, str]) -> str:
+def project_folder(home: str, where: Where) -> str:
     """The folder in which today's client keeps new sessions of a working directory, whether it is there or not."""
-    return os.path.join(projects_home(environ), project_names(home, environ, known=list)[0])
+    return os.path.join(where.projects, project_names(home, where, known=list)[0])
 
 
 def is_keyed(folder: str, key: str) -> bool:

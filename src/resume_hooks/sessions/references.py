@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.paths import find_session, is_session_id
+from resume_hooks.paths import Where, find_session, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import kept_ids
@@ -88,17 +87,17 @@ class Names(NamedTuple):
         return shlex.quote(self.short)
 
 
-def names_of(session: SessionFile, environ: Mapping[str, str]) -> Names:
+def names_of(session: SessionFile, where: Where) -> Names:
     """The names of a transcript that ``subagents.locate`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
-    known = find_session(session_id, environ)
-    vaulted = known is None and session_in(session.path, environ) == session_id
+    known = find_session(session_id, where)
+    vaulted = known is None and session_in(session.path, where) == session_id
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.path not in files:
         return Names(session.path, session.path)
-    alike = {other.session_id for other in locate.all_sessions(environ, session_id[:SHORT])}
+    alike = {other.session_id for other in locate.all_sessions(where, session_id[:SHORT])}
     if vaulted:
-        alike |= {other for other in kept_ids(environ) if other.startswith(session_id[:SHORT])}
+        alike |= {other for other in kept_ids(where) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id
     return Names(session.session_id, f"{short}{slash}{agent}")
 

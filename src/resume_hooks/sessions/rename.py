@@ -10,13 +10,12 @@ import re
 import shlex
 import stat
 import unicodedata
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import orjson
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
-from resume_hooks.paths import is_session_file
+from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.files import SessionFile
@@ -54,27 +53,27 @@ class Change(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def renamed(session: SessionFile, title: str, environ: Mapping[str, str], *, force: bool = False) -> Change:
+def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> Change:
     """Decide on a new title; nothing is written.
 
     Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
     or be renamed; TitleTaken where another session of the project has it, unless ``force``.
     """
-    new, glance = _as_title(title), _own(session, environ)
+    new, glance = _as_title(title), _own(session, where)
     if not force:
         _require_free(new, session)
     wanted = [
         (glance.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
         (glance.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
     ]
-    return _change(session, glance.title, new, [record for there, record in wanted if there != new], environ)
+    return _change(session, glance.title, new, [record for there, record in wanted if there != new], where)
 
 
-def tagged(session: SessionFile, tag: str, environ: Mapping[str, str]) -> Change:
+def tagged(session: SessionFile, tag: str, where: Where) -> Change:
     """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
-    new, glance = _as_tag(tag) if tag else "", _own(session, environ)
+    new, glance = _as_tag(tag) if tag else "", _own(session, where)
     record = {"type": "tag", "tag": new, "sessionId": session.session_id}
-    return _change(session, glance.tag, new, [record] if glance.tag != new else [], environ)
+    return _change(session, glance.tag, new, [record] if glance.tag != new else [], where)
 
 
 def write(change: Change) -> None:
@@ -91,14 +90,14 @@ def write(change: Change) -> None:
         )
 
 
-def _change(session: SessionFile, old: str, new: str, records: list[Record], environ: Mapping[str, str]) -> Change:
-    why = why_live(session, environ) if records else ""
+def _change(session: SessionFile, old: str, new: str, records: list[Record], where: Where) -> Change:
+    why = why_live(session, where) if records else ""
     return Change(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
 
 
-def _own(session: SessionFile, environ: Mapping[str, str]) -> Glance:
+def _own(session: SessionFile, where: Where) -> Glance:
     """A glance at a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
-    require_own(session, environ)
+    require_own(session, where)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file", "Only <session id>.jsonl has a title and a tag of its own."

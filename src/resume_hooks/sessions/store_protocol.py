@@ -6,10 +6,11 @@ Whatever stands behind it, a session is a file that can be read at its path by t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 from resume_hooks import paths
+from resume_hooks.paths import Where
 from resume_hooks.sessions import files
 from resume_hooks.sessions.files import SessionFile
 
@@ -41,31 +42,31 @@ class SessionStore(Protocol):
 class LocalStore:
     """The project folders of a config home."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where) -> None:
+        self._where = where
 
     def projects(self) -> list[str]:
         """The names of the project folders; links are none."""
-        return [os.path.basename(folder) for folder in paths.all_folders(self._environ)]
+        return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """The session files of these project folders, newest first."""
         if projects is None:
-            return files.all_sessions(self._environ, prefix)
-        home = paths.projects_home(self._environ)
+            return files.all_sessions(self._where, prefix)
+        home = self._where.projects
         folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
         found = (session for folder in folders for session in files.sessions_in(folder, prefix))
         return sorted(found, key=lambda session: session.mtime, reverse=True)
 
     def find(self, session_id: str) -> SessionFile | None:
         """The file of an id; only ids are looked up, whatever was typed."""
-        path = paths.find_session(session_id, self._environ)
+        path = paths.find_session(session_id, self._where)
         return None if path is None else files.session_file(path)
 
     def hidden(self) -> list[str]:
         """The folders that can't be listed."""
-        return files.unlistable(self._environ)
+        return files.unlistable(self._where)
 
     def linked(self, session_id: str = "") -> list[str]:
         """The project folders that are links, or the files of an id that lie behind links."""
-        return files.linked(self._environ, session_id)
+        return files.linked(self._where, session_id)

@@ -7,11 +7,11 @@ In words one is ``<session>/agent-<id>``, where both ids may be shortened.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
-from resume_hooks.paths import is_session_id, read_object
+from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
@@ -81,16 +81,16 @@ def owner(path: str) -> str:
     return named if is_session_id(named) else ""
 
 
-def locate(locator: str | None, cwd: str, environ: Mapping[str, str]) -> SessionFile:
+def locate(locator: str | None, cwd: str, where: Where) -> SessionFile:
     """The transcript that a locator names: a session as ``store.resolve`` has it, or a sub-agent's.
 
     The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that references name its records.
     What lies at a path, and what has a title, may hold ``/agent-`` as well: the path comes first, the title last.
     """
-    named = None if locator is None else _named(locator.strip(), cwd, environ)
+    named = None if locator is None else _named(locator.strip(), cwd, where)
     if named is not None:
         return named
-    session = store.resolve(locator, cwd, environ)
+    session = store.resolve(locator, cwd, where)
     name = name_of(session.path)
     if name is None or session.session_id == name:
         return session
@@ -105,13 +105,13 @@ def names_subagent(locator: str) -> bool:
     return os.sep not in session or session.endswith(".jsonl")
 
 
-def _named(locator: str, cwd: str, environ: Mapping[str, str]) -> SessionFile | None:
+def _named(locator: str, cwd: str, where: Where) -> SessionFile | None:
     """The sub-agent of a session that is found; None where the words must mean something else."""
     if not names_subagent(locator) or os.path.exists(os.path.join(cwd, os.path.expanduser(locator))):
         return None
     session_name, _, name = locator.rpartition("/")
     try:
-        session = store.resolve(session_name, cwd, environ)
+        session = store.resolve(session_name, cwd, where)
     except SessionNotFound:
         return None
     started = subagents_of(session.path)
@@ -121,7 +121,7 @@ def _named(locator: str, cwd: str, environ: Mapping[str, str]) -> SessionFile | 
     if found:
         raise AmbiguousLocator(locator, store.candidates(_as_session(one, session.session_id) for one in found))
     try:
-        return store.resolve(locator, cwd, environ)
+        return store.resolve(locator, cwd, where)
     except SessionNotFound as error:
         names = one_line(plain_line(", ".join(one.name for one in started)), 400) or "no sub-agents"
         raise SessionNotFound(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import ENDING, all_folders, is_session_id
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.sessions import subagents
 from resume_hooks.system.text import encodable
 
@@ -28,12 +28,12 @@ class Found(NamedTuple):
     mtime: int
 
 
-def all_files(environ: Mapping[str, str]) -> list[Found]:
+def all_files(where: Where) -> list[Found]:
     """Every transcript of the config home; what can't be looked at is left out.
 
     So is a name that is no UTF-8: no client makes one, and SQLite holds none.
     """
-    found = [file for folder in all_folders(environ) for file in _files_in(folder)]
+    found = [file for folder in all_folders(where) for file in _files_in(folder)]
     return [file for file in found if file.path.isascii() or encodable(file.path) == file.path]
 
 

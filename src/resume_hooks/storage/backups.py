@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import state_home
+from resume_hooks.paths import Where
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.state_file import MODE
@@ -20,25 +20,25 @@ FOLDER = "backups"
 NOT_KEPT = "The session was not backed up to"
 
 
-def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+def folder_of(session_id: str, where: Where) -> str:
     """Where the backups of a session lie; it may not exist."""
-    return os.path.join(state_home(environ), FOLDER, session_id)
+    return os.path.join(where.state, FOLDER, session_id)
 
 
 @contextlib.contextmanager
-def only_one(session_id: str, environ: Mapping[str, str]) -> Iterator[None]:
+def only_one(session_id: str, where: Where) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
     busy = "This session is being trimmed in place already"
-    with locked_folder(folder_of(session_id, environ), environ, busy, NOT_KEPT):
+    with locked_folder(folder_of(session_id, where), where, busy, NOT_KEPT):
         yield
 
 
-def keep(session_id: str, descriptor: int, environ: Mapping[str, str]) -> str:
+def keep(session_id: str, descriptor: int, where: Where) -> str:
     """Copy the open file as it is now, on disk and compared as read back; returns the path.
 
     WriteFailed where that can't be done; then no copy is left.
     """
-    path = os.path.join(folder_of(session_id, environ), f"{clock.now().replace(':', '-')}.jsonl")
+    path = os.path.join(folder_of(session_id, where), f"{clock.now().replace(':', '-')}.jsonl")
     whole = False
     try:
         _copy(descriptor, path)

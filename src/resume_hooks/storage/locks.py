@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.errors import SessionLive, WriteFailed
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.storage.state_file import MODE
 
 try:
@@ -46,15 +46,13 @@ def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
 
 
 @contextlib.contextmanager
-def locked_folder(
-    folder: str, environ: Mapping[str, str], busy: str, failed: str, patience: float = 0.0
-) -> Iterator[None]:
+def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: float = 0.0) -> Iterator[None]:
     """Hold the lock of a folder in the state folder while the block runs; the folder is made, and removed if empty.
 
     SessionLive, which says ``busy``, if another process holds it for longer than ``patience`` seconds; WriteFailed,
     which begins with ``failed``, where the lock file can't be made. A volume without locks holds nobody up.
     """
-    descriptor, locked = _acquire(folder, environ, busy, failed, time.monotonic() + patience)
+    descriptor, locked = _acquire(folder, where, busy, failed, time.monotonic() + patience)
     try:
         yield
     finally:
@@ -63,10 +61,10 @@ def locked_folder(
         os.close(descriptor)
 
 
-def _acquire(folder: str, environ: Mapping[str, str], busy: str, failed: str, deadline: float) -> tuple[int, bool]:
+def _acquire(folder: str, where: Where, busy: str, failed: str, deadline: float) -> tuple[int, bool]:
     path = os.path.join(folder, NAME)
     for _ in range(_TRIES):
-        descriptor = _open(path, environ, failed)
+        descriptor = _open(path, where, failed)
         if descriptor is None:
             continue
         locked = lock(descriptor, max(0.0, deadline - time.monotonic()))
@@ -79,12 +77,12 @@ def _acquire(folder: str, environ: Mapping[str, str], busy: str, failed: str, de
     raise WriteFailed(f"{failed} {path}: it comes and goes", "Nothing was changed. Try again.")
 
 
-def _open(path: str, environ: Mapping[str, str], failed: str) -> int | None:
+def _open(path: str, where: Where, failed: str) -> int | None:
     """The open lock file; None if its folder was removed just now. WriteFailed where it can't be made."""
     folder = os.path.dirname(path)
     try:
-        for each in (state_home(environ), os.path.dirname(folder), folder):
-            private_folder(each)
+        for each in (where.state, os.path.dirname(folder), folder):
+            private_folder(each, where)
         return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
     except FileNotFoundError:
         return None

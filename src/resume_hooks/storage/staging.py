@@ -9,12 +9,12 @@ import contextlib
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.paths import open_regular, private_folder, state_home
+from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024
@@ -40,13 +40,13 @@ class Taken(NamedTuple):
 
 
 @contextlib.contextmanager
-def taken_in(chunks: Iterable[bytes], most: int, environ: Mapping[str, str]) -> Iterator[Taken]:
+def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken]:
     """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
 
     So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
     past ``MAX_LINE`` of them, and for damaged gzip; WriteFailed where the disk refuses.
     """
-    temporary, folder = "", state_home(environ)
+    temporary, folder = "", where.state
     known = os.path.lexists(folder)
     try:
         try:

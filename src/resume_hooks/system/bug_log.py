@@ -11,9 +11,9 @@ import contextlib
 import os
 import traceback
 from datetime import datetime, timezone
-from typing import List, Mapping, Optional
+from typing import List, Optional
 
-from resume_hooks.paths import private_folder, read_regular, state_home
+from resume_hooks.paths import Where, private_folder, read_regular
 
 try:
     import fcntl
@@ -36,21 +36,21 @@ _TRIES = 10
 _PACKAGE = "resume_hooks"
 
 
-def log_file(environ: Optional[Mapping[str, str]] = None) -> str:
+def log_file(where: Optional[Where] = None) -> str:
     """The path of our log; it may not exist."""
-    return os.path.join(state_home(environ), FOLDER, FILE_NAME)
+    return os.path.join((where or Where()).state, FOLDER, FILE_NAME)
 
 
-def note(who: str, version: str, error: BaseException, environ: Optional[Mapping[str, str]] = None) -> str:
+def note(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
     """Add where an error came from, and return the path of the log; ``""`` where it can't be kept.
 
     ``who`` is a verb or a trigger of ours, never what a user typed.
     """
-    path = log_file(environ)
+    path = log_file(where)
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_places(error), "", ""])
     try:
-        private_folder(os.path.dirname(path))
+        private_folder(os.path.dirname(path), where)
         descriptor = opened(path)
         try:
             os.write(descriptor, entry.encode("utf-8", "replace"))
@@ -75,9 +75,9 @@ def opened(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
 
 
-def entries(environ: Optional[Mapping[str, str]] = None) -> List[str]:
+def entries(where: Optional[Where] = None) -> List[str]:
     """The entries of both generations, oldest first; none where nothing was ever noted."""
-    path = log_file(environ)
+    path = log_file(where)
     text = b""
     for name in (path + OLDER, path):
         with contextlib.suppress(OSError):

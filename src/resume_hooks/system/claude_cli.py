@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from resume_hooks.paths import config_home, read_object
+from resume_hooks.paths import Where, read_object
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import search_path, which
 
@@ -26,10 +26,10 @@ def is_found() -> bool:
     return shutil.which("claude") is not None
 
 
-def executable(environ: Mapping[str, str]) -> str | None:
+def executable(where: Where) -> str | None:
     """The client: on PATH, or where its own installers put it and an alias leads there; None where there is none."""
-    places = (os.path.join(config_home(environ), "local"), os.path.join(environ.get("HOME", "/"), ".local", "bin"))
-    return which("claude", {"PATH": os.pathsep.join([search_path(environ), *places])})
+    places = (os.path.join(where.config, "local"), os.path.join(where.environ.get("HOME", "/"), ".local", "bin"))
+    return which("claude", {"PATH": os.pathsep.join([search_path(where.environ), *places])})
 
 
 def version() -> tuple[int, ...] | None:
@@ -47,13 +47,13 @@ def version() -> tuple[int, ...] | None:
 
 def switched_on(key: str, cwd: str) -> str:
     """The strongest settings file in which ``key`` is true, ``""`` where none says so."""
-    return next((path for path in reversed(settings_files(cwd)) if read_object(path).get(key) is True), "")
+    return next((path for path in reversed(settings_files(cwd, Where())) if read_object(path).get(key) is True), "")
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
     """Plugins by ``name@marketplace`` and whether they are on, the strongest level deciding."""
     found: dict[str, bool] = {}
-    for path in settings_files(cwd):
+    for path in settings_files(cwd, Where()):
         plugins = read_object(path).get("enabledPlugins")
         if isinstance(plugins, dict):
             found |= {name: on is True for name, on in plugins.items() if isinstance(name, str)}
@@ -62,9 +62,9 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
-    for path in settings_files(cwd):
+    for path in settings_files(cwd, Where()):
         yield from ((path, command) for command in _commands(read_object(path).get("hooks")))
-    installed = read_object(os.path.join(config_home(), "plugins", "installed_plugins.json")).get("plugins")
+    installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
             root = copy.get("installPath") if isinstance(copy, dict) else None
@@ -75,7 +75,7 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
 
 def marketplace_folder(name: str) -> str:
     """The local folder that a marketplace was added from, ``""`` where there is none of that name."""
-    known = read_object(os.path.join(config_home(), "plugins", "known_marketplaces.json")).get(name)
+    known = read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
     return path if isinstance(path, str) else ""

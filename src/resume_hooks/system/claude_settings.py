@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from resume_hooks.paths import config_home, read_object
+from resume_hooks.paths import Where, read_object
 
 KEPT_DAYS = "cleanupPeriodDays"
 
@@ -18,11 +17,11 @@ MAX_KEPT_DAYS = 1_000_000
 """Days that a calendar can still add; more is for ever."""
 
 
-def settings_files(cwd: str, environ: Mapping[str, str] | None = None) -> list[str]:
+def settings_files(cwd: str, where: Where) -> list[str]:
     """The client's settings files from the weakest level to the strongest: user, project, local, managed."""
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return [
-        os.path.join(config_home(environ), "settings.json"),
+        os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
         os.path.join(cwd, ".claude", "settings.local.json"),
         os.path.join(managed, "managed-settings.json"),
@@ -39,14 +38,14 @@ class Retention(NamedTuple):
     path: str
 
 
-def retention(cwd: str, environ: Mapping[str, str] | None = None) -> Retention:
+def retention(cwd: str, where: Where) -> Retention:
     """What ``cleanupPeriodDays`` comes to for a client started in ``cwd``; it goes for the transcripts of all folders.
 
     The strongest level that says something decides. For ever where any says what is no whole number from 1: clients do
     not clean up then (2.1.112, 2.1.329; 2.1.42 took 0 for "for ever").
     """
     found = Retention(DEFAULT_KEPT_DAYS, "")
-    for path in settings_files(cwd, environ):
+    for path in settings_files(cwd, where):
         days = read_object(path).get(KEPT_DAYS)
         if days is None:
             continue
@@ -56,9 +55,9 @@ def retention(cwd: str, environ: Mapping[str, str] | None = None) -> Retention:
     return found
 
 
-def kept_days(cwd: str, environ: Mapping[str, str] | None = None) -> int | None:
+def kept_days(cwd: str, where: Where) -> int | None:
     """Days that a client started in ``cwd`` keeps transcripts after their last write; None for ever."""
-    return retention(cwd, environ).days
+    return retention(cwd, where).days
 
 
 def managed_days() -> tuple[str, int]:
@@ -66,6 +65,6 @@ def managed_days() -> tuple[str, int]:
 
     0 days where nobody says so.
     """
-    path = settings_files("")[-1]
+    path = settings_files("", Where())[-1]
     days = read_object(path).get(KEPT_DAYS)
     return path, min(days, MAX_KEPT_DAYS) if isinstance(days, int) and days is not True and days > 0 else 0

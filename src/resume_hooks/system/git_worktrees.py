@@ -6,12 +6,12 @@ Read from git's own files; no program is run.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from resume_hooks import paths
-from resume_hooks.paths import MAX_KEY, canonical, project_key
+from resume_hooks.paths import MAX_KEY, Where, canonical, project_key
 
 LONGEST_FILE = 4_096
 """Bytes of a ``.git`` file that is read."""
@@ -49,18 +49,16 @@ class Project:
         fitting = [cwd for cwd in known if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]]
         return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
 
-    def folder_names(
-        self, environ: Mapping[str, str] | None = None, known: Callable[[], list[str]] | None = None
-    ) -> list[str]:
+    def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
         """The names of the project folders that may hold its sessions, of those that ``known`` lists."""
-        there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(environ)])
-        keyed = (name for cwd in self.folders for name in paths.project_names(cwd, environ, there))
+        there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(where)])
+        keyed = (name for cwd in self.folders for name in paths.project_names(cwd, where, there))
         starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
         below = (name for name in there() if starts and name.startswith(starts))
         return list(dict.fromkeys([*self.names, *keyed, *below]))
 
 
-def project_at(cwd: str, environ: Mapping[str, str] | None = None) -> Project:
+def project_at(cwd: str, where: Where) -> Project:
     """The project of a folder: its repository with all that was started below it, and the other worktrees.
 
     The folder that a variable names holds the sessions of every project: it is all of this one's, too.
@@ -68,7 +66,7 @@ def project_at(cwd: str, environ: Mapping[str, str] | None = None) -> Project:
     folders = worktrees(cwd)
     home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
     roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
-    named = paths.by_variable(cwd, list, os.environ if environ is None else environ)
+    named = paths.by_variable(cwd, list, where)
     return Project(folders, tuple(roots), tuple(named))
 
 

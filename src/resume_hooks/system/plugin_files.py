@@ -9,7 +9,7 @@ import os
 import shutil
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import Where, private_folder
 
 NAME = "resume-hooks"
 MARKETPLACE = "resume-hooks"
@@ -24,7 +24,7 @@ _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
 def plugin_folder() -> str:
     """Where the plugin is put together for the client to read; it must stay there while the plugin is installed."""
-    return os.path.join(state_home(), "plugin")
+    return os.path.join(Where().state, "plugin")
 
 
 def is_assembled(folder: str) -> bool:

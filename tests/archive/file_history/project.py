@@ -100,7 +100,7 @@ class Project:
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
         """What takes the files back to a prompt."""
         read = history.read(session)
-        return plan_rewind.plan(read, target.aim(read, target.parse(to)), self.home.environ)
+        return plan_rewind.plan(read, target.aim(read, target.parse(to)), self.home.where)
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.file_history.safe_paths import MAX_DEPTH, Root
+from resume_hooks.paths import Where
 
 REFUSED = {
     "": "no path",
@@ -75,14 +76,14 @@ def test_the_root_is_its_links_end(tmp_path: Path) -> None:
     """Links to the project are the user's own."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
-    root = Root.of(f"{tmp_path}/named/", {"HOME": "/nowhere"})
+    root = Root.of(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
     assert root[:2] == (f"{tmp_path}/named", f"{tmp_path}/real")
 
 
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
 def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
     """A session of the home itself could name it."""
-    root = Root.of(str(tmp_path), {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
+    root = Root.of(str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"}))
     assert "client" in root.place(path).why
     assert not root.place(".claude.md").why
 

@@ -18,6 +18,7 @@ from resume_hooks import clock
 from resume_hooks.archive.file_history import backup, writing
 from resume_hooks.archive.file_history.plan import FilesPlan
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.storage import project_files, state_file
 from tests.archive.file_history.project import SESSION, Project, denied, manifest_of
@@ -49,18 +50,18 @@ def test_all_is_put_back_and_taken_back(project: Project) -> None:
     """Files, modes and folders; an undo is a run itself, which can be undone."""
     decided = planned(project)
     before = project.tree()
-    writing.write(decided, project.home.environ)
+    writing.write(decided, project.home.where)
     assert contents(project) == as_old()
-    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
     assert not project.path("sub/deep").exists()
-    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old()
 
 
 def test_copies_are_private_and_complete(project: Project) -> None:
     """A manifest tells which copy is of what, and how to know old from new."""
-    kept = writing.write(planned(project), project.home.environ)
+    kept = writing.write(planned(project), project.home.where)
     rows = {row["path"]: row for row in manifest_of(kept)["files"]}
     assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
     assert rows["sub/deep/d"]["before"] is None
@@ -72,11 +73,11 @@ def test_copies_are_private_and_complete(project: Project) -> None:
 def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is the newer one; the copies of the first stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
-    kept = writing.write(planned(project), project.home.environ)
+    kept = writing.write(planned(project), project.home.where)
     project.put("a", "newer\n")
-    again = writing.write(_planned_again(project), project.home.environ)
+    again = writing.write(_planned_again(project), project.home.where)
     assert manifest_of(kept) != manifest_of(again)
-    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
     assert contents(project) == as_old() | {"a": b"newer\n"}
 
 
@@ -91,56 +92,56 @@ def _file(project: Project) -> str:
 def test_nothing_to_undo(project: Project) -> None:
     """One sentence."""
     with pytest.raises(NoFileHistory, match="nothing to undo"):
-        backup.plan_undo(SESSION, project.home.environ)
+        backup.plan_undo(SESSION, project.home.where)
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
     """Where the newest is taken back by hand, nothing is left: work of between the two would be overwritten."""
-    writing.write(planned(project), project.home.environ)
+    writing.write(planned(project), project.home.where)
     project.put("a", "a day's work\n")
-    kept = writing.write(_planned_again(project), project.home.environ)
+    kept = writing.write(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
-    undo = backup.plan_undo(SESSION, project.home.environ)
+    undo = backup.plan_undo(SESSION, project.home.where)
     assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
 
 
 def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     """It was ended while it made its copies, so the one before it is the last."""
-    kept = writing.write(planned(project), project.home.environ)
+    kept = writing.write(planned(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
-    assert len(backup.plan_undo(SESSION, project.home.environ).wanted) == 4
+    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
 
 
 def test_a_long_manifest_is_read(project: Project) -> None:
     """That of thousands of files takes more than a megabyte."""
-    kept = writing.write(planned(project), project.home.environ)
+    kept = writing.write(planned(project), project.home.where)
     with (Path(kept) / "manifest.json").open("a") as stream:
         stream.write(" " * 2 * 1024 * 1024)
-    assert len(backup.plan_undo(SESSION, project.home.environ).wanted) == 4
+    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     """It would be overwritten; it is kept all the same."""
-    writing.write(planned(project), project.home.environ)
+    writing.write(planned(project), project.home.where)
     project.put("a", "by hand\n")
-    undo = backup.plan_undo(SESSION, project.home.environ)
+    undo = backup.plan_undo(SESSION, project.home.where)
     assert {change.place.path: change.changed_since for change in undo.wanted} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
-    kept = writing.write(undo, project.home.environ)
+    kept = writing.write(undo, project.home.where)
     assert b"by hand\n" in [(Path(kept) / name).read_bytes() for name in os.listdir(kept)]
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}'])
 def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     """Nothing is guessed, and no older run taken for the last."""
-    writing.write(planned(project), project.home.environ)
+    writing.write(planned(project), project.home.where)
     project.put("a", "newer\n")
-    kept = writing.write(_planned_again(project), project.home.environ)
+    kept = writing.write(_planned_again(project), project.home.where)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
-        backup.plan_undo(SESSION, project.home.environ)
+        backup.plan_undo(SESSION, project.home.where)
 
 
 def changed(project: Project) -> None:
@@ -183,9 +184,9 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
     act(project)
     before = project.tree()
     with pytest.raises(WriteFailed):
-        writing.write(decided, project.home.environ)
+        writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.environ)) == []
+    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -196,7 +197,7 @@ def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: py
     before = project.tree()
     denied(monkeypatch, os.curdir)
     with pytest.raises(WriteFailed, match="nothing can be written"):
-        writing.write(decided, project.home.environ)
+        writing.write(decided, project.home.where)
     assert project.tree() == before
 
 
@@ -213,10 +214,10 @@ def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, mon
     with monkeypatch.context() as patch:
         patch.setattr(project_files, "write", interrupted)
         with pytest.raises(Interrupted, match="1 of 4 files") as caught:
-            writing.write(decided, project.home.environ)
+            writing.write(decided, project.home.where)
     assert "--undo" in caught.value.remedy
     assert contents(project)["a"] == b"old a\n"
-    writing.write(backup.plan_undo(SESSION, project.home.environ), project.home.environ)
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
     assert project.tree() == before
 
 
@@ -226,9 +227,9 @@ def test_an_interruption_before_the_first_file(project: Project, monkeypatch: py
     before = project.tree()
     monkeypatch.setattr(writing, "sweep", lambda _: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted, match="0 of 4 files"):
-        writing.write(decided, project.home.environ)
+        writing.write(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(backup.folder_of(SESSION, project.home.environ)) == []
+    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +237,7 @@ def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyP
     swept: list[str] = []
     decided = planned(project)
     monkeypatch.setattr(writing, "sweep", swept.append)
-    writing.write(decided, project.home.environ)
+    writing.write(decided, project.home.where)
     folders = [project.folder, project.path("sub"), project.path("sub/deep")]
     assert sorted(swept) == [str(folder) for folder in folders]
 
@@ -244,14 +245,14 @@ def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyP
 def test_what_a_killed_run_left_is_swept(project: Project) -> None:
     """Its temporary file."""
     left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
-    writing.write(planned(project), project.home.environ)
+    writing.write(planned(project), project.home.where)
     assert not left.exists()
 
 
 def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
     """Where the permissions are the same; no backup has such a bit."""
     path = project.put("a", "new\n", 0o2755)
-    writing.write(project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})), project.home.environ)
+    writing.write(project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})), project.home.where)
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("old\n", 0o2755)
 
 
@@ -261,7 +262,7 @@ def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
     backup_changed(project)
     before = project.tree()
     with pytest.raises(WriteFailed, match="changed while it was looked at"):
-        writing.write(decided, project.home.environ)
+        writing.write(decided, project.home.where)
     assert project.tree() == before
 
 
@@ -280,7 +281,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
 
     monkeypatch.setattr(writing, "keep", keep_and_swap)
     with pytest.raises(WriteFailed, match="symbolic link"):
-        writing.write(decided, project.home.environ)
+        writing.write(decided, project.home.where)
     assert (outside / "c").read_text() == NEW["sub/c"]
     assert not (outside / "deep").exists()
 
@@ -308,7 +309,7 @@ def test_wherever_it_stops_each_file_is_old_or_new(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, step, failing)
             with contextlib.suppress(Crash, WriteFailed):
-                writing.write(decided, environ)
+                writing.write(decided, Where(environ))
         _require_old_or_new(project, before)
         _recover(environ)
         assert project.tree() == before
@@ -337,10 +338,10 @@ def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "process_runs", lambda _: False)
-        undo = backup.plan_undo(SESSION, environ)
+        undo = backup.plan_undo(SESSION, Where(environ))
         assert not undo.left
         if undo.wanted:
-            writing.write(undo, environ)
+            writing.write(undo, Where(environ))
 
 
 def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
@@ -370,8 +371,8 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
         project.simple({name: project.keep(name, old, mode=0o640) for name, (old, _new, _mode) in tracked.items()})
     )
     if decided.wanted:
-        writing.write(decided, environ)
+        writing.write(decided, Where(environ))
     assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
     if decided.wanted:
-        writing.write(backup.plan_undo(SESSION, environ), environ)
+        writing.write(backup.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before

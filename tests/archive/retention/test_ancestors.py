@@ -23,7 +23,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return rollover.write(rollover.plan(parent, home.environ, kind="handoff"), home.environ)
+    return rollover.write(rollover.plan(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:
@@ -40,12 +40,12 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     output = with_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = rolled(config_home, root)
-    assert kept_ids(config_home.environ) == []
+    assert kept_ids(config_home.where) == []
     del config_home.environ["RESUME_HOOKS_VAULT"]
     second = rolled(config_home, went_on(first.file))
     assert second.warnings == ()
-    assert kept_ids(config_home.environ) == sorted([root.session_id, first.session_id])
-    kept = find(root.session_id, config_home.environ)
+    assert kept_ids(config_home.where) == sorted([root.session_id, first.session_id])
+    kept = find(root.session_id, config_home.where)
     assert kept
     assert (kept.form, len(kept.parts)) == ("linked", 2)
     assert output.stat().st_nlink == os.stat(root.path).st_nlink == 2
@@ -69,11 +69,11 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
-    assert pending.wanted(config_home.environ) == [root.session_id]
-    assert keep_wanted(config_home.environ, never) == 1
+    assert pending.wanted(config_home.where) == [root.session_id]
+    assert keep_wanted(config_home.where, never) == 1
     (state / "vault").unlink()
-    assert keep_wanted(config_home.environ, never) == 0
-    assert (kept_ids(config_home.environ), pending.wanted(config_home.environ)) == ([root.session_id], [])
+    assert keep_wanted(config_home.where, never) == 0
+    assert (kept_ids(config_home.where), pending.wanted(config_home.where)) == ([root.session_id], [])
 
 
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
@@ -81,10 +81,10 @@ def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
     root = aged(config_home, 1, 0)
     with_backups(config_home, root, 0, count=cost_check.MOST_COPIES + 1)
     assert rolled(config_home, root).warnings == ()
-    assert kept_ids(config_home.environ) == []
-    assert keep_wanted(config_home.environ, at_once) == 1
-    assert keep_wanted(config_home.environ, never) == 0
-    assert kept_ids(config_home.environ) == [root.session_id]
+    assert kept_ids(config_home.where) == []
+    assert keep_wanted(config_home.where, at_once) == 1
+    assert keep_wanted(config_home.where, never) == 0
+    assert kept_ids(config_home.where) == [root.session_id]
 
 
 def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,23 +92,23 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ancestors, "LIMIT", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (kept_ids(config_home.environ), pending.wanted(config_home.environ)) == ([], [root.session_id])
+    assert (kept_ids(config_home.where), pending.wanted(config_home.where)) == ([], [root.session_id])
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
-    pending.want(session_id(1), config_home.environ)
+    pending.want(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
-    assert keep_wanted(config_home.environ, never) == 0
-    assert pending.wanted(config_home.environ) == []
+    assert keep_wanted(config_home.where, never) == 0
+    assert pending.wanted(config_home.where) == []
 
 
 def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client deletes nothing outside of its project folders."""
     path = write_session(tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1)))
-    rows = Family(config_home.environ).lineage(path)
-    assert keep_ancestors(rows, config_home.environ) == []
-    assert kept_ids(config_home.environ) == []
+    rows = Family(config_home.where).lineage(path)
+    assert keep_ancestors(rows, config_home.where) == []
+    assert kept_ids(config_home.where) == []
 
 
 def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
@@ -117,20 +117,20 @@ def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
     child = session_file(write_session(config_home.project(), session_id(2), records))
-    assert not keep_parents(config_home.environ, 0, at_once)
-    assert keep_parents(config_home.environ, child.mtime + 60, never)
-    assert kept_ids(config_home.environ) == []
-    assert keep_parents(config_home.environ, child.mtime - 60, never)
-    assert kept_ids(config_home.environ) == [parent.session_id]
+    assert not keep_parents(config_home.where, 0, at_once)
+    assert keep_parents(config_home.where, child.mtime + 60, never)
+    assert kept_ids(config_home.where) == []
+    assert keep_parents(config_home.where, child.mtime - 60, never)
+    assert kept_ids(config_home.where) == [parent.session_id]
 
 
 def test_who_forks_keeps(config_home: ConfigHome) -> None:
     """Every verb that writes a child comes by the same place."""
     parent = aged(config_home, 1, 0)
-    decided = fork.plan(parent, config_home.environ)
+    decided = fork.plan(parent, config_home.where)
     assert isinstance(decided.birth, Birth)
-    fork.write(decided, config_home.environ)
-    assert kept_ids(config_home.environ) == [parent.session_id]
+    fork.write(decided, config_home.where)
+    assert kept_ids(config_home.where) == [parent.session_id]
 
 
 def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     aged(config_home, 2, 25, cwd="/other")
     with_output(aged(config_home, 3, 1), 26)
     aged(config_home, 4, 1)
-    keep(first, config_home.environ)
-    found = outlook(CWD, config_home.environ)
+    keep(first, config_home.where)
+    found = outlook(CWD, config_home.where)
     assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
     finding = _expiry(CWD)
@@ -50,7 +50,7 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
 
 def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vault has all of them; or it is off, and says so."""
-    keep(aged(config_home, 1, 25), config_home.environ)
+    keep(aged(config_home, 1, 25), config_home.where)
     assert _expiry(CWD).code == "expiry-kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
     assert _expiry(CWD).code == "expiry-unkept"
@@ -60,9 +60,9 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     """The instant, the days, the vault; the expiring ones alone, the first to go first."""
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)
-    keep(soon, config_home.environ)
-    found = page(Look(CWD, config_home.environ), None, limit=0, expiring=True)
+    keep(soon, config_home.where)
+    found = page(Look(CWD, config_home.where), None, limit=0, expiring=True)
     assert [(row.session_id, row.kept) for row in found.rows] == [(soon.session_id, True), (late.session_id, False)]
     assert [row.expires_days for row in found.rows] == [1, 4]
     assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
-    assert page(Look(CWD, config_home.environ), None, limit=0).rows[0].expires_days == 28
+    assert page(Look(CWD, config_home.where), None, limit=0).rows[0].expires_days == 28

@@ -18,7 +18,7 @@ from tests.builders import CWD, ConfigHome, session_id
 
 def sliced(home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD) -> Slice:
     """One slice for the project of CWD."""
-    return archive(home.project().name, cwd, home.environ, at_once if over else never, waiting=waiting)
+    return archive(home.project().name, cwd, home.where, at_once if over else never, waiting=waiting)
 
 
 def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
@@ -30,7 +30,7 @@ def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
     aged(config_home, 4, 0.1)
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (2, 0, 0)
-    assert kept_ids(config_home.environ) == [session_id(1), session_id(3)]
+    assert kept_ids(config_home.where) == [session_id(1), session_id(3)]
     assert found.look == pytest.approx(time.time() + DAY / 2, abs=60)
     assert sliced(config_home)[:3] == (0, 0, 0)
 
@@ -41,7 +41,7 @@ def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome)
         aged(config_home, number, days)
     for done in ([2], [2, 3], [1, 2, 3]):
         found = sliced(config_home, over=True)
-        assert kept_ids(config_home.environ) == [session_id(number) for number in done]
+        assert kept_ids(config_home.where) == [session_id(number) for number in done]
         assert found.left == 3 - len(done)
         assert (found.look <= time.time()) is bool(found.left)
 
@@ -50,7 +50,7 @@ def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
     """A session that was kept, went on, and is near its end again."""
     session = aged(config_home, 1, 25)
     sliced(config_home)
-    kept = find(session.session_id, config_home.environ)
+    kept = find(session.session_id, config_home.where)
     assert kept
     os.utime(os.path.join(kept.folder, "note.json"), (time.time() - 26 * DAY,) * 2)
     assert sliced(config_home)[:3] == (1, 0, 0)
@@ -62,7 +62,7 @@ def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> N
     aged(config_home, 2, 25, cwd="/other")
     assert sliced(config_home).kept == 0
     assert sliced(config_home, waiting=False).kept == 1
-    assert kept_ids(config_home.environ) == [session_id(1)]
+    assert kept_ids(config_home.where) == [session_id(1)]
 
 
 @pytest.mark.parametrize("days", [0, -1, "7"])
@@ -91,7 +91,7 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
     aged(config_home, 1, 25)
     config_home.environ[f"RESUME_HOOKS_{name}"] = value
     assert sliced(config_home, waiting=False)[:3] == (0, 0, 0)
-    assert kept_ids(config_home.environ) == []
+    assert kept_ids(config_home.where) == []
 
 
 def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome) -> None:
@@ -107,9 +107,9 @@ def test_a_copy_of_much_is_left_while_somebody_waits(config_home: ConfigHome, mo
     """Where the vault is on another file system."""
     monkeypatch.setattr(cost_check, "_same_device", lambda *_: False)
     session = aged(config_home, 1, 29)
-    assert cost_check.is_quick(Found(*session), config_home.environ)
+    assert cost_check.is_quick(Found(*session), config_home.where)
     large = Found(session.session_id, session.path, session.mtime, cost_check.MOST_BYTES + 1)
-    assert not cost_check.is_quick(large, config_home.environ)
+    assert not cost_check.is_quick(large, config_home.where)
 
 
 def test_a_vault_that_refuses(config_home: ConfigHome) -> None:

@@ -18,6 +18,7 @@ from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash import delete as deletion
 from resume_hooks.archive.trash import restore as restoring
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.files import SessionFile
@@ -56,13 +57,13 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
 
 def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.Entry:
     """Plan and write."""
-    return deletion.write(deletion.plan(session, home.environ), home.environ, **how)
+    return deletion.write(deletion.plan(session, home.where), home.where, **how)
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Restoration:
     """Find, plan and write."""
-    decided = restoring.plan(contents.find(locator, home.environ), home.environ)
-    restoring.write(decided, home.environ)
+    decided = restoring.plan(contents.find(locator, home.where), home.where)
+    restoring.write(decided, home.where)
     return decided
 
 
@@ -92,8 +93,8 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert set(everything(config_home)) == {bystander}
     assert (entry.files, entry.size) == (6, sum(len(b) for p, (b, _) in before.items() if p != bystander))
     assert entry.complete
-    assert contents.held(config_home.environ) == [entry]
-    assert contents.holds(SESSION, config_home.environ)
+    assert contents.held(config_home.where) == [entry]
+    assert contents.holds(SESSION, config_home.where)
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
@@ -145,7 +146,7 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
             ended = crash_at(line, lambda: restore(config_home))
         transcript = everything(config_home).get(session.path)
         assert transcript in (None, before[session.path]), line
-        while contents.holds(SESSION, config_home.environ):
+        while contents.holds(SESSION, config_home.where):
             restore(config_home)
         left = {path: held for path, held in everything(config_home).items() if not path.endswith(move.PART)}
         assert left == before, line
@@ -172,21 +173,21 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert contents.held(config_home.environ) == []
+    assert contents.held(config_home.where) == []
 
 
 def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl+C while the digests are made: the session is where it was."""
     session = laid_out(config_home)
     before = everything(config_home)
-    plan = deletion.plan(session, config_home.environ)
+    plan = deletion.plan(session, config_home.where)
 
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(deletion, "weigh", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        deletion.write(plan, config_home.environ)
+        deletion.write(plan, config_home.where)
     assert everything(config_home) == before
 
 
@@ -209,9 +210,9 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = contents.held(config_home.environ)
+    (entry,) = contents.held(config_home.where)
     assert not entry.complete
-    assert deletion.empty([entry], config_home.environ) == []
+    assert deletion.empty([entry], config_home.where) == []
     restore(config_home)
     assert everything(config_home) == before
 
@@ -219,11 +220,11 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
 def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     """The other says that it is gone, and leaves no entry."""
     session = laid_out(config_home)
-    first, second = (deletion.plan(session, config_home.environ) for _ in range(2))
-    entry = deletion.write(first, config_home.environ)
+    first, second = (deletion.plan(session, config_home.where) for _ in range(2))
+    entry = deletion.write(first, config_home.where)
     with pytest.raises((SessionNotFound, SessionLive)):
-        deletion.write(second, config_home.environ, force=True)
-    assert contents.held(config_home.environ) == [entry]
+        deletion.write(second, config_home.where, force=True)
+    assert contents.held(config_home.where) == [entry]
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
@@ -252,7 +253,7 @@ def test_what_is_no_session_of_a_client_is_refused(config_home: ConfigHome, tmp_
     elif place == "link":
         path.symlink_to(real)
     with pytest.raises(UsageError):
-        deletion.plan(SessionFile(SESSION, str(path), OLD, 1), config_home.environ)
+        deletion.plan(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
 
 
 def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(locate.session_file(path), config_home)
-    deletion.empty(contents.held(config_home.environ), config_home.environ)
+    deletion.empty(contents.held(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -294,9 +295,9 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
     before = everything(config_home)
     with pytest.raises(PlaceTaken):
-        restoring.plan(entry, config_home.environ)
+        restoring.plan(entry, config_home.where)
     assert everything(config_home) == before
-    assert contents.held(config_home.environ) == [entry]
+    assert contents.held(config_home.where) == [entry]
 
 
 def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
@@ -327,7 +328,7 @@ def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
     own.mkdir(parents=True)
     (own / "toolu_1.txt").write_bytes(b"other")
     with pytest.raises(PlaceTaken, match="toolu_1"):
-        restoring.plan(entry, config_home.environ)
+        restoring.plan(entry, config_home.where)
 
 
 @pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
@@ -349,7 +350,7 @@ def test_nothing_is_restored_through_a_link(config_home: ConfigHome, tmp_path: P
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(away)
     with pytest.raises(PlaceTaken):
-        restoring.plan(entry, config_home.environ)
+        restoring.plan(entry, config_home.where)
     assert os.listdir(away) == []
 
 
@@ -379,7 +380,7 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
     expected = 100 if left is None else (setting or 30) - left
     assert all(abs(age - expected) < 0.1 for age in ages)
     assert bool(told) is (left is not None)
-    assert locate.latest("/home/user/proj", config_home.environ).session_id == SESSION
+    assert locate.latest("/home/user/proj", config_home.where).session_id == SESSION
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
@@ -387,31 +388,31 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
-    assert contents.find("00000002", environ).session_id == OTHER
-    assert contents.find("Two", environ).title == "Two"
-    assert contents.find(str(config_home.project() / f"{OTHER}.jsonl"), environ).session_id == OTHER
+    assert contents.find("00000002", Where(environ)).session_id == OTHER
+    assert contents.find("Two", Where(environ)).title == "Two"
+    assert contents.find(str(config_home.project() / f"{OTHER}.jsonl"), Where(environ)).session_id == OTHER
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            contents.find(locator, environ)
+            contents.find(locator, Where(environ))
         assert len(told.value.candidates) == 2
     for locator in ("111", "two", "x" * 300):
         with pytest.raises(SessionNotFound):
-            contents.find(locator, environ)
+            contents.find(locator, Where(environ))
     with pytest.raises(UsageError):
-        contents.find(" ", environ)
+        contents.find(" ", Where(environ))
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        contents.find(OTHER, environ)
+        contents.find(OTHER, Where(environ))
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
     for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
-        assert contents.find(named, environ) == again
-    assert contents.find(second, environ).title == "One"
+        assert contents.find(named, Where(environ)) == again
+    assert contents.find(second, Where(environ)).title == "One"
     with pytest.raises(SessionNotFound):
-        contents.find(f"{OTHER}@2020-01-01T00-00-00.000Z", environ)
-    restoring.write(restoring.plan(again, environ), environ)
-    assert contents.find(OTHER, environ).title == "One"
+        contents.find(f"{OTHER}@2020-01-01T00-00-00.000Z", Where(environ))
+    restoring.write(restoring.plan(again, Where(environ)), Where(environ))
+    assert contents.find(OTHER, Where(environ)).title == "One"
 
 
 def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
@@ -420,10 +421,10 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(contents.held(config_home.environ), config_home.environ) == [entry]
+    assert deletion.empty(contents.held(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
-    assert contents.held(config_home.environ) == []
-    assert not contents.holds(SESSION, config_home.environ)
+    assert contents.held(config_home.where) == []
+    assert not contents.holds(SESSION, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +447,7 @@ def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, ch
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / contents.DONE
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
-    assert contents.held(config_home.environ) == []
+    assert contents.held(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -467,11 +468,11 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     move.remove(os.path.join(entry.folder, "file-history"))
-    warnings = restoring.plan(entry, config_home.environ).warnings
+    warnings = restoring.plan(entry, config_home.where).warnings
     assert [word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")] == [True, True]
     os.unlink(os.path.join(entry.folder, f"{SESSION}.jsonl"))
     with pytest.raises(SessionNotFound, match="gone from the trash"):
-        restoring.plan(entry, config_home.environ)
+        restoring.plan(entry, config_home.where)
 
 
 def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
@@ -479,7 +480,7 @@ def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
     environ = config_home.environ
 
     def sessions() -> int:
-        with opened_index(environ) as index:
+        with opened_index(Where(environ)) as index:
             return int(index.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     session = laid_out(config_home)
@@ -513,7 +514,7 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
         delete(locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
     os.waitpid(child, 0)
     assert move._copy is copy
-    (first,) = contents.held(config_home.environ)
+    (first,) = contents.held(config_home.where)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
         restore(config_home)
@@ -529,14 +530,14 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
     """Refused, with what was added, and no trace in the trash."""
     session = laid_out(config_home)
     across(monkeypatch)
-    plan = deletion.plan(session, config_home.environ)
+    plan = deletion.plan(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
         digested(monkeypatch, 2, lambda: held.write(b"{}\n"))
         with pytest.raises(WriteFailed, match="Changed while"):
-            deletion.write(plan, config_home.environ)
+            deletion.write(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 6
-    assert (contents.held(config_home.environ), contents.strays(config_home.environ)) == ([], [])
+    assert (contents.held(config_home.where), contents.strays(config_home.where)) == ([], [])
 
 
 def test_what_was_half_removed_is_finished_by_the_next(
@@ -556,11 +557,11 @@ def test_what_was_half_removed_is_finished_by_the_next(
         with monkeypatch.context() as patch:
             patch.setattr(contents, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(contents.held(environ), environ, contents.strays(environ))
-        (stray,) = contents.strays(environ)
+                deletion.empty(contents.held(Where(environ)), Where(environ), contents.strays(Where(environ)))
+        (stray,) = contents.strays(Where(environ))
         assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + contents.GONE, True, 7), strays
-    assert contents.held(environ) == []
-    assert deletion.empty([], environ, contents.strays(environ)) == []
+    assert contents.held(Where(environ)) == []
+    assert deletion.empty([], Where(environ), contents.strays(Where(environ))) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -571,10 +572,10 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / contents.DONE
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = contents.strays(environ)
+    (stray,) = contents.strays(Where(environ))
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 6 + (note is not None))
     assert stray.size >= entry.size
-    deletion.empty([entry], environ, [])
+    deletion.empty([entry], Where(environ), [])
     assert not os.path.exists(entry.folder)
 
 
@@ -594,7 +595,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(contents.held(environ), environ)
+    deletion.empty(contents.held(Where(environ)), Where(environ))
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -603,19 +604,19 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) 
     """The others say so, and change nothing."""
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, environ)
-    other = deletion.plan(laid_out(config_home, OTHER), environ)
+    decided = restoring.plan(entry, Where(environ))
+    other = deletion.plan(laid_out(config_home, OTHER), Where(environ))
     tries: list[Callable[[], object]] = [
-        lambda: restoring.write(decided, environ),
-        lambda: deletion.empty([entry], environ),
-        lambda: deletion.write(other, environ),
+        lambda: restoring.write(decided, Where(environ)),
+        lambda: deletion.empty([entry], Where(environ)),
+        lambda: deletion.write(other, Where(environ)),
     ]
-    with contents.only_one(environ):
+    with contents.only_one(Where(environ)):
         for act in tries:
             with pytest.raises(SessionLive, match="at work in the trash"):
                 act()
-    assert contents.held(environ) == [entry]
-    restoring.write(decided, environ)
+    assert contents.held(Where(environ)) == [entry]
+    restoring.write(decided, Where(environ))
 
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
@@ -623,15 +624,15 @@ def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, 
     """Between plan and write another command had the entry: whether the session is there is looked up."""
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, environ)
+    decided = restoring.plan(entry, Where(environ))
     if how == "emptied":
-        deletion.empty([entry], environ)
+        deletion.empty([entry], Where(environ))
     else:
-        restoring.write(decided, environ)
+        restoring.write(decided, Where(environ))
     with pytest.raises(SessionNotFound) as told:
-        restoring.write(decided, environ)
+        restoring.write(decided, Where(environ))
     assert ("is in its place" in told.value.remedy) is (how == "restored")
-    assert deletion.empty([entry], environ) == []
+    assert deletion.empty([entry], Where(environ)) == []
 
 
 def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -646,4 +647,4 @@ def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monke
     with pytest.raises(WriteFailed) as told:
         restore(config_home)
     assert "Nothing is lost" not in told.value.remedy
-    assert entry.parts[0].path(config_home.environ) in told.value.remedy
+    assert entry.parts[0].path(config_home.where) in told.value.remedy

@@ -53,8 +53,8 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
 
 def kept_files(kept: Kept, home: ConfigHome) -> dict[str, bytes]:
     """What the vault hands out of a session, by the places where its files belong."""
-    folder = Path(opened(kept, home.environ)).parent
-    backups = Path(history(kept, home.environ))
+    folder = Path(opened(kept, home.where)).parent
+    backups = Path(history(kept, home.where))
     found = {}
     for part in kept.parts:
         steps = part.place.split("/")
@@ -65,7 +65,7 @@ def kept_files(kept: Kept, home: ConfigHome) -> dict[str, bytes]:
 
 def vault_files(home: ConfigHome) -> list[str]:
     """Every file in the vault, but for locks."""
-    root = Path(vault(home.environ))
+    root = Path(vault(home.where))
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "lock")
 
 

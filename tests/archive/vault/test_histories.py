@@ -25,7 +25,7 @@ STEPS = 25
 
 def contents(home: ConfigHome) -> set[bytes]:
     """Every transcript that the vault can hand out."""
-    kept = find(SESSION, home.environ)
+    kept = find(SESSION, home.where)
     assert kept is not None
     every: list[Kept] = [kept, *(as_it_was(kept, state) for state in states(kept))]
     return {kept_files(each, home)[kept.place] for each in every}
@@ -66,20 +66,20 @@ def test_nothing_that_was_kept_is_lost(
     for _ in range(STEPS):
         change(path, chance)
         if path.exists() and path.stat().st_size:
-            keep(locate.session_file(str(path)), config_home.environ)
+            keep(locate.session_file(str(path)), config_home.where)
             known.add(path.read_bytes())
-        kept = find(SESSION, config_home.environ)
+        kept = find(SESSION, config_home.where)
         if kept and chance.random() < 0.4:
             with contextlib.suppress(SessionNotFound):
-                kept = pack(kept, config_home.environ)
+                kept = pack(kept, config_home.where)
         if kept:
-            assert verify(kept, config_home.environ) == []
+            assert verify(kept, config_home.where) == []
     there = contents(config_home)
     assert [raw for raw in known if not any(each.startswith(raw) for each in there)] == []
-    kept = find(SESSION, config_home.environ)
+    kept = find(SESSION, config_home.where)
     assert kept is not None
     named = {part.where for part in kept.all_parts}
     assert {name.split("/")[1] for name in vault_files(config_home)} == {"note.json", *named}
-    again = pack(kept, config_home.environ)
+    again = pack(kept, config_home.where)
     assert contents(config_home) >= {raw for raw in there if not any(o != raw and o.startswith(raw) for o in there)}
     assert len({part.where for part in again.all_parts}) == 1

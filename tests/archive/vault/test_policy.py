@@ -16,6 +16,7 @@ from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import find, held
@@ -35,7 +36,7 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
         said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
-    pack(keep(locate.session_file(path), home.environ), home.environ)
+    pack(keep(locate.session_file(path), home.where), home.where)
     if not present:
         os.unlink(path)
     return own
@@ -43,27 +44,27 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
 
 def left(home: ConfigHome) -> set[str]:
     """The ids of what is kept."""
-    return {each.session_id for each in held(home.environ)}
+    return {each.session_id for each in held(home.where)}
 
 
 def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     """The defaults keep for ever, up to 20 GB."""
     one = kept(config_home, 1, 4000)
-    assert policy.apply(config_home.environ) == []
+    assert policy.apply(config_home.where) == []
     assert left(config_home) == {one}
-    assert settings.size("vault_max", config_home.environ) == 20 * 1024**3
+    assert settings.size("vault_max", config_home.where) == 20 * 1024**3
 
 
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
-    takes = [policy.taken(each) for each in held(config_home.environ)]
-    settings.store("vault_max", "0", config_home.environ)
-    assert policy.due(config_home.environ) == []
-    settings.store("vault_max", str(sum(takes) - 1), config_home.environ)
-    assert [each.session_id for each in policy.due(config_home.environ)] == [one]
-    assert [each.session_id for each in policy.due(config_home.environ, keeping=[one])] == [two]
-    (gone,) = policy.apply(config_home.environ)
+    takes = [policy.taken(each) for each in held(config_home.where)]
+    settings.store("vault_max", "0", config_home.where)
+    assert policy.due(config_home.where) == []
+    settings.store("vault_max", str(sum(takes) - 1), config_home.where)
+    assert [each.session_id for each in policy.due(config_home.where)] == [one]
+    assert [each.session_id for each in policy.due(config_home.where, keeping=[one])] == [two]
+    (gone,) = policy.apply(config_home.where)
     assert "vault_max" in gone.sentence
     assert left(config_home) == {two, three}
 
@@ -75,30 +76,30 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
-    settings.store("vault_max", "1", config_home.environ)
-    settings.store("vault_days", "5", config_home.environ)
-    assert {each.session_id for each in policy.due(config_home.environ)} == {three, other}
+    settings.store("vault_max", "1", config_home.where)
+    settings.store("vault_days", "5", config_home.where)
+    assert {each.session_id for each in policy.due(config_home.where)} == {three, other}
     (config_home.project() / f"{three}.jsonl").unlink()
-    assert {each.session_id for each in policy.apply(config_home.environ)} == {one, two, three, other}
+    assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
     assert left(config_home) == set()
 
 
 def test_by_age(config_home: ConfigHome) -> None:
     """Days since the last write, as far as they are told; and only what was due the day before."""
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
-    settings.store("vault_days", "30", config_home.environ)
-    assert policy.apply(config_home.environ) == policy.apply(config_home.environ) == []
-    assert policy_state.went(config_home.environ) == []
-    note = Path(vault(config_home.environ), policy_state.FILE)
+    settings.store("vault_days", "30", config_home.where)
+    assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
+    assert policy_state.went(config_home.where) == []
+    note = Path(vault(config_home.where), policy_state.FILE)
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
     ):  # the clock was ahead when it was noted; not long enough ago
         note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
-        assert policy.apply(config_home.environ) == []
+        assert policy.apply(config_home.where) == []
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
-    (gone,) = policy.apply(config_home.environ)
-    (told,) = policy_state.went(config_home.environ)
+    (gone,) = policy.apply(config_home.where)
+    (told,) = policy_state.went(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
     assert left(config_home) == {young}
@@ -108,11 +109,11 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1, present=True)
-    settings.store("vault_max", "1", config_home.environ)
+    settings.store("vault_max", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
-    delete.write(delete.plan(locate.session_file(path), config_home.environ), config_home.environ)
+    delete.write(delete.plan(locate.session_file(path), config_home.where), config_home.where)
     assert not os.path.exists(path)
-    assert {each.session_id for each in policy.apply(config_home.environ)} == {two}
+    assert {each.session_id for each in policy.apply(config_home.where)} == {two}
     assert left(config_home) == {one}
 
 
@@ -122,22 +123,22 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
     path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
-    found = pack(keep(locate.session_file(path), shared), shared)
+    found = pack(keep(locate.session_file(path), Where(shared)), Where(shared))
     assert found.home == str(config_home.config)
-    assert held(other) == [found]
-    settings.store("vault_max", "1", shared)
-    assert (policy.due(other), [each.session_id for each in policy.due(shared)]) == ([], [own])
-    row = kept_row(found, other)
+    assert held(Where(other)) == [found]
+    settings.store("vault_max", "1", Where(shared))
+    assert (policy.due(Where(other)), [each.session_id for each in policy.due(Where(shared))]) == ([], [own])
+    row = kept_row(found, Where(other))
     assert (row["present"], row["file"]) == (True, str(path))
-    assert kept_text(found, other).endswith(f", of {config_home.config}")
-    assert ", of " not in kept_text(found, shared)
-    assert keep(laid_out(config_home), config_home.environ).home == ""
+    assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
+    assert ", of " not in kept_text(found, Where(shared))
+    assert keep(laid_out(config_home), config_home.where).home == ""
 
 
 def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
     """As long as the client has the file; then it is ours alone."""
     path = write_session(config_home.project(), session_id(1), conversation(2), mtime=time.time() - DAY)
-    found = keep(locate.session_file(path), config_home.environ)
+    found = keep(locate.session_file(path), config_home.where)
     assert policy.taken(found) == 0
     os.unlink(path)
     assert policy.taken(found) == found.stored > 0
@@ -152,21 +153,21 @@ def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.Mon
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
         managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
-        assert policy.allowed(config_home.environ) == (True, "")
+        assert policy.allowed(config_home.where) == (True, "")
     managed.write_text('{"cleanupPeriodDays":20}')
-    may, why = policy.allowed(config_home.environ)
+    may, why = policy.allowed(config_home.where)
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
-    (gone,) = policy.apply(config_home.environ)
+    (gone,) = policy.apply(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)
     assert left(config_home) == {young}
 
 
 def test_said_once(config_home: ConfigHome) -> None:
     """The first time, with the way to switch it off; then never again."""
-    said = first_use_notice.line(config_home.environ)
+    said = first_use_notice.line(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert first_use_notice.line(config_home.environ) == ""
+    assert first_use_notice.line(config_home.where) == ""
 
 
 @pytest.mark.parametrize(("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7)])
@@ -174,20 +175,20 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     """As people write them; what can't be read is refused."""
     if not size:
         with pytest.raises(UsageError):
-            settings.store("vault_max", text, config_home.environ)
+            settings.store("vault_max", text, config_home.where)
         return
-    settings.store("vault_max", text, config_home.environ)
-    assert settings.size("vault_max", config_home.environ) == size
+    settings.store("vault_max", text, config_home.where)
+    assert settings.size("vault_max", config_home.where) == size
 
 
 def test_what_can_not_be_removed_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next time tries it again; nothing else is kept from going."""
     one = kept(config_home, 1, 100)
-    settings.store("vault_days", "5", config_home.environ)
+    settings.store("vault_days", "5", config_home.where)
 
     def refused(*_: object) -> None:
         raise VaultOff("no")
 
     monkeypatch.setattr(policy, "forget", refused)
-    assert policy.apply(config_home.environ) == []
-    assert find(one, config_home.environ) is not None
+    assert policy.apply(config_home.where) == []
+    assert find(one, config_home.where) is not None

@@ -27,13 +27,13 @@ DAY = 24 * 60 * 60
 
 def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
     """Find, plan and write."""
-    return retrieval.write(retrieval.plan(find(locator, home.environ), home.environ), home.environ)
+    return retrieval.write(retrieval.plan(find(locator, home.where), home.where), home.where)
 
 
 def kept(home: ConfigHome, form: str = "packed") -> Kept:
     """The session, kept."""
-    found = keep(laid_out(home), home.environ)
-    return pack(found, home.environ) if form == "packed" else found
+    found = keep(laid_out(home), home.where)
+    return pack(found, home.where) if form == "packed" else found
 
 
 def swept(home: ConfigHome) -> dict[str, bytes]:
@@ -52,9 +52,9 @@ def test_byte_for_byte(config_home: ConfigHome, form: str, age: int) -> None:
     written = time.time() - age * DAY
     for place in client_files(config_home):
         os.utime(config_home.config / place, (written, written))
-    found = keep(locate.session_file(session.path), config_home.environ)
+    found = keep(locate.session_file(session.path), config_home.where)
     if form == "packed":
-        pack(found, config_home.environ)
+        pack(found, config_home.where)
     before = swept(config_home)
     done = restore(config_home)
     assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
@@ -117,7 +117,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     with open(session.path, "ab") as stream:
         stream.write(said + b"no record at all " + SESSION.encode())
     os.utime(session.path, (OLD, OLD))
-    pack(keep(locate.session_file(session.path), config_home.environ), config_home.environ)
+    pack(keep(locate.session_file(session.path), config_home.where), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore(config_home)
     wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()
@@ -131,13 +131,13 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     long = path.read_bytes()
     path.write_bytes(long[:300])
     os.utime(path, (OLD, OLD))
-    now = keep(locate.session_file(str(path)), config_home.environ)
+    now = keep(locate.session_file(str(path)), config_home.where)
     (state,) = states(now)
     assert restore(config_home).pieces == ()
     done = restore(config_home, f"{SESSION}@{instant(state)}")
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
     with pytest.raises(SessionNotFound):
-        find(f"{SESSION}@2026-01-01", config_home.environ)
+        find(f"{SESSION}@2026-01-01", config_home.where)
 
 
 def test_what_is_there_of_its_own_is_not_written_over(config_home: ConfigHome) -> None:
@@ -197,14 +197,14 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 def test_naming_one(config_home: ConfigHome) -> None:
     """By the beginning of its id, its title, its path; two that fit are told."""
     found = kept(config_home)
-    other = keep(laid_out(config_home, session_id(0x11111112), "Other"), config_home.environ)
+    other = keep(laid_out(config_home, session_id(0x11111112), "Other"), config_home.where)
     path = str(config_home.project() / f"{SESSION}.jsonl")
     for words in (SESSION, "11111111", "Fix the parser", path):
-        assert find(words, config_home.environ) == found
-    assert find("Other", config_home.environ) == other
+        assert find(words, config_home.where) == found
+    assert find("Other", config_home.where) == other
     with pytest.raises(AmbiguousLocator):
-        find("1111111", config_home.environ)
+        find("1111111", config_home.where)
     with pytest.raises(UsageError):
-        find(" ", config_home.environ)
+        find(" ", config_home.where)
     with pytest.raises(SessionNotFound):
-        find("111", config_home.environ)
+        find("111", config_home.where)

@@ -21,13 +21,13 @@ from tests.cli.picker.rows import row
 def session(config_home: ConfigHome) -> Row:
     """The row of a session of three turns."""
     write_session(config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")])
-    (found,) = listing.listed(CWD, config_home.environ)
+    (found,) = listing.listed(CWD, config_home.where)
     return found
 
 
 def test_each_kind(config_home: ConfigHome, session: Row) -> None:
     """Turns newest first, generations oldest first, what each way leaves."""
-    lines = {kind: preview(kind, session, config_home.environ) for kind in KINDS}
+    lines = {kind: preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
     assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser · original"]
@@ -40,20 +40,20 @@ def test_of_a_large_file_the_end_alone(config_home: ConfigHome, session: Row, mo
     """It says so, and tells no numbers, which it can't know."""
     monkeypatch.setattr(previews, "WHOLE", session.size - 1)
     monkeypatch.setattr(previews, "END", session.size // 2)
-    lines = preview(OUTLINE, session, config_home.environ)
+    lines = preview(OUTLINE, session, config_home.where)
     assert "of it the last" in lines[0]
     assert "prompt 4" in lines[1]
     assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
     assert len(lines) < 4
     monkeypatch.setattr(previews, "END", 10)
-    assert preview(OUTLINE, session, config_home.environ)[1:] == ["no whole turn there"]
+    assert preview(OUTLINE, session, config_home.where)[1:] == ["no whole turn there"]
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome, session: Row) -> None:
     """Why, instead of what was there."""
     os.remove(session.path)
     for kind in KINDS:
-        assert "can't be read" in preview(kind, session, config_home.environ)[0]
+        assert "can't be read" in preview(kind, session, config_home.where)[0]
 
 
 def wait_for(made: Previews, kind: str, one: Row) -> list[str]:
@@ -68,7 +68,7 @@ def wait_for(made: Previews, kind: str, one: Row) -> list[str]:
 def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: Row) -> None:
     """The first answer is that it is read; the end of it is told once; the second asks no disk."""
     told = threading.Event()
-    made = Previews(config_home.environ, told.set)
+    made = Previews(config_home.where, told.set)
     assert made.of(OUTLINE, session) == [READING]
     assert told.wait(20)
     lines = wait_for(made, OUTLINE, session)
@@ -87,7 +87,7 @@ def test_only_the_last_one_wanted_is_made(
         return [one.title]
 
     monkeypatch.setattr(previews, "preview", noted)
-    made = Previews(config_home.environ, lambda: None)
+    made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
         made.of(OUTLINE, row(number))
     assert wait_for(made, OUTLINE, row(49)) == ["Title 49"]
@@ -96,7 +96,7 @@ def test_only_the_last_one_wanted_is_made(
 
 def test_a_bug_costs_that_preview_alone(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is made by a new thread."""
-    made = Previews(config_home.environ, lambda: None)
+    made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.fail(told.exc_value))
     monkeypatch.setattr(previews, "preview", lambda *_: 1 / 0)
     assert wait_for(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]

@@ -37,7 +37,7 @@ class Place:
     def link(self, *, born: bool = True) -> list[str]:
         """Put them there; what was missed. A child that is not ``born`` raises."""
         session = session_file(str(self.path))
-        with companions_of(session, CHILD, str(self.child), {"file"}, self.home.environ) as missed:
+        with companions_of(session, CHILD, str(self.child), {"file"}, self.home.where) as missed:
             if not born:
                 raise KeyboardInterrupt
         return missed

@@ -65,7 +65,7 @@ def source(home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: st
 def imported(home: ConfigHome, here: str, records: Iterable[Record | bytes] | bytes) -> Receipt:
     """Import it; the file that it came in is gone then."""
     came = source(home, records)
-    receipt = importing.write(importing.plan(came, here, home.environ))
+    receipt = importing.write(importing.plan(came, here, home.where))
     os.unlink(came.path)
     return receipt
 
@@ -97,16 +97,16 @@ def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
     assert list(first["import_metadata"]) == ["sha256", "imported_from", "imported_at", "source_bytes"]
     assert first["import_metadata"]["imported_from"] == NAME
     assert read_parent(receipt.file) is None
-    assert read_links(config_home.environ) == []
-    (alone,) = Family(config_home.environ).lineage(receipt.file)
+    assert read_links(config_home.where) == []
+    (alone,) = Family(config_home.where).lineage(receipt.file)
     assert alone.derivation_type == "original"
 
 
 def test_it_is_found(config_home: ConfigHome, here: str) -> None:
     """By its title and its tag, in our listing and in the SDK's, whose raw reading of a file's head it must bear."""
     receipt = imported(config_home, here, strangers.hostile())
-    assert locate.resolve("Fix the parser · import 1", here, config_home.environ).session_id == receipt.session_id
-    assert locate.latest(here, config_home.environ).session_id == receipt.session_id
+    assert locate.resolve("Fix the parser · import 1", here, config_home.where).session_id == receipt.session_id
+    assert locate.latest(here, config_home.where).session_id == receipt.session_id
     (listed,) = list_sessions(here)
     assert (listed.session_id, listed.custom_title, listed.tag, listed.cwd) == (
         receipt.session_id,
@@ -175,16 +175,16 @@ def test_tokens_are_nobodys(config_home: ConfigHome, here: str) -> None:
 def test_the_same_again(config_home: ConfigHome, here: str) -> None:
     """Known by its bytes, within the project; the receipt leads to the session that is there."""
     first = imported(config_home, here, conversation(2))
-    again = importing.plan(source(config_home, conversation(2), "another name"), here, config_home.environ)
+    again = importing.plan(source(config_home, conversation(2), "another name"), here, config_home.where)
     assert again.existing is not None
     assert again.existing.session_id == first.session_id
     receipt = importing.known(again, again.existing)
     assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
     assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
     assert receipt.in_client == f"/resume {first.session_id}"
-    assert importing.plan(source(config_home, conversation(3)), here, config_home.environ).existing is None
+    assert importing.plan(source(config_home, conversation(3)), here, config_home.where).existing is None
     elsewhere = str(config_home.root)
-    assert importing.plan(source(config_home, conversation(2)), elsewhere, config_home.environ).existing is None
+    assert importing.plan(source(config_home, conversation(2)), elsewhere, config_home.where).existing is None
     assert importing.write(again).title == "prompt 0 · import 2"
 
 
@@ -192,7 +192,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
     """Garbage, a torn end, a byte order mark: what can be read of it is imported."""
     rows = [line(record) for record in conversation(2)]
     content = b"\xef\xbb\xbf" + b"\r\n".join([*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us'])
-    plan = importing.plan(source(config_home, content), here, config_home.environ)
+    plan = importing.plan(source(config_home, content), here, config_home.where)
     assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
     importing.write(plan)
 
@@ -278,7 +278,7 @@ def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None
 def test_what_is_no_transcript(config_home: ConfigHome, here: str, content: bytes, why: str) -> None:
     """One sentence that names it, and nothing is written."""
     with pytest.raises(NotATranscript, match=why) as failed:
-        importing.plan(source(config_home, content), here, config_home.environ)
+        importing.plan(source(config_home, content), here, config_home.where)
     assert failed.value.message.startswith(NAME)
     assert os.listdir(config_home.config / "projects") == []
 
@@ -287,7 +287,7 @@ def test_a_page_about_a_file(config_home: ConfigHome, here: str) -> None:
     """Where the file itself is known, the sentence says where."""
     came = source(config_home, b"<html>")._replace(file_behind="https://github.com/o/r/raw/main/x")
     with pytest.raises(NotATranscript) as failed:
-        importing.plan(came, here, config_home.environ)
+        importing.plan(came, here, config_home.where)
     assert failed.value.remedy == "The file itself: https://github.com/o/r/raw/main/x"
 
 
@@ -338,7 +338,7 @@ def test_a_check_that_fails_leaves_nothing(config_home: ConfigHome, here: str, m
 def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was written as the stranger had it is no session."""
     came = [user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"), assistant("y", uuid="a", parent="u")]
-    decided = importing.plan(source(config_home, came), here, config_home.environ)
+    decided = importing.plan(source(config_home, came), here, config_home.where)
     monkeypatch.setattr(
         "resume_hooks.derive.imports.record_filter._said", lambda record: {"message": record["message"]}
     )

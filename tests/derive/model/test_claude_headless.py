@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless, fenced, kept
 from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
 from resume_hooks.errors import HeadlessFailed
+from resume_hooks.paths import Where
 from resume_hooks.system import capture
 from tests.stand_in import StandIn, stand_in
 from tests.system.test_capture import gone
@@ -27,7 +28,7 @@ class Found(BaseModel):
 
 def ask(made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str) -> Reply[Found]:
     """The answer of a stand-in."""
-    model = ClaudeHeadless({"PATH": made.path, "HOME": "/none", **environ}, "haiku")
+    model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, Found, limit=limit)
 
 
@@ -98,7 +99,7 @@ def test_its_environment_is_what_it_needs() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert kept({**stays, **goes}) == stays
+    assert kept(Where({**stays, **goes})) == stays
 
 
 def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
@@ -252,11 +253,14 @@ def test_not_installed(tmp_path: Path) -> None:
     made = stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
-        ClaudeHeadless(environ, "haiku").ask("a", "b", Found, limit=1)
+        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", Found, limit=1)
     local = tmp_path / "home" / ".local" / "bin"
     local.mkdir(parents=True)
     (local / "claude").symlink_to(made.folder / "claude")
-    assert ClaudeHeadless(environ | {"PATH": "/usr/bin:/bin"}, "haiku").ask("a", "b", Found, limit=30).data.word == "x"
+    assert (
+        ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku").ask("a", "b", Found, limit=30).data.word
+        == "x"
+    )
 
 
 def test_one_that_cannot_be_started(tmp_path: Path) -> None:
@@ -266,13 +270,13 @@ def test_one_that_cannot_be_started(tmp_path: Path) -> None:
     (folder / "claude").write_text("#!/no/such/interpreter\n")
     (folder / "claude").chmod(0o755)
     with pytest.raises(HeadlessFailed, match="could not be started"):
-        ClaudeHeadless({"PATH": str(folder)}, "haiku").ask("a", "b", Found, limit=1)
+        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask("a", "b", Found, limit=1)
 
 
 def test_what_several_calls_took(tmp_path: Path) -> None:
     """A meter adds them up, also a call that failed and cost something."""
     made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
-    meter = ModelCalls(ClaudeHeadless({"PATH": made.path}, "haiku"), 60, lambda *_: None)
+    meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.words == ""
     with pytest.raises(HeadlessFailed):
         list(meter.ask_all([("a", "b")], 1, Found))

@@ -83,12 +83,12 @@ def kills(root: Path) -> Iterator[dict[str, Any]]:
         process = os.fork()
         if not process:
             killed_at(count)
-            plan.write(decided, home.environ)
+            plan.write(decided, home.where)
             os._exit(0)
         status = os.waitpid(process, 0)[1]
         yield {"killed": os.WIFSIGNALED(status), **left_behind(home, decided)}
         again = planned(home, home.project() / f"{SESSION}.jsonl")
-        plan.write(again, home.environ)
+        plan.write(again, home.where)
         yield {"killed": False, **left_behind(home, again)}
         if not os.WIFSIGNALED(status):
             return
@@ -102,7 +102,7 @@ def refused(root: Path, prepare: Callable[[ConfigHome, TrimPlan], None]) -> dict
     if not process:
         prepare(home, decided)
         with contextlib.suppress(WriteFailed):
-            plan.write(decided, home.environ)
+            plan.write(decided, home.where)
             os._exit(0)
         os.write(writing, b"refused")
         os._exit(0)

@@ -81,13 +81,13 @@ def reading_of(path: Path) -> SessionScan:
 def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
     """The plan of a trim with these options; nothing is protected and any saving is enough unless said."""
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
-    return plan.plan(reading_of(path), home.environ, how)
+    return plan.plan(reading_of(path), home.where, how)
 
 
 def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
     """The file of the child that a trim with these options makes."""
     decided = planned(home, path, **options)
-    receipt = plan.write(decided, home.environ)
+    receipt = plan.write(decided, home.where)
     assert receipt.written
     assert receipt.checks
     assert all(check.ok for check in receipt.checks)

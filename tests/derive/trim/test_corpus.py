@@ -56,13 +56,13 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 
 def assert_trimmed_well(home: ConfigHome, reading: SessionScan, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
-    decided = plan.plan(reading, home.environ, how, output_dir=str(home.project()))
-    plan.write(decided, home.environ)
+    decided = plan.plan(reading, home.where, how, output_dir=str(home.project()))
+    plan.write(decided, home.where)
     child = scan(decided.birth.path)
     stubs = Counter(("result", call) for call in decided.child.linear.open_calls)
     assert calls_of(child) == calls_of(reading.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(reading.transcript)
-    again = plan.plan(plan.read(session_file(decided.birth.path)), home.environ, how)
+    again = plan.plan(plan.read(session_file(decided.birth.path)), home.where, how)
     assert again.choices == ()
     assert not again.pays
 

@@ -26,6 +26,7 @@ from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
 from resume_hooks.storage import append_carryover, atomic, backups
 from resume_hooks.transcripts.lines import BOM
@@ -99,7 +100,7 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
 
 def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
-    return in_place.write(session_file(str(path)), home.environ, options_of(environ=home.environ, **options), live=live)
+    return in_place.write(session_file(str(path)), home.where, options_of(where=home.where, **options), live=live)
 
 
 def kept(home: ConfigHome) -> list[Path]:
@@ -148,7 +149,7 @@ def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
     backup = Path(trim(config_home, path).backup)
     assert backup.read_bytes() == content
     assert backup.stat().st_ino != was
-    assert backup.parent == Path(backups.folder_of(SESSION, config_home.environ))
+    assert backup.parent == Path(backups.folder_of(SESSION, config_home.where))
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     for folder in (backup.parent, backup.parent.parent, backup.parent.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -201,7 +202,7 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    done = in_place.plan(session_file(str(path)), config_home.environ, options_of(environ=config_home.environ))
+    done = in_place.plan(session_file(str(path)), config_home.where, options_of(where=config_home.where))
     assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
     assert done.receipt.tokens_after < done.receipt.tokens_before
     assert "--live will be needed" in done.receipt.warnings[0]
@@ -262,7 +263,7 @@ def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: py
 def test_one_at_a_time(config_home: ConfigHome) -> None:
     """While a session is trimmed in place a second trim of it is refused; one of another session is not."""
     path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
-    with backups.only_one(SESSION, config_home.environ):
+    with backups.only_one(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="in place already"):
             trim(config_home, path)
         assert trim(config_home, other).receipt.written
@@ -288,14 +289,14 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
         trim(config_home, path, live=True)
     assert f"chmod u+w {path}" in caught.value.remedy
     with pytest.raises(WriteFailed, match="read-only"):
-        in_place.plan(session_file(str(path)), config_home.environ, options_of(environ=config_home.environ))
+        in_place.plan(session_file(str(path)), config_home.where, options_of(where=config_home.where))
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
     assert kept(config_home) == []
 
 
 def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
     """After a trim that does not pay the session's folder is gone; with a backup in it, it stays."""
-    folder = Path(backups.folder_of(SESSION, config_home.environ))
+    folder = Path(backups.folder_of(SESSION, config_home.where))
     path = laid(config_home, conversation(3))
     assert not trim(config_home, path).receipt.written
     assert not folder.exists()
@@ -309,7 +310,7 @@ def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
 def _hold(environ: dict[str, str], place: str, turns: int) -> None:
     for _ in range(turns):
         try:
-            with backups.only_one(SESSION, environ):
+            with backups.only_one(SESSION, Where(environ)):
                 os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
                 os.unlink(place)
         except SessionLive:
@@ -319,14 +320,14 @@ def _hold(environ: dict[str, str], place: str, turns: int) -> None:
 def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path: Path) -> None:
     """However often it comes and goes under four who want it."""
     fork = multiprocessing.get_context("fork")
-    given = (config_home.environ, str(tmp_path / "place"), 500)
+    given = (config_home.where, str(tmp_path / "place"), 500)
     holders = [fork.Process(target=_hold, args=given) for _ in range(4)]
     for holder in holders:
         holder.start()
     for holder in holders:
         holder.join()
     assert [holder.exitcode for holder in holders] == [0] * 4
-    assert not Path(backups.folder_of(SESSION, config_home.environ)).exists()
+    assert not Path(backups.folder_of(SESSION, config_home.where)).exists()
 
 
 def _shrink(path: Path) -> None:

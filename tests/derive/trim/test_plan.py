@@ -17,6 +17,7 @@ from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
@@ -74,8 +75,8 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
     assert [Glance(str(file)).title for file in (child, other)] == ["The parser · trim 1", "The parser · trim 2"]
-    assert [(link.parent_id, link.kind) for link in read_links(config_home.environ)] == [(SESSION, "trim")] * 2
-    lineage = Family(config_home.environ).lineage(str(child))
+    assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [(SESSION, "trim")] * 2
+    lineage = Family(config_home.where).lineage(str(child))
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]
 
 
@@ -155,7 +156,7 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     row = by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
     assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
-    found = look_up(parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.environ)
+    found = look_up(parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.where)
     assert found.original.file == str(child)
 
 
@@ -180,8 +181,8 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
-    asked = rollover.plan(session_file(str(parent)), config_home.environ, kind="handoff", next_step=step)
-    made = rollover.write(asked, config_home.environ)
+    asked = rollover.plan(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
+    made = rollover.write(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
@@ -279,9 +280,9 @@ def test_a_child_that_fails_its_check_leaves_nothing(config_home: ConfigHome) ->
     before = sorted(config_home.root.rglob("*"))
     path.write_bytes(path.read_bytes().replace(b'"id":"t1"', b'"id":"t2"'))
     with pytest.raises(CheckFailed):
-        plan.write(decided, config_home.environ)
+        plan.write(decided, config_home.where)
     assert sorted(config_home.root.rglob("*")) == before
-    assert read_links(config_home.environ) == []
+    assert read_links(config_home.where) == []
 
 
 def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -290,9 +291,9 @@ def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tm
     folder.mkdir()
     reading = plan.read(session_file(str(session(config_home))))
     decided = plan.plan(
-        reading, config_home.environ, planned(config_home, Path(reading.session.path)).options, output_dir=str(folder)
+        reading, config_home.where, planned(config_home, Path(reading.session.path)).options, output_dir=str(folder)
     )
-    receipt = plan.write(decided, config_home.environ)
+    receipt = plan.write(decided, config_home.where)
     assert Path(receipt.file).parent == folder
     assert any("will not find it" in warning for warning in receipt.warnings)
 
@@ -360,7 +361,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
         assert sum(row.pieces for row in rows) == 4
         assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(rows)
     assert decided.before.tokens - decided.after.tokens == saved.tokens
-    receipt = plan.write(decided, config_home.environ)
+    receipt = plan.write(decided, config_home.where)
     assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
     assert (
         json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"]["trimmed_tokens"]
@@ -371,7 +372,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
 def test_a_state_folder_that_can_not_be_written_is_a_warning(config_home: ConfigHome) -> None:
     """The session itself holds the link; the child is there all the same."""
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": "/dev/null/state"}
-    receipt = plan.write(planned(config_home, session(config_home)), environ)
+    receipt = plan.write(planned(config_home, session(config_home)), Where(environ))
     assert receipt.written
     assert os.path.exists(receipt.file)
     assert any("state folder" in warning for warning in receipt.warnings)

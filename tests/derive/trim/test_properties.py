@@ -19,6 +19,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.content import ATTACHMENT, MEDIA, THINKING
 from resume_hooks.transcripts.lines import Line
@@ -42,16 +43,16 @@ class Case:
         project.mkdir(parents=True)
         self.parent = project / f"{SESSION}.jsonl"
         self.parent.write_bytes(data)
-        self.environ = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
+        self.where = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
         self.plan = self.planned(self.parent, how)
         if not any(node.spoken for node in staying(self.plan)):
             raise NothingToTrim("blank")
-        plan.write(self.plan, self.environ)  # its checks raise
+        plan.write(self.plan, Where(self.where))  # its checks raise
         self.child = Path(self.plan.birth.path)
 
     def planned(self, path: Path, how: Options) -> TrimPlan:
         """The plan of a trim of a file."""
-        return plan.plan(plan.read(session_file(str(path))), self.environ, how)
+        return plan.plan(plan.read(session_file(str(path))), Where(self.where), how)
 
 
 def staying(decided: TrimPlan) -> list[Node]:

@@ -30,8 +30,8 @@ def a_session(home: ConfigHome) -> Path:
 def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     """The card, a second trim, and the receipt tell one size; its ratio is that of its parent."""
     path = a_session(config_home)
-    decided = plan.plan(plan.read(session_file(str(path))), config_home.environ, Options())
-    made = plan.write(decided, config_home.environ)
+    decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
+    made = plan.write(decided, config_home.where)
     told = stated(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
@@ -44,9 +44,9 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
 def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     """Where everything comes back, the size does; the child says so itself."""
     path = a_session(config_home)
-    decided = plan.plan(plan.read(session_file(str(path))), config_home.environ, Options())
-    child = plan.write(decided, config_home.environ)
-    whole = untrim.write(untrim.plan(untrim.read(session_file(child.file)), config_home.environ), config_home.environ)
+    decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
+    child = plan.write(decided, config_home.where)
+    whole = untrim.write(untrim.plan(untrim.read(session_file(child.file)), config_home.where), config_home.where)
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
 
@@ -64,5 +64,5 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
     reading = plan.read(session_file(str(a_session(config_home))))
-    decision = plan.decide(reading, Options(tools=("bsh", "bash")), config_home.environ)
+    decision = plan.decide(reading, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -26,7 +26,7 @@ def documents(home: ConfigHome) -> Try:
         choice = Choice(form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000)))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         try:
-            document = Document([session], choice, home.environ)
+            document = Document([session], choice, home.where)
             text = b"".join(document.chunks()).decode()
         except ResumeHooksError:
             return

@@ -105,7 +105,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
     words = ("clear", "startup", "resume", "compact", "fork", "logout", "")
 
     def one(draws: Draws) -> None:
-        file = links_file(home.environ)
+        file = links_file(home.where)
         if draws.coin(20) and os.path.exists(file):
             os.unlink(file)
         if draws.coin(4):

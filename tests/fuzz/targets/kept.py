@@ -40,7 +40,7 @@ def vault_notes(home: ConfigHome) -> Try:
     """A note leads to no file but those of its session in the vault, or is none; the session beside it stays."""
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
-    kept = keep(session_file(path), home.environ)
+    kept = keep(session_file(path), home.where)
     file = Path(kept.folder) / "note.json"
     honest = orjson.loads(file.read_bytes())
     outside = home.root / "outside.jsonl"
@@ -62,13 +62,13 @@ def vault_notes(home: ConfigHome) -> Try:
             part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(note(draws, made))
-        for found in (find(SESSION, home.environ), *held(home.environ)):
+        for found in (find(SESSION, home.where), *held(home.where)):
             if found is None:
                 continue
             assert found.session_id == SESSION
-            assert isinstance(verify(found, home.environ), list)
+            assert isinstance(verify(found, home.where), list)
             try:
-                there = opened(found, home.environ)
+                there = opened(found, home.where)
             except ResumeHooksError as error:
                 told(error)
             else:
@@ -84,7 +84,7 @@ def vault_packs(home: ConfigHome) -> Try:
     """What is opened out of a pack is what went in, byte for byte, or nothing is."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
-    packed = pack(keep(session_file(path), home.environ), home.environ)
+    packed = pack(keep(session_file(path), home.where), home.where)
     (file,) = Path(packed.folder).glob("pack-*")
     sound = file.read_bytes()
 
@@ -95,13 +95,13 @@ def vault_packs(home: ConfigHome) -> Try:
             raw[start : start + 3] = draws.raw(8)
         os.chmod(file, 0o600)
         file.write_bytes(bytes(raw[: len(raw) if draws.below(4) else draws.below(len(raw) + 1)]))
-        found = find(SESSION, home.environ)
+        found = find(SESSION, home.where)
         assert found is not None
         try:
-            there = opened(found, home.environ)
+            there = opened(found, home.where)
         except ResumeHooksError as error:
             told(error)
-            assert verify(found, home.environ)
+            assert verify(found, home.where)
         else:
             assert Path(there).read_bytes() == whole
         for left in (home.config / "resume-hooks").rglob("*.jsonl"):
@@ -139,7 +139,7 @@ def _sound(text: str) -> str:
 def bundles(home: ConfigHome) -> Try:
     """A bundle that was changed on its way is refused, or holds records of its own form; nothing of it stays."""
     path = write_session(home.project(), SESSION, conversation(4))
-    sound = b"".join(export([session_file(path)], home.environ, redact=False, left_out=Counter()))
+    sound = b"".join(export([session_file(path)], home.where, redact=False, left_out=Counter()))
     file = home.root / "bundle.json"
     state = home.config / "resume-hooks"
     rows = sound.split(b"\n")
@@ -152,7 +152,7 @@ def bundles(home: ConfigHome) -> Try:
             made[place] = draws.pick(changes)
         file.write_bytes(b"\n".join(made))
         try:
-            with unpacked(str(file), home.environ) as found:
+            with unpacked(str(file), home.where) as found:
                 assert all(os.path.dirname(each.path) == str(state) for each in found)
                 assert all(os.path.isfile(each.path) for each in found)
         except ResumeHooksError as error:

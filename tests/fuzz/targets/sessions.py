@@ -15,7 +15,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
 from resume_hooks.reading.selections import Reading
@@ -108,7 +108,7 @@ def parents(home: ConfigHome) -> Try:
         path = str(folder / f"{SESSION}.jsonl")
         parent = read_parent(path)
         assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
-        family = Family(home.environ)
+        family = Family(home.where)
         rows = family.lineage(path)
         assert 1 <= len(rows) <= MAX_DEPTH
         ids = [row.session_id for row in rows if row.session_id]
@@ -128,10 +128,10 @@ def readings(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
-        names = names_of(session, home.environ)
+        names = names_of(session, home.where)
         glance = Glance(path)
         assert isinstance(glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str)
-        for row in listed(CWD, home.environ, everywhere=True, helpers=True):
+        for row in listed(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
             assert outline(session).lines == scan(path).line_count
@@ -163,7 +163,7 @@ def locators(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         locator = "".join(draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3)))
         try:
-            found = resolve(locator, CWD, home.environ)
+            found = resolve(locator, CWD, home.where)
         except ResumeHooksError as error:
             told(error)
             return
@@ -202,18 +202,18 @@ def verbs(home: ConfigHome) -> Try:
 
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
-    contents = Contents(digest_of(session, environ))
-    decided = rollover.plan(session, environ, kind="handoff", next_step="\ud800 go on", contents=contents)
-    return rollover.write(decided, environ)
+    contents = Contents(digest_of(session, Where(environ)))
+    decided = rollover.plan(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
+    return rollover.write(decided, Where(environ))
 
 
 def _trim(session: SessionFile, environ: Environ) -> Receipt:
     options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
-    return plan.write(plan.plan(plan.read(session), environ, options), environ)
+    return plan.write(plan.plan(plan.read(session), Where(environ), options), Where(environ))
 
 
 def _fork(session: SessionFile, environ: Environ) -> Receipt:
-    return fork.write(fork.plan(session, environ), environ)
+    return fork.write(fork.plan(session, Where(environ)), Where(environ))
 
 
 def defects(home: ConfigHome) -> Try:
@@ -222,7 +222,7 @@ def defects(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws, 20))
-        report = examine(SessionFile(SESSION, path, 0.0, 1), home.environ)
+        report = examine(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
         found = [finding for group in report.groups for finding in group.findings]
         assert all(finding.record is None or -1 <= finding.record < count for finding in found)

@@ -11,7 +11,7 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff
-from resume_hooks.paths import is_session_id, read_object
+from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import IndexDamaged, index_file
@@ -46,7 +46,7 @@ def note(draws: Draws, honest: dict[str, Any]) -> bytes:
 
 def link_rows(home: ConfigHome) -> Try:
     """Of any bytes only sound rows count, and a link that is added is read back."""
-    file = Path(link_log.links_file(home.environ))
+    file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
     def row(draws: Draws) -> bytes:
@@ -55,19 +55,19 @@ def link_rows(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         file.write_bytes(b"".join(draws.many(6, lambda: row(draws))))
-        link_log.record_link(LINK, home.environ)
-        found = link_log.read_links(home.environ)
+        link_log.record_link(LINK, home.where)
+        found = link_log.read_links(home.where)
         assert found[-1] == LINK
         assert all(is_session_id(each.child_id) and is_session_id(each.parent_id) for each in found)
         assert all(isinstance(each.kind + each.at, str) for each in found)
-        assert all(map(is_session_id, link_log.read_superseded(home.environ)))
+        assert all(map(is_session_id, link_log.read_superseded(home.where)))
 
     return one
 
 
 def stored_settings(home: ConfigHome) -> Try:
     """Every setting has a value of its kind; what can't be used is told; a file that isn't ours is not written over."""
-    file = Path(settings.settings_file(home.environ))
+    file = Path(settings.settings_file(home.where))
     file.parent.mkdir(mode=0o700)
     kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
 
@@ -80,11 +80,11 @@ def stored_settings(home: ConfigHome) -> Try:
         file.write_bytes(before)
         names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.below(3))]
         environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names}}
-        found = settings.load(environ)
+        found = settings.load(Where(environ))
         assert {name: type(each.value) for name, each in found.items()} == kinds
-        assert all(isinstance(sentence, str) for sentence in settings.refused(environ))
+        assert all(isinstance(sentence, str) for sentence in settings.refused(Where(environ)))
         try:
-            settings.store("threshold", "700", home.environ)
+            settings.store("threshold", "700", home.where)
         except WriteFailed:
             assert file.read_bytes() == before
         else:
@@ -157,12 +157,12 @@ def trash_notes(home: ConfigHome) -> Try:
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, **texts, "parts": [part, *draws.many(2, lambda: {**part, "place": place})]})
         (folder / draws.pick((contents.DONE, contents.BEGUN))).write_bytes(row)
-        held = contents.held(home.environ)
-        assert len(held) + len(contents.strays(home.environ)) == 1
+        held = contents.held(home.where)
+        assert len(held) + len(contents.strays(home.where)) == 1
         for entry in held:
-            assert all(each.path(home.environ).startswith(homes) for each in entry.parts)
+            assert all(each.path(home.where).startswith(homes) for each in entry.parts)
             try:
-                decided = restore.plan(entry, home.environ)
+                decided = restore.plan(entry, home.where)
             except ResumeHooksError as error:
                 told(error)
             else:
@@ -178,8 +178,8 @@ def index_bytes(home: ConfigHome) -> Try:
     """Whatever a few bytes of the index became, a search works or says that it is made anew, and then it is."""
     write_session(home.project(), SESSION, conversation(30))
     os.utime(home.project() / f"{SESSION}.jsonl", (1e9, 1e9))
-    path = index_file(home.environ)
-    with opened_index(home.environ):
+    path = index_file(home.where)
+    with opened_index(home.where):
         pass
     whole = Path(path).read_bytes()
 
@@ -192,10 +192,10 @@ def index_bytes(home: ConfigHome) -> Try:
         for left in Path(path).parent.iterdir():
             left.unlink()
         Path(path).write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
-        assert status_of(home.environ).state in {"ready", "missing", "damaged", "newer"}
+        assert status_of(home.where).state in {"ready", "missing", "damaged", "newer"}
         for _ in range(2):
             try:
-                assert isinstance(find(["prompt"], Scope(), home.environ).hits, list)
+                assert isinstance(find(["prompt"], Scope(), home.where).hits, list)
             except IndexDamaged as error:
                 told(error)
         assert Path(path).parent.is_dir()
@@ -217,7 +217,7 @@ def client_files(home: ConfigHome) -> Try:
             "enabledPlugins": {"resume-hooks@x": True},
         }
         draws.pick(places).write_bytes(note(draws, honest))
-        days = kept_days(str(project), home.environ)
+        days = kept_days(str(project), home.where)
         assert days is None or 1 <= days <= MAX_KEPT_DAYS
 
     return one

@@ -15,6 +15,7 @@ from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
 from resume_hooks.maintenance.audit import cache
 from resume_hooks.maintenance.audit.report import Audit, audit
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.redaction.planted import private_key, some
@@ -35,7 +36,7 @@ def session(config_home: ConfigHome) -> Path:
 
 def look(home: ConfigHome, **more: object) -> Audit:
     """An audit of everything."""
-    return audit(home.environ, sessions=None, **more)  # type: ignore[arg-type]
+    return audit(home.where, sessions=None, **more)  # type: ignore[arg-type]
 
 
 def state(home: ConfigHome) -> Path:
@@ -125,7 +126,7 @@ def test_a_state_folder_that_can_not_be_written_is_a_warning(
     """The audit itself needs none."""
     (tmp_path / "file").write_text("in the way")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "file" / "state")}
-    found = audit(environ, sessions=None)
+    found = audit(Where(environ), sessions=None)
     assert len(found.leaks) == 1
     assert "looks at all of it again" in found.warnings[0]
 
@@ -160,7 +161,7 @@ def test_companions_the_trash_and_sub_agents(config_home: ConfigHome, session: P
     }  # fmt: skip
     assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
     os.utime(session, (1_770_000_000, 1_770_000_000))
-    delete.write(delete.plan(session_file(str(session)), config_home.environ), config_home.environ)
+    delete.write(delete.plan(session_file(str(session)), config_home.where), config_home.where)
     after = look(config_home)
     assert {leak.place for leak in after.leaks} == {"trash"}
     assert len(after.leaks) == 3
@@ -196,9 +197,9 @@ def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path
 @pytest.mark.parametrize("packed", [False, True])
 def test_what_the_vault_holds(config_home: ConfigHome, session: Path, packed: bool) -> None:
     """A kept session is looked at, too, and once only while it is kept as it is."""
-    kept = keep(session_file(str(session)), config_home.environ)
+    kept = keep(session_file(str(session)), config_home.where)
     if packed:
-        pack(kept, config_home.environ)
+        pack(kept, config_home.where)
     found = look(config_home)
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}

@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, Report
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import SessionFile
 from tests.builders import (
     SESSION,
@@ -40,7 +41,7 @@ def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    return examine(SessionFile(SESSION, str(path), 0, len(content)), environ or {"HOME": str(folder)})
+    return examine(SessionFile(SESSION, str(path), 0, len(content)), Where(environ or {"HOME": str(folder)}))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -108,7 +109,7 @@ def test_many_findings_of_a_kind_are_one_group(tmp_path: Path) -> None:
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     """A file that is gone, or another program's, is told like any defect."""
-    gone = examine(SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), {"HOME": str(tmp_path)})
+    gone = examine(SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)}))
     assert [group.kind.code for group in gone.groups] == ["session-unreadable"]
     foreign = examined(b'{"type":"session_meta","payload":{}}\n', tmp_path)
     assert [group.kind.code for group in foreign.groups] == ["session-unreadable"]
@@ -162,13 +163,13 @@ def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
     """A report changes nothing."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     before = (path.read_bytes(), path.stat().st_mtime_ns)
-    examine(SessionFile(SESSION, str(path), 0, 0), config_home.environ)
+    examine(SessionFile(SESSION, str(path), 0, 0), config_home.where)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 @pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: str(path.relative_to(corpus_folder())))
 def test_real_sessions(path: Path, tmp_path: Path) -> None:
     """No crash; and no error but where a client really loses or refuses something."""
-    report = examine(SessionFile(path.stem, str(path), 0, 0), {"HOME": str(tmp_path)})
+    report = examine(SessionFile(path.stem, str(path), 0, 0), Where({"HOME": str(tmp_path)}))
     name = str(path.relative_to(corpus_folder()))
     assert bool(report.count("error")) == (name in UNWELL)

@@ -47,8 +47,8 @@ def installed(content: bytes, home: ConfigHome) -> Path:
 def repaired(content: bytes, home: ConfigHome, branch: str | None = None) -> tuple[Receipt, repair.RepairPlan]:
     """The child of a session with these bytes, written; its parent is left as it was."""
     path = installed(content, home)
-    decided = repair.plan(session_file(str(path)), home.environ, branch=branch)
-    receipt = repair.write(decided, home.environ)
+    decided = repair.plan(session_file(str(path)), home.where, branch=branch)
+    receipt = repair.write(decided, home.where)
     assert path.read_bytes() == content
     return receipt, decided
 
@@ -82,7 +82,7 @@ def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
     """It tells all that can be told, and only what no repair can change is still found in it."""
     receipt, _ = repaired(case.content, config_home)
     assert told(receipt.file) == case.kept
-    left = examine(session_file(receipt.file), config_home.environ)
+    left = examine(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
     assert all(check.ok for check in receipt.checks)
     parent = read_parent(receipt.file)
@@ -147,14 +147,14 @@ def test_a_branch_that_is_not_there(config_home: ConfigHome) -> None:
     """Nothing is written for a record that the session does not hold."""
     session = session_file(str(installed(session_bytes(SOUND), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
-        repair.plan(session, config_home.environ, branch="nowhere")
+        repair.plan(session, config_home.where, branch="nowhere")
 
 
 def test_a_session_without_a_message(config_home: ConfigHome) -> None:
     """Where no message can be reached, no child can be made."""
     session = session_file(str(installed(b'{"type":"us', config_home)))
     with pytest.raises(ResumeHooksError, match="nothing to repair"):
-        repair.plan(session, config_home.environ)
+        repair.plan(session, config_home.where)
 
 
 def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
@@ -203,10 +203,10 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
 def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
     """A session that changes while it is repaired gets no child."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
-    decided = repair.plan(session_file(str(path)), config_home.environ)
+    decided = repair.plan(session_file(str(path)), config_home.where)
     path.write_bytes(b"x" * path.stat().st_size)
     digest = hashlib.sha256(path.read_bytes()).digest()
     with pytest.raises(ResumeHooksError):
-        repair.write(decided, config_home.environ)
+        repair.write(decided, config_home.where)
     assert [entry.name for entry in config_home.project().iterdir()] == [path.name]
     assert hashlib.sha256(path.read_bytes()).digest() == digest

@@ -34,21 +34,21 @@ THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature":
 
 def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
     """The errors and warnings in a file: records by code."""
-    groups = examine(session_file(path), home.environ).groups
+    groups = examine(session_file(path), home.where).groups
     return {g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"}
 
 
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child."""
-    decided = plan.plan(plan.read(session_file(path)), home.environ, options)
-    return plan.write(decided, home.environ).file
+    decided = plan.plan(plan.read(session_file(path)), home.where, options)
+    return plan.write(decided, home.where).file
 
 
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
     """The session with its own file trimmed; the backups that are there now."""
     os.utime(path, (LONG_AGO, LONG_AGO))
-    assert in_place.write(session_file(path), home.environ, options).backup
-    folder = folder_of(session_file(path).session_id, home.environ)
+    assert in_place.write(session_file(path), home.where, options).backup
+    folder = folder_of(session_file(path).session_id, home.where)
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 
 
@@ -56,9 +56,9 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
-    decided = untrim.plan(untrim.read(session_file(child)), home.environ)
-    yield untrim.write(decided, home.environ).file
-    yield repair.write(repair.plan(session_file(child), home.environ), home.environ).file
+    decided = untrim.plan(untrim.read(session_file(child)), home.where)
+    yield untrim.write(decided, home.where).file
+    yield repair.write(repair.plan(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)
     yield path
 
@@ -84,10 +84,10 @@ def test_an_answer_that_a_trim_left_empty_is_no_finding(config_home: ConfigHome)
     path = str(written(config_home, thoughtful()))
     assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
     for made in (child_of(path, config_home), path):
-        assert examine(session_file(made), config_home.environ).groups == ()
+        assert examine(session_file(made), config_home.where).groups == ()
     trimmed_in_place(path, config_home)
     assert b'"content":[]' in Path(path).read_bytes()
-    assert examine(session_file(path), config_home.environ).groups == ()
+    assert examine(session_file(path), config_home.where).groups == ()
 
 
 def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
@@ -104,7 +104,7 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     child = child_of(path, config_home)
     marked = [n for n, line in enumerate(Path(child).read_bytes().splitlines()) if b'"truncated":true' in line]
     os.unlink(path)
-    (group,) = examine(session_file(child), config_home.environ).groups
+    (group,) = examine(session_file(child), config_home.where).groups
     assert (group.kind.code, group.kind.severity, group.kind.repairable) == ("original-gone", "warning", False)
     assert [finding.record for finding in group.findings] == marked
     assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")

@@ -31,9 +31,9 @@ MOST = 2_000
 
 def scrub(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place; what could not be done."""
-    clear_left(home.environ)
+    clear_left(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
-    rows = purge(findings.look_everywhere(session, home.environ, wanted=WANTED), home.environ)
+    rows = purge(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
     return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
 
 

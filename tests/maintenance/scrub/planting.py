@@ -19,6 +19,7 @@ from resume_hooks.archive.vault import keep, pack
 from resume_hooks.derive import fork
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.files import session_file
@@ -129,7 +130,7 @@ def laid(path: Path, content: bytes) -> Path:
 def plant(home: ConfigHome) -> Planted:
     """Lay secrets out in every place there is."""
     one, two, three = SECRETS
-    project, environ = home.project(), home.environ
+    project, where = home.project(), home.where
     torn = b'{"torn": "' + three.encode()
     path = laid(project / f"{SESSION}.jsonl", session_bytes(records()) + b"\n".join([*odd_lines(), torn]))
     own = project / SESSION
@@ -144,17 +145,17 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
     laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
-    kept = keep.keep(session_file(str(children[0])), environ)
-    pack.pack(kept, environ)
-    keep.keep(session_file(str(path)), environ)
+    kept = keep.keep(session_file(str(children[0])), where)
+    pack.pack(kept, where)
+    keep.keep(session_file(str(path)), where)
     laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
     note = {"version": 1, "opening": f"next: {one}"}
     laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
     document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
-    settings.store("handoff_dir", str(document.parent), environ)
-    with opened_index(environ):
+    settings.store("handoff_dir", str(document.parent), where)
+    with opened_index(where):
         pass
     return Planted(home, path, children, document)
 
@@ -164,14 +165,14 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.read(session_file(str(path)))
-    trimmed = Path(plan.write(plan.plan(reading, environ, options), environ).file)
-    forked = Path(fork.write(fork.plan(session_file(str(trimmed)), environ), environ).file)
-    rewritten = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
-    gone = Path(fork.write(fork.plan(session_file(str(path)), environ), environ).file)
+    trimmed = Path(plan.write(plan.plan(reading, Where(environ), options), Where(environ)).file)
+    forked = Path(fork.write(fork.plan(session_file(str(trimmed)), Where(environ)), Where(environ)).file)
+    rewritten = Path(fork.write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
+    gone = Path(fork.write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
-    in_place.write(session_file(str(rewritten)), environ, options)
-    delete.write(delete.plan(session_file(str(gone)), environ), environ)
+    in_place.write(session_file(str(rewritten)), Where(environ), options)
+    delete.write(delete.plan(session_file(str(gone)), Where(environ)), Where(environ))
     yield from (trimmed, forked, rewritten)
 
 
@@ -181,7 +182,7 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
     for path in sorted(home.root.rglob("*")):
         if path.is_file() and (held := [text for text in secrets if _stands(text, path.read_bytes())]):
             found[str(path.relative_to(home.root))] = held
-    for kept in manifest.held(home.environ):
+    for kept in manifest.held(home.where):
         for place, content in _unpacked(kept):
             if held := [text for text in secrets if _stands(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = held

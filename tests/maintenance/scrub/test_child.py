@@ -29,8 +29,8 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
-    found = findings.look_everywhere(session_file(str(path)), home.environ)
-    return Path(child.write(child.plan(found.session, home.environ, found.scanner), home.environ).file)
+    found = findings.look_everywhere(session_file(str(path)), home.where)
+    return Path(child.write(child.plan(found.session, home.where, found.scanner), home.where).file)
 
 
 def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
@@ -65,7 +65,7 @@ def test_it_names_its_own_large_outputs(config_home: ConfigHome, path: Path) -> 
 def test_no_copy_more_is_kept_of_what_is_to_go(config_home: ConfigHome, path: Path) -> None:
     """Other children have their ancestors kept in the vault."""
     scrubbed(config_home, path)
-    assert manifest.held(config_home.environ) == []
+    assert manifest.held(config_home.where) == []
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
@@ -77,8 +77,8 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     snapshot = {"messageId": "u0", "trackedFileBackups": tracked, "timestamp": "2026-01-31T09:30:00.000Z"}
     row = {"type": "file-history-snapshot", "messageId": "u0", "snapshot": snapshot, "isSnapshotUpdate": False}
     planted.path.write_bytes(session_bytes([*records(), row]))
-    found = findings.look_everywhere(session_file(str(planted.path)), config_home.environ)
-    made = child.write(child.plan(found.session, config_home.environ, found.scanner), config_home.environ)
+    found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
+    made = child.write(child.plan(found.session, config_home.where, found.scanner), config_home.where)
     assert [path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()] == ["1b@v1"]
     assert any("did not come along" in warning for warning in made.warnings)
 
@@ -87,11 +87,11 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
-    found = findings.look_everywhere(session_file(str(path)), config_home.environ)
-    decided = child.plan(found.session, config_home.environ, found.scanner)
+    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    decided = child.plan(found.session, config_home.where, found.scanner)
     monkeypatch.setattr(child._Marking, "line", lambda _self, body: body)
     with pytest.raises(CheckFailed, match="no secret is found in it"):
-        child.write(decided, config_home.environ)
+        child.write(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]
 
 
@@ -99,4 +99,4 @@ def test_nothing_was_said(config_home: ConfigHome) -> None:
     """A session of titles alone has no child."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])]))
     with pytest.raises(NothingToFork):
-        child.plan(session_file(str(path)), config_home.environ, Cleaner())
+        child.plan(session_file(str(path)), config_home.where, Cleaner())

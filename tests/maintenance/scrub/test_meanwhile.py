@@ -22,6 +22,7 @@ from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, Row
 from resume_hooks.maintenance.scrub.locations import TRANSCRIPT, Place
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.maintenance.scrub.related_sessions import OWN
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.maintenance.scrub.planting import SECRETS, laid, places_with
@@ -41,7 +42,7 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrub(path: Path, environ: Mapping[str, str]) -> list[Row]:
     """Scrub a session in place."""
-    return purge(findings.look_everywhere(session_file(str(path)), environ), environ)
+    return purge(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
 
 
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
@@ -62,8 +63,8 @@ def test_a_child_that_is_born_meanwhile(config_home: ConfigHome, path: Path, mon
     """It is scrubbed, too, and so is what the vault got of its parent when it was born."""
     environ = config_home.environ
     born: list[str] = []
-    decided = fork.plan(session_file(str(path)), environ)
-    beforehand(monkeypatch, lambda: born.append(fork.write(decided, environ).file))
+    decided = fork.plan(session_file(str(path)), Where(environ))
+    beforehand(monkeypatch, lambda: born.append(fork.write(decided, Where(environ)).file))
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED}
@@ -87,20 +88,20 @@ def test_a_child_that_is_not_born_yet_is_refused(
 ) -> None:
     """Its parent was read before it was scrubbed, and the child comes after the last look."""
     environ = config_home.environ
-    decided = fork.plan(session_file(str(path)), environ)
+    decided = fork.plan(session_file(str(path)), Where(environ))
     lines = rewrite_chain.lines(decided.child)
     read = [next(lines), *lines]
     scrub(path, environ)
     monkeypatch.setattr(fork, "lines", lambda _child: iter(read))
     with pytest.raises(WriteFailed, match="rewritten while it was copied"):
-        fork.write(decided, environ)
+        fork.write(decided, Where(environ))
     assert places_with(config_home) == {}
     assert not [other for other in path.parent.iterdir() if other != path]
 
 
 def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
-    environ, commit, linked = config_home.environ, noting.commit, threading.Event()
+    environ, commit, linked = config_home.where, noting.commit, threading.Event()
     keeper = threading.Thread(target=lambda: keep.keep(session_file(str(path)), environ))
 
     def slow(kept: Any) -> Any:
@@ -115,7 +116,7 @@ def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, m
 
     monkeypatch.setattr(noting, "commit", slow)
     beforehand(monkeypatch, begin)
-    rows = scrub(path, environ)
+    rows = scrub(path, environ.environ)
     assert not keeper.is_alive()
     assert places_with(config_home) == {}
     assert ("vault", REMOVED) in {(row.place.kind, row.state) for row in rows}
@@ -127,7 +128,7 @@ def test_a_session_that_somebody_keeps_for_long(
     """What is not waited for is told: it may be kept as it was."""
     monkeypatch.setattr(noting, "PATIENCE", 0.0)
     monkeypatch.setattr(noting.only_one.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
-    with noting.only_one(SESSION, config_home.environ):
+    with noting.only_one(SESSION, config_home.where):
         rows = scrub(path, config_home.environ)
     (left,) = [row for row in rows if row.state == LEFT]
     assert left.place.kind == "vault"

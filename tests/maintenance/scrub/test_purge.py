@@ -39,8 +39,8 @@ def planted(config_home: ConfigHome) -> Planted:
 
 def scrub(home: ConfigHome, path: Path, wanted: Wanted = ALL, values: Mapping[str, str] | None = None) -> list[Row]:
     """Scrub a session in place."""
-    found = findings.look_everywhere(session_file(str(path)), home.environ, wanted=wanted, named=values)
-    return purge(found, home.environ)
+    found = findings.look_everywhere(session_file(str(path)), home.where, wanted=wanted, named=values)
+    return purge(found, home.where)
 
 
 def test_nothing_is_left_anywhere(planted: Planted) -> None:
@@ -55,7 +55,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *("transcript", "sub-agent", "companion", "copy", "backup", "trash", "vault", "note", "index"),
         *("file backup", "document", "client"),
     }
-    assert not findings.look_everywhere(session_file(str(planted.path)), home.environ, wanted=ALL).held
+    assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held
 
 
 def test_the_report_never_tells_a_secret(planted: Planted) -> None:
@@ -92,12 +92,12 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     """The vault verifies, the trash gives its session back without a warning, an untrim finds what is left."""
     home = planted.home
     scrub(home, planted.path)
-    assert not [finding for kept in manifest.held(home.environ) for finding in verify.verify(kept, home.environ)]
-    (entry,) = contents.held(home.environ)
+    assert not [finding for kept in manifest.held(home.where) for finding in verify.verify(kept, home.where)]
+    (entry,) = contents.held(home.where)
     assert SECRETS[0] not in entry.title
-    back = restore.write(restore.plan(entry, home.environ), home.environ)
+    back = restore.write(restore.plan(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
-    plan = untrim.plan(untrim.read(session_file(str(planted.children[0]))), home.environ)
+    plan = untrim.plan(untrim.read(session_file(str(planted.children[0]))), home.where)
     assert [missing.record for missing in plan.missing] == [3], "the thinking that told a secret is gone for good"
 
 
@@ -174,7 +174,7 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
         config_home.project() / f"{SESSION}.jsonl",
         session_bytes([user(f"it is {phrase}", uuid="u"), assistant(f"I noted {phrase}.", uuid="a", parent="u", ts=1)]),
     )
-    assert not findings.look_everywhere(session_file(str(path)), config_home.environ).held
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
     scrub(config_home, path, values=named(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
@@ -205,16 +205,16 @@ def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> No
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its kept copy is rewritten, packed or not, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    keep.keep(session_file(str(path)), config_home.environ)
+    keep.keep(session_file(str(path)), config_home.where)
     path.unlink()
-    kept = locate.resolve(SESSION, "/", config_home.environ)
-    found = findings.look_everywhere(kept, config_home.environ)
-    made = child.write(child.plan(kept, config_home.environ, found.scanner), config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    found = findings.look_everywhere(kept, config_home.where)
+    made = child.write(child.plan(kept, config_home.where, found.scanner), config_home.where)
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.place.kind for row in found.held] == ["vault"]
-    purge(found, config_home.environ)
+    purge(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify.verify(next(iter(manifest.held(config_home.environ))), config_home.environ)
+    assert not verify.verify(next(iter(manifest.held(config_home.where))), config_home.where)
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
@@ -226,10 +226,10 @@ def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
 
 def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
-    (entry,) = contents.held(planted.home.environ)
+    (entry,) = contents.held(planted.home.where)
     contents.renote(contents.unweighed(entry))
     scrub(planted.home, planted.path)
-    (entry,) = contents.held(planted.home.environ)
+    (entry,) = contents.held(planted.home.where)
     assert all(part.sha256 for part in entry.parts)
 
 
@@ -243,7 +243,7 @@ def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
     assert not places_with(config_home)
     assert not [row for row in rows if row.state == LEFT]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
-    assert not findings.look_everywhere(session_file(str(path)), config_home.environ).held
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
 
 
 def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
@@ -256,7 +256,7 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
         user(f"decided: {body[1]}", uuid="c", parent="b"),
     ]
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
-    found = findings.look_everywhere(session_file(str(path)), config_home.environ)
+    found = findings.look_everywhere(session_file(str(path)), config_home.where)
     assert not found.short
-    assert not [row for row in purge(found, config_home.environ) if row.state == LEFT]
+    assert not [row for row in purge(found, config_home.where) if row.state == LEFT]
     assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))

@@ -89,7 +89,7 @@ class Talk:
 
     def digest(self, home: ConfigHome) -> Digest:
         """Its digest."""
-        return digest_of(session_file(str(self.write(home))), home.environ)
+        return digest_of(session_file(str(self.write(home))), home.where)
 
 
 def texts(digest: Digest, section: str) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import NotATranscript
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.reading.digest.build import digest_of
@@ -29,7 +30,7 @@ def _lines(file: Path) -> list[bytes]:
 
 @cache
 def _digest(file: Path) -> Digest:
-    return digest_of(session_file(str(file)), {"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
+    return digest_of(session_file(str(file)), Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"}))
 
 
 def _said(line: bytes) -> str:

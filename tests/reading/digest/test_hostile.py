@@ -127,7 +127,7 @@ def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
 def _digest(home: ConfigHome, content: bytes) -> Digest:
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(content)
-    return digest_of(session_file(str(path)), home.environ)
+    return digest_of(session_file(str(path)), home.where)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
 def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
     """Is said in one sentence."""
     with pytest.raises(SessionNotFound, match="can't be read"):
-        digest_of(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.environ)
+        digest_of(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.where)
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,12 @@ def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
 def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """A child of a session, as handoff makes it."""
     path = session_file(str(talk.write(home)))
-    return _child(path.path, digest_of(path, home.environ), home, step)
+    return _child(path.path, digest_of(path, home.where), home, step)
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = rollover.plan(session_file(path), home.environ, kind="handoff", next_step=step, contents=Contents(digest))
-    return rollover.write(plan, home.environ).file
+    plan = rollover.plan(session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest))
+    return rollover.write(plan, home.where).file
 
 
 def gone_on(child: str, talk: Talk) -> str:
@@ -55,7 +55,7 @@ def gone_on(child: str, talk: Talk) -> str:
 
 def digest(path: str | Path, home: ConfigHome) -> Digest:
     """The digest of a file."""
-    return digest_of(session_file(str(path)), home.environ)
+    return digest_of(session_file(str(path)), home.where)
 
 
 def parent() -> Talk:
@@ -175,7 +175,7 @@ def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome)
 def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     """What the client cleared away is its history by our link; a handoff that it took brings the next step."""
     parent().write(config_home)
-    record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.environ)
+    record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = Handoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
     told = session._opening(handoff, CHILD, "/here.jsonl", late=late)
@@ -309,7 +309,7 @@ def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
     for number in range(900):
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
     path = session_file(str(talk.write(config_home)))
-    before = digest_of(path, config_home.environ)
+    before = digest_of(path, config_home.where)
     left = before.omitted["changed"]
     assert len(before.of("changed")) + left == 900
     child = _child(path.path, before, config_home, "on")

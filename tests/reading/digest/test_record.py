@@ -88,8 +88,8 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = rollover.plan(session_file(str(path)), home.environ, kind="handoff", next_step=step, contents=contents)
-    return rollover.write(plan, home.environ).file
+    plan = rollover.plan(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
+    return rollover.write(plan, home.where).file
 
 
 def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest.repository import BRANCH, Question, State
 from tests.builders import ConfigHome
 from tests.needs import need
@@ -42,7 +43,7 @@ def git(folder: Path, *words: str) -> None:
 def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05) -> State:
     """What git says of a folder, given a moment."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
-    with Question(str(folder), LONG_AGO, env) as question:
+    with Question(str(folder), LONG_AGO, Where(env)) as question:
         time.sleep(wait)
         return question.answer()
 
@@ -104,7 +105,7 @@ def test_a_worktree(repo: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
 def test_no_repository(folder: str) -> None:
     """Nothing is said, and nothing is asked of a folder that is not named whole."""
-    with Question(folder, LONG_AGO, {"PATH": os.environ["PATH"]}) as question:
+    with Question(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         assert question.answer() == State("")
 
 
@@ -146,7 +147,7 @@ def _runs(pid: str) -> bool:
 
 def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
     """An error in between leaves no process: the block ends them."""
-    with Question(str(repo), LONG_AGO, {"PATH": os.environ["PATH"]}) as question:
+    with Question(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         runs = list(question._runs)
         assert len(runs) == 2
     assert all(run.returncode is not None for run in runs)
@@ -203,7 +204,7 @@ def test_a_digest_tells_what_is_uncommitted(repo: Path, config_home: ConfigHome)
     from resume_hooks.sessions.locate import session_file
 
     environ = {**config_home.environ, "PATH": os.environ["PATH"]}
-    found = (digest_of(session_file(str(home)), environ) for _ in range(20))
+    found = (digest_of(session_file(str(home)), Where(environ)) for _ in range(20))
     digest = next((one for one in found if one.git != "not asked"), None)
     assert digest is not None
     assert notes(digest, "changed") == {"b": "", "a": "uncommitted"}

@@ -128,7 +128,7 @@ def session(config_home: ConfigHome) -> Path:
 def document(path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object) -> Document:
     """A document of one session."""
     fields = {"form": form, "redact": True, "thoughts": True, "what": WHOLE, "limit": 100_000, **choice}
-    return Document([session_file(str(path))], Choice(**fields), home.environ)  # type: ignore[arg-type]
+    return Document([session_file(str(path))], Choice(**fields), home.where)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import string
 
 import pytest
 
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.redact import BEHIND, DEEPEST, Hiding
 from tests.reading.export.conftest import GITHUB
 
@@ -15,7 +16,7 @@ HOME = {"HOME": "/home/ann"}
 
 def hiding(limit: int = 0, *, redact: bool = True) -> Hiding:
     """As a document has it."""
-    return Hiding(HOME, ["/Users/bob/src", r"C:\Users\cy\src"], redact=redact, limit=limit)
+    return Hiding(Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], redact=redact, limit=limit)
 
 
 @pytest.mark.parametrize(

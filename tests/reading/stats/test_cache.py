@@ -28,11 +28,11 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
-    assert gather(config_home.environ).read == 2
-    assert gather(config_home.environ).read == 0
+    assert gather(config_home.where).read == 2
+    assert gather(config_home.where).read == 0
     with open(path, "ab") as stream:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
-    again = gather(config_home.environ)
+    again = gather(config_home.where)
     assert again.read == 1
     assert everything(again).months[0].turns == 4
 
@@ -40,9 +40,9 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
 def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
     """What it took does not change with its deletion."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    before = everything(gather(config_home.environ))
+    before = everything(gather(config_home.where))
     os.unlink(path)
-    after = everything(gather(config_home.environ))
+    after = everything(gather(config_home.where))
     assert (after.months, after.sessions, after.gone) == (before.months, 1, 1)
     assert before.gone == 0
 
@@ -51,7 +51,7 @@ def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
     """The newest, wherever it lies."""
     write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
     write_session(config_home.project("/other"), SESSION, conversation(3))
-    assert everything(gather(config_home.environ)).months[0].turns == 3
+    assert everything(gather(config_home.where)).months[0].turns == 3
 
 
 def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
@@ -62,7 +62,7 @@ def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(Path(write_session(folder, OTHER, conversation(2))).read_bytes())
     (folder / f"{OTHER}.jsonl").unlink()
-    found = gather(config_home.environ)
+    found = gather(config_home.where)
     told = everything(found)
     assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (1, 1, 1, 3)
     assert {one.folder for one in found.transcripts} == {project.name}
@@ -85,7 +85,7 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
         assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER, tokens=900),
     ]
     write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
-    (saving,) = everything(gather(config_home.environ)).savings
+    (saving,) = everything(gather(config_home.where)).savings
     assert (saving.kind, saving.made, saving.used, saving.measured) == ("handoff", 1, 1, 1)
     assert (saving.before, saving.after, saving.saved) == (1_300, 390, 910)
 
@@ -94,19 +94,19 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     """It is counted as made. So is one whose parent is gone, where somebody went on in it."""
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
-    (saving,) = everything(gather(config_home.environ)).savings
+    (saving,) = everything(gather(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (1, 0, 0, 0)
     write_session(
         config_home.project(), session_id(3), [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)]
     )
-    (saving,) = everything(gather(config_home.environ)).savings
+    (saving,) = everything(gather(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
 
 
 def test_only_what_is_in_range(config_home: ConfigHome) -> None:
     """From a day on, for all figures."""
     write_session(config_home.project(), SESSION, conversation(1))
-    found = gather(config_home.environ)
+    found = gather(config_home.where)
     assert everything(found, "2026-01-31").sessions == 1
     told = everything(found, "2026-02-01")
     assert (told.sessions, told.months, told.hooks) == (0, [], [])
@@ -132,8 +132,8 @@ def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) ->
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
-    assert everything(gather(config_home.environ)).months[0].turns == 1
-    assert gather(config_home.environ).read == 0
+    assert everything(gather(config_home.where)).months[0].turns == 1
+    assert gather(config_home.where).read == 0
 
 
 def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: ConfigHome) -> None:
@@ -141,7 +141,7 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: Config
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
-        assert gather(config_home.environ).read == 1
+        assert gather(config_home.where).read == 1
 
 
 def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp
     target.write_text("as it was")
     (state / "stats.json").symlink_to(target)
     write_session(config_home.project(), SESSION, conversation(1))
-    gather(config_home.environ)
+    gather(config_home.where)
     assert target.read_text() == "as it was"
     assert (state / "stats.json").stat(follow_symlinks=False).st_mode & 0o777 == 0o600
     assert os.listdir(state) == ["stats.json"]
@@ -163,12 +163,12 @@ def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monk
     monkeypatch.setattr(cache, "MOST_GONE", 2)
     for number in range(1, 5):
         write_session(config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number)
-    gather(config_home.environ)
+    gather(config_home.where)
     for path in config_home.project().glob("*.jsonl"):
         path.unlink()
     write_session(config_home.project(), SESSION, conversation(1))
-    gather(config_home.environ)
-    left = {one.session_id for one in gather(config_home.environ).transcripts}
+    gather(config_home.where)
+    left = {one.session_id for one in gather(config_home.where).transcripts}
     assert left == {SESSION, session_id(3), session_id(4)}
 
 
@@ -222,4 +222,4 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     (state / "links.jsonl").write_bytes(b"x" * 100)
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
-    assert parts(config_home.environ) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]
+    assert parts(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]

@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import Opened, opened_index
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.search.index.update import Outcome
@@ -54,8 +55,8 @@ def replied(text: str | list[Record], *, number: str | int = "", **rest: Any) ->
 
 def held(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
     """Bring the index up to date and read back all that can be found in it."""
-    environ = {**home.environ, "RESUME_HOOKS_HOME": str(state)} if state else home.environ
-    with opened_index(environ, **options) as index:
+    where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
+    with opened_index(where, **options) as index:
         return Holding(finds(index.db), index.outcome, index.notes, index.rebuilt)
 
 

@@ -32,7 +32,7 @@ def test_a_fork_of_the_client_is_a_copy(config_home: ConfigHome) -> None:
     shared = [said("alpha"), replied("beta")]
     written(config_home, *shared)
     aged(written(config_home, *({**record, "sessionId": FORK} for record in shared), said("gamma"), name=FORK))
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         found = owners(index)
     assert sum(map(len, found.values())) == 2
     assert len(found) == 3
@@ -47,7 +47,7 @@ def test_a_fork_of_the_sdk_is_a_copy_and_so_is_its_fork(config_home: ConfigHome)
     written(config_home, *twice, said("delta"), name=GRANDCHILD)
     written(config_home, *once, said("gamma"), name=FORK, old=False)
     written(config_home, *shared, old=False)
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         found = owners(index)
     both = [(f"{FORK}.jsonl", False), (f"{GRANDCHILD}.jsonl", False)]
     assert found == {f"{NAME}:0": both, f"{NAME}:1": both, f"{FORK}.jsonl:2": [], f"{GRANDCHILD}.jsonl:2": []}
@@ -60,11 +60,11 @@ def test_a_fork_of_ours_is_a_copy_also_of_a_fork_of_the_sdk(config_home: ConfigH
     once[1]["parentUuid"] = once[0]["uuid"]
     written(config_home, *shared)
     theirs = written(config_home, *once, name=FORK)
-    made = fork.write(fork.plan(locate.session_file(str(theirs)), config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(locate.session_file(str(theirs)), config_home.where), config_home.where)
     again = fork.write(
-        fork.plan(locate.session_file(str(theirs.with_name(NAME))), config_home.environ), config_home.environ
+        fork.plan(locate.session_file(str(theirs.with_name(NAME))), config_home.where), config_home.where
     )
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         found = owners(index)
         aliases = index.db.execute("SELECT count(*) FROM aliases").fetchone()
     copies = {f"{FORK}.jsonl", Path(made.file).name, Path(again.file).name}
@@ -93,8 +93,8 @@ def bulky(home: ConfigHome) -> Path:
 def trimmed(home: ConfigHome, path: Path) -> Path:
     """A trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
-    decided = trimming.plan(trimming.read(locate.session_file(str(path)), 200_000), home.environ, options)
-    return Path(trimming.write(decided, home.environ).file)
+    decided = trimming.plan(trimming.read(locate.session_file(str(path)), 200_000), home.where, options)
+    return Path(trimming.write(decided, home.where).file)
 
 
 def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHo
     holding = held(config_home)
     assert {find for find in holding.finds if find[0] == NAME} == alone.finds
     assert holding.finds == cold(config_home, tmp_path).finds
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         copies = [copy for held_by in owners(index).values() for copy in held_by]
     assert (child.name, True) in copies
     assert (child.name, False) in copies
@@ -115,10 +115,8 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHo
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
-    plan = rollover.plan(
-        locate.session_file(str(parent)), config_home.environ, kind="handoff", next_step="write zymurgy"
-    )
-    receipt = rollover.write(plan, config_home.environ)
+    plan = rollover.plan(locate.session_file(str(parent)), config_home.where, kind="handoff", next_step="write zymurgy")
+    receipt = rollover.write(plan, config_home.where)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()
@@ -135,14 +133,14 @@ def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_p
     holding = held(config_home)
     assert holding.finds == cold(config_home, tmp_path).finds
     assert {name for name, *_ in holding.finds} == {child.name}
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         rows = index.db.execute("SELECT f.path, r.offset, r.length FROM records r JOIN files f ON f.id=r.file")
         for path, offset, length in rows.fetchall():
             assert Path(path).read_bytes()[offset : offset + length].endswith(b"}\n")
     parent.write_bytes(raw)
     aged(parent)
     assert held(config_home).finds == before
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert all(place.startswith((NAME, child.name)) for place in owners(index))
         mine = [place for place, copies in owners(index).items() if place.startswith(child.name) and copies]
     assert not mine, "what the parent says is its own again"
@@ -156,7 +154,7 @@ def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome, tm
     held(config_home)
     parent.write_bytes(session_bytes([said("zeta"), *shared]))
     assert held(config_home).finds == cold(config_home, tmp_path).finds
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         found = owners(index)
     assert found[f"{NAME}:1"] == found[f"{NAME}:2"] == [(f"{FORK}.jsonl", False)]
 
@@ -172,7 +170,7 @@ def test_ids_of_one_pattern_are_different_ids(config_home: ConfigHome) -> None:
     ids = [f"{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}" for digit in "0123456789abcdef"]
     for number, uuid in enumerate(ids):
         written(config_home, user(f"word{number}", uuid=uuid), name=session_id(number))
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM copies").fetchone() == (0,)
     assert {f"word{number}" for number in range(16)} <= held(config_home).words()
 

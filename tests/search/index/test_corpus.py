@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import Opened, opened_index
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
@@ -28,7 +29,7 @@ def copied(home: ConfigHome) -> None:
 def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
     """File, line, offset and length name one whole record; most lines have a row, and every file has some."""
     copied(config_home)
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.notes == []
         rows = index.db.execute("SELECT f.path, r.line, r.offset, r.length FROM records r JOIN files f ON f.id=r.file")
         by_file: dict[str, dict[int, tuple[int, int]]] = {}
@@ -54,7 +55,7 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
                     assert records.parse(line.body) is not None
         assert not places, path
     assert sum(map(len, by_file.values())) == 0
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         (count,) = index.db.execute("SELECT count(*) FROM records").fetchone()
     assert count + copies > LEAST * lines
 
@@ -70,17 +71,17 @@ def test_a_corpus_read_in_pieces_is_the_same(config_home: ConfigHome, tmp_path: 
         target = project / source.name
         targets.append((target, raw))
         target.write_bytes(raw[: len(raw) * (place + 1) // 7])
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         pass
     for part in (3, 5, 6, 7):
         for target, raw in targets:
             with target.open("r+b") as stream:
                 stream.seek(0, os.SEEK_END)
                 stream.write(raw[stream.tell() : max(stream.tell(), len(raw) * part // 7)])
-        with opened_index(config_home.environ) as index:
+        with opened_index(config_home.where) as index:
             warm = _rows(index)
     fresh = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "fresh")}
-    with opened_index(fresh) as index:
+    with opened_index(Where(fresh)) as index:
         assert warm == _rows(index)
 
 

@@ -85,7 +85,7 @@ def test_damage_that_only_a_search_meets(config_home: ConfigHome) -> None:
     with contextlib.closing(sqlite3.connect(index_of(config_home))) as db:
         db.execute("UPDATE words_data SET block=zeroblob(length(block)) WHERE id>100")
         db.commit()
-    with pytest.raises(IndexDamaged) as caught, opened_index(config_home.environ) as index:
+    with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
         finds(index.db)
     assert "again" in caught.value.remedy
     assert held(config_home).finds == before
@@ -106,7 +106,7 @@ def test_files_that_were_left_beside_the_index(config_home: ConfigHome, kept: st
 def test_a_log_of_another_index_is_not_played_into_this_one(config_home: ConfigHome, tmp_path: Path) -> None:
     """A whole log, left by a kill between the removal of the index and of what lies beside it."""
     filled(config_home, files=2)
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         for file in index_of(config_home).parent.glob("index.db*"):
             shutil.copy(file, tmp_path)
     before = cold(config_home, tmp_path).finds
@@ -126,7 +126,7 @@ def test_a_python_without_fts5_says_so_and_removes_nothing() -> None:
 
 def test_where_nothing_is_there_nothing_is_made(config_home: ConfigHome) -> None:
     """A search in a home without transcripts leaves no folder behind."""
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
         assert index.notes == []
     assert not index_of(config_home).exists()

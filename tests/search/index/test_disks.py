@@ -24,7 +24,7 @@ def test_files_are_private(config_home: ConfigHome) -> None:
     written(config_home, said("alpha"))
     before = os.umask(0)
     try:
-        with opened_index(config_home.environ) as index:
+        with opened_index(config_home.where) as index:
             index.db.execute("SELECT 1 FROM files")
             folder = index_of(config_home).parent
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}

@@ -84,8 +84,8 @@ def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> No
     add_bytes(path, b'{"type":"user","mess')
     aged(path)
     assert held(config_home).words() == {"alpha"}
-    with opened_index(config_home.environ) as index:
-        assert changes(index.db, all_files(config_home.environ)) == ([], [])
+    with opened_index(config_home.where) as index:
+        assert changes(index.db, all_files(config_home.where)) == ([], [])
 
 
 def test_a_shrunk_file_is_read_anew(config_home: ConfigHome) -> None:
@@ -129,7 +129,7 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
     path = written(config_home, said("alpha"))
     held(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         rows = index.db.execute("SELECT f.folder FROM records r JOIN files f ON f.id=r.file").fetchall()
     assert rows == [("-home-user-elsewhere",)]
 
@@ -161,7 +161,7 @@ def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeyp
     written(config_home, said("beta"), name=OTHER)
     held(config_home)
     append(path, said("gamma"))
-    listed = all_files(config_home.environ)
+    listed = all_files(config_home.where)
     path.unlink()
     monkeypatch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
     assert held(config_home).words() == {"beta"}
@@ -170,7 +170,7 @@ def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeyp
 def test_a_file_that_grows_while_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came after the listing is read at once, and not twice."""
     path = written(config_home, said("alpha"))
-    listed = all_files(config_home.environ)
+    listed = all_files(config_home.where)
     append(path, said("gamma"))
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
@@ -215,7 +215,7 @@ def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> N
     path = written(config_home, tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}))
     held(config_home)
     append(path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"})
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         rows = index.db.execute("SELECT n.name, r.time>0 FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
         assert rows.fetchall() == [("Grep", 1), ("Grep", 1), ("", 1)]
 
@@ -225,7 +225,7 @@ def test_turns_go_on_counting(config_home: ConfigHome) -> None:
     path = written(config_home, said("alpha"), replied("beta"))
     held(config_home)
     append(path, said("gamma"), replied("delta"))
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT turn FROM records ORDER BY line").fetchall() == [(1,), (1,), (2,), (2,)]
 
 
@@ -244,7 +244,7 @@ def test_a_thousand_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
     path = written(config_home, said("alpha"))
     for number in range(300):
         append(path, said(f"word{number} common", number=number))
-        with opened_index(config_home.environ) as index:
+        with opened_index(config_home.where) as index:
             assert index.outcome.files == 1
     index_size = sum(file.stat().st_size for file in (config_home.config / "resume-hooks").glob("index.db"))
     assert index_size < 300_000

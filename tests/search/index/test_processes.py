@@ -28,6 +28,7 @@ from tests.search.index.probe import append, cold, filled, finds, held, index_of
 NAME = f"{SESSION}.jsonl"
 BUILD = """
 import os, sys
+from resume_hooks.paths import Where
 from resume_hooks.search.index import connect as opening, worker_pool, update as updating
 from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.search.index.connect import opened_index
@@ -38,7 +39,7 @@ worker_pool.PARALLEL, worker_pool.CHUNK = 1, 200_000
 updating.COMMIT, updating.LARGE = 300_000, 1
 worker_pool._cpus = lambda: 3
 try:
-    with opened_index(os.environ) as index:
+    with opened_index(Where()) as index:
         print(index.db.execute("SELECT count(*) FROM records").fetchone()[0], index.notes, flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
@@ -83,7 +84,7 @@ def test_killed_at_any_moment_the_next_one_completes(config_home: ConfigHome, tm
         process.kill()
         process.communicate()
         assert nobody_left(process.pid)
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
         index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
         warm = finds(index.db)
@@ -135,7 +136,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: 
             os.kill(made.pop()._process.pid or 0, signal.SIGKILL)
 
     monkeypatch.setattr(worker_pool._Worker, "__init__", noted)
-    with opened_index(config_home.environ, progress=progress) as index:
+    with opened_index(config_home.where, progress=progress) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
     assert not made
 
@@ -161,10 +162,10 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome, monkeypatch: 
     monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
 
     before = set(active_children())
-    with opened_index(config_home.environ, limit=0.01) as index:
+    with opened_index(config_home.where, limit=0.01) as index:
         assert index.outcome.behind
     assert set(active_children()) <= before
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
 
 
@@ -172,7 +173,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     """Who has the index open goes on reading the old one, and its end harms the new one in nothing."""
     written(config_home, said("alpha"))
     held(config_home)
-    with opened_index(config_home.environ) as old:
+    with opened_index(config_home.where) as old:
         append(config_home.project() / NAME, said("beta"))
         assert held(config_home, rebuild=True).words() == {"alpha", "beta"}
         assert {word for *_, word in finds(old.db)} == {"alpha"}
@@ -220,7 +221,7 @@ def test_tasks_that_wait_with_a_dead_process_are_read_here(
         return given
 
     monkeypatch.setattr(worker_pool._Worker, "give", noted)
-    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.environ)]
+    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.where)]
     results = []
     for result in readings(jobs):
         results.append(result)

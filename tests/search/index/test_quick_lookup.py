@@ -17,23 +17,23 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 def session(config_home: ConfigHome) -> str:
     """A session of three turns that the index knows."""
     path = write_session(config_home.project(), SESSION, conversation(3))
-    with opened_index(config_home.environ):
+    with opened_index(config_home.where):
         pass
     return path
 
 
 def test_turns_of_a_file_as_it_was_read(config_home: ConfigHome, session: str) -> None:
     """Known as long as size and time are the same; of another file nothing is."""
-    known = Known(config_home.environ)
+    known = Known(config_home.where)
     assert known.turns(session) == 3
     assert known.turns(f"{session}.other") is None
     os.utime(session, (1, 1))
-    assert Known(config_home.environ).turns(session) is None
+    assert Known(config_home.where).turns(session) is None
 
 
 def test_a_file_that_is_gone_spoils_nothing(config_home: ConfigHome, session: str) -> None:
     """The next one is still looked up."""
-    known = Known(config_home.environ)
+    known = Known(config_home.where)
     assert known.turns("/nowhere/x.jsonl") is None
     assert known.turns(session) == 3
 
@@ -41,18 +41,18 @@ def test_a_file_that_is_gone_spoils_nothing(config_home: ConfigHome, session: st
 def test_no_index_is_made(config_home: ConfigHome) -> None:
     """Where there is none, nothing is known, and there is none after."""
     path = write_session(config_home.project(), SESSION, conversation(3))
-    assert Known(config_home.environ).turns(path) is None
-    assert not os.path.exists(index_file(config_home.environ))
+    assert Known(config_home.where).turns(path) is None
+    assert not os.path.exists(index_file(config_home.where))
 
 
 @pytest.mark.parametrize("damage", ["version", "bytes", "folder"])
 def test_an_index_that_cannot_be_used(config_home: ConfigHome, session: str, damage: str) -> None:
     """Of another version, damaged, no file: nothing is known, nothing fails, nothing is mended."""
-    file = Path(index_file(config_home.environ))
+    file = Path(index_file(config_home.where))
     if damage == "version":
-        with opened_index(config_home.environ) as opened:
+        with opened_index(config_home.where) as opened:
             opened.db.execute("UPDATE about SET version=1")
     else:
         file.unlink()
         file.mkdir() if damage == "folder" else file.write_bytes(b"x" * 9_000)
-    assert Known(config_home.environ).turns(session) is None
+    assert Known(config_home.where).turns(session) is None

@@ -35,7 +35,7 @@ NAME = f"{SESSION}.jsonl"
 
 def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
     """Line, role and tool of every row."""
-    with opened_index(home.environ) as index:
+    with opened_index(home.where) as index:
         found = index.db.execute("SELECT line, role, name FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
         return [(line, ROLES[role], tool) for line, role, tool in found]
 
@@ -79,7 +79,7 @@ def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) 
     """Reads, edits and notebooks; a path that no system could open is none."""
     inputs: list[Record] = [{"file_path": "/a.py"}, {"notebook_path": "/b.ipynb"}, {"file_path": "/x" * 40_000}]
     written(config_home, *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)))
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         touched = index.db.execute("SELECT n.name FROM touched t JOIN names n ON n.id=t.name ORDER BY 1").fetchall()
     assert touched == [("/a.py",), ("/b.ipynb",)]
 
@@ -224,7 +224,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     beside = {**said("task3", isSidechain=True), "sessionId": SESSION}
     (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
     (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         found = index.db.execute(
             "SELECT f.session, f.agent, r.role, r.turn FROM records r JOIN files f ON f.id=r.file"
             " WHERE f.agent<>'' ORDER BY f.agent, r.line"

@@ -21,7 +21,7 @@ def finds(home: ConfigHome, word: str) -> bool:
     """Whether any row holds all forms of a typed word."""
     wanted = [form for forms in forms_of(word) for form in forms[:1]]
     query = " AND ".join(f'"{form}"' for form in wanted)
-    with opened_index(home.environ) as index:
+    with opened_index(home.where) as index:
         return (
             bool(wanted)
             and index.db.execute("SELECT 1 FROM words WHERE words MATCH ?", (query,)).fetchone() is not None
@@ -71,7 +71,7 @@ def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> 
     assert holding.lines("alpha") == [(NAME, number)]
     assert holding.lines("beta") == [(NAME, number + 1)]
     content = path.read_bytes()
-    with opened_index(config_home.environ) as index:
+    with opened_index(config_home.where) as index:
         for offset, length in index.db.execute("SELECT offset, length FROM records").fetchall():
             json.loads(content[offset : offset + length].decode("utf-8-sig"))
 

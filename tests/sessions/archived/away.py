@@ -13,6 +13,7 @@ import pytest
 from resume_hooks.archive.vault import put
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.pack import pack
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import COPIED, LINKED, PACKED, Kept
 from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.liveness import FRESH
@@ -27,9 +28,9 @@ def away(path: str | Path, environ: Mapping[str, str], form: str = LINKED) -> Ke
     if time.time() - os.stat(path).st_mtime < FRESH:
         os.utime(path, (QUIET, QUIET))  # what is live is not packed
     session = session_file(os.fspath(path))
-    kept = keep(session, environ)
+    kept = keep(session, Where(environ))
     if form == PACKED:
-        kept = pack(kept, environ)
+        kept = pack(kept, Where(environ))
     if form == COPIED:
         shutil.rmtree(kept.folder)
         kept = _copied(session.path, environ)
@@ -48,4 +49,4 @@ def _copied(path: str, environ: Mapping[str, str]) -> Kept:
     """Kept where the file system has no links."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(put, "_linked", lambda *_: None)
-        return keep(session_file(path), environ)
+        return keep(session_file(path), Where(environ))

@@ -86,10 +86,10 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
 def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     """What a fork and an untrim come to, and each is gone again."""
     made = []
-    session = locate.resolve(parent, "/", home.environ)
-    made.append(fork.write(fork.plan(session, home.environ), home.environ))
-    reading = untrim.read(locate.resolve(child, "/", home.environ))
-    made.append(untrim.write(untrim.plan(reading, home.environ), home.environ))
+    session = locate.resolve(parent, "/", home.where)
+    made.append(fork.write(fork.plan(session, home.where), home.where))
+    reading = untrim.read(locate.resolve(child, "/", home.where))
+    made.append(untrim.write(untrim.plan(reading, home.where), home.where))
     lines = []
     for receipt in made:
         assert os.path.dirname(receipt.file) == str(home.project())
@@ -111,17 +111,17 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     path = copied(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
-    decided = plan.plan(plan.read(session), config_home.environ, options)
-    child = plan.write(decided, config_home.environ)
+    decided = plan.plan(plan.read(session), config_home.where, options)
+    child = plan.write(decided, config_home.where)
     os.utime(child.file, (LAST + 60, LAST + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers(config_home, session.session_id, child.session_id)
     made = children(config_home, session.session_id, child.session_id)
     away(path, config_home.environ, form)
-    assert locate.resolve(session.session_id, "/", config_home.environ).path != path
+    assert locate.resolve(session.session_id, "/", config_home.where).path != path
     after = answers(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):
         assert one == other
     assert children(config_home, session.session_id, child.session_id) == made
-    rows = Family(config_home.environ).lineage(child.file)
+    rows = Family(config_home.where).lineage(child.file)
     assert [(row.status, row.session_file) for row in rows] == [("kept", path), ("present", child.file)]

@@ -46,14 +46,14 @@ def a_session(home: ConfigHome, number: str = SESSION, words: str = "zebra cross
 
 def read_now(home: ConfigHome) -> int:
     """Bytes that the index reads to be up to date."""
-    with opened_index(home.environ) as index:
+    with opened_index(home.where) as index:
         assert index.notes == []
         return index.outcome.size
 
 
 def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
     """What a search finds: references and snippets."""
-    found = find(words.split(), scope or Scope(), home.environ)
+    found = find(words.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
@@ -72,18 +72,18 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) ->
         hits(config_home, "giraffe"),
         hits(config_home, "zebra", project_at(CWD)),
     ) == told
-    kept = note_of(SESSION, config_home.environ)
+    kept = note_of(SESSION, config_home.where)
     assert kept is not None
     if form != PACKED:
-        kept = pack(kept, config_home.environ)
+        kept = pack(kept, config_home.where)
         assert read_now(config_home) == 0
         assert hits(config_home, "zebra") == told[0]
-    assert status_of(config_home.environ).vaulted == 1
-    assert status_of(config_home.environ).behind == 0
-    restore.write(restore.plan(kept, config_home.environ), config_home.environ)
+    assert status_of(config_home.where).vaulted == 1
+    assert status_of(config_home.where).behind == 0
+    restore.write(restore.plan(kept, config_home.where), config_home.where)
     os.utime(path, (OLD, OLD))
     held(config_home)
-    assert status_of(config_home.environ)[3:] == (2, *status_of(config_home.environ)[4:8], 0, 0)
+    assert status_of(config_home.where)[3:] == (2, *status_of(config_home.where)[4:8], 0, 0)
     assert hits(config_home, "zebra") == told[0]
 
 
@@ -95,7 +95,7 @@ def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path, f
     for path in paths:
         away(path, config_home.environ, form)
     assert held(config_home).finds == whole
-    assert not os.path.isdir(unpacked(config_home.environ)) or not os.listdir(unpacked(config_home.environ))
+    assert not os.path.isdir(unpacked(config_home.where)) or not os.listdir(unpacked(config_home.where))
     assert read_now(config_home) == 0
     assert [reference for reference, _ in hits(config_home, "word2")] == [f"{session_id(2)}:4"]
 
@@ -104,20 +104,20 @@ def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeyp
     """While one is read no other lies unpacked; one that somebody had open stays."""
     for number in range(1, 5):
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ, PACKED)
-    kept = note_of(session_id(4), config_home.environ)
+    kept = note_of(session_id(4), config_home.where)
     assert kept is not None
-    unpack.opened(kept, config_home.environ)
+    unpack.opened(kept, config_home.where)
     seen = set()
     real = reading.read
 
     def noted(job: reading.Job) -> reading.Batch | None:
-        seen.add(tuple(sorted(os.listdir(unpacked(config_home.environ)))))
+        seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
         return real(job)
 
     monkeypatch.setattr("resume_hooks.search.index.worker_pool.read", noted)
     held(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
-    assert os.listdir(unpacked(config_home.environ)) == [session_id(4)]
+    assert os.listdir(unpacked(config_home.where)) == [session_id(4)]
 
 
 def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
@@ -125,10 +125,10 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
     for number in range(1, 4):
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
     held(config_home)
-    with opened_index(config_home.environ) as index:
-        found = all_files(config_home.environ)
+    with opened_index(config_home.where) as index:
+        found = all_files(config_home.where)
         with watched() as opened:
-            assert changes(index.db, found, Shelf(config_home.environ, found)) == ([], [])
+            assert changes(index.db, found, Shelf(config_home.where, found)) == ([], [])
     assert [path for path in opened if path.endswith(".json")] == []
 
 
@@ -136,7 +136,7 @@ def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) ->
     """What was taken out of it is no longer found, and what takes its place is."""
     kept = away(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
-    rewrite(kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.environ)
+    rewrite(kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where)
     assert hits(config_home, "zebra") == []
     assert hits(config_home, "striped")
 
@@ -157,12 +157,12 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     fork = path.with_name(f"{session_id(7)}.jsonl")
     fork.write_bytes(raw)
     os.utime(fork, (OLD + 60, OLD + 60))
-    told = find(["zebra"], Scope(), config_home.environ).hits
+    told = find(["zebra"], Scope(), config_home.where).hits
     away(path, config_home.environ, PACKED)
-    again = find(["zebra"], Scope(), config_home.environ).hits
+    again = find(["zebra"], Scope(), config_home.where).hits
     assert [(hit.reference, hit.sessions) for hit in again] == [(hit.reference, hit.sessions) for hit in told]
     os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    cold = find(["zebra"], Scope(), config_home.environ).hits
+    cold = find(["zebra"], Scope(), config_home.where).hits
     assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
 
 
@@ -170,6 +170,6 @@ def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None
     """Of the vault, too, where the state folder can't take one."""
     away(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    found = find(["zebra"], project_at(CWD), config_home.environ)
+    found = find(["zebra"], project_at(CWD), config_home.where)
     assert [hit.session_id for hit in found.hits] == [SESSION]
-    assert find(["zebra"], project_at("/elsewhere"), config_home.environ).hits == []
+    assert find(["zebra"], project_at("/elsewhere"), config_home.where).hits == []

@@ -31,7 +31,7 @@ AGES = [1, 2, 3, 4]
 
 def statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
     """The rows of a lineage: number and status."""
-    return [(int(row.session_id[:8], 16), row.status) for row in Family(home.environ).lineage(path)]
+    return [(int(row.session_id[:8], 16), row.status) for row in Family(home.where).lineage(path)]
 
 
 def generations(home: ConfigHome) -> list[str]:
@@ -43,11 +43,11 @@ def generations(home: ConfigHome) -> list[str]:
 def test_a_line_of_which_most_is_gone(config_home: ConfigHome, form: str) -> None:
     """Every row says what it said, where the client had its file, and that it is kept; descendants, too."""
     paths = generations(config_home)
-    family = Family(config_home.environ)
+    family = Family(config_home.where)
     before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
     for path in (paths[0], paths[1], paths[2]):
         away(path, config_home.environ, form)
-    family = Family(config_home.environ)
+    family = Family(config_home.where)
     rows = family.lineage(paths[-1])
     assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
     assert [_bare(row) for row in rows] == [_bare(row) for row in before]
@@ -56,7 +56,7 @@ def test_a_line_of_which_most_is_gone(config_home: ConfigHome, form: str) -> Non
         (_bare(each.row), each.parent_session_id) for each in after_first
     ]
     assert [each.row.status for each in again] == ["kept", "kept", "present"]
-    assert not os.path.exists(unpacked(config_home.environ)), "no pack is opened to tell of it"
+    assert not os.path.exists(unpacked(config_home.where)), "no pack is opened to tell of it"
 
 
 def _bare(row: object) -> dict[str, object]:
@@ -85,21 +85,21 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     """Of a session that names no parent itself; and where the two disagree, the one that can be read is right."""
     first = child(config_home, 1)
     second = child(config_home, 2, 9, file="")
-    Path(links_file(config_home.environ)).parent.mkdir(parents=True, exist_ok=True)
-    Path(links_file(config_home.environ)).write_text(
+    Path(links_file(config_home.where)).parent.mkdir(parents=True, exist_ok=True)
+    Path(links_file(config_home.where)).write_text(
         f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
     )
     away(first, config_home.environ, PACKED)
     assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
     away(second, config_home.environ, PACKED)
-    assert [row.row.session_id for row in Family(config_home.environ).descendants(session_id(1))] == [session_id(2)]
+    assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [session_id(2)]
 
 
 def test_the_block_says_so(config_home: ConfigHome) -> None:
     """A kept ancestor is told with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
     away(paths[0], config_home.environ, PACKED)
-    decided = rollover.plan(locate.session_file(paths[1]), config_home.environ)
+    decided = rollover.plan(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · original (kept copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
@@ -127,9 +127,9 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome, form: str) -> No
         mtime=1e9,
     )
     second = child(config_home, 2, 1)
-    before = digest_of(locate.session_file(second), config_home.environ)
+    before = digest_of(locate.session_file(second), config_home.where)
     away(first, config_home.environ, form)
-    after = digest_of(locate.session_file(second), config_home.environ)
+    after = digest_of(locate.session_file(second), config_home.where)
     assert after == before
     assert "Mend the wheel" in repr(after)
 
@@ -143,11 +143,11 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
-    cwd = fork.plan(locate.session_file(session.path), config_home.environ).birth.setting.cwd
+    cwd = fork.plan(locate.session_file(session.path), config_home.where).birth.setting.cwd
     away(session.path, config_home.environ, form)
     shutil.rmtree(config_home.project())
-    kept = locate.resolve(SESSION, "/", config_home.environ)
-    made = fork.write(fork.plan(kept, config_home.environ), config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    made = fork.write(fork.plan(kept, config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
     )  # fmt: skip
@@ -160,9 +160,9 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
     assert outputs.stat().st_nlink == 1
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
-    contents = Contents(digest_of(kept, config_home.environ))
-    handed = rollover.plan(kept, config_home.environ, kind="handoff", next_step="on", contents=contents)
-    assert rollover.write(handed, config_home.environ).file.startswith(str(config_home.project()))
+    contents = Contents(digest_of(kept, config_home.where))
+    handed = rollover.plan(kept, config_home.where, kind="handoff", next_step="on", contents=contents)
+    assert rollover.write(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
 @pytest.mark.parametrize("form", [LINKED, PACKED])
@@ -171,11 +171,11 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     session = laid_out(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
-    kept = keep(session, config_home.environ)
+    kept = keep(session, config_home.where)
     if form == PACKED:
-        pack(kept, config_home.environ)
+        pack(kept, config_home.where)
     (outputs / "toolu_1.txt").unlink()
-    made = fork.write(fork.plan(session, config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(session, config_home.where), config_home.where)
     assert made.warnings == ()
     found = {path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()}
     assert {name: path.read_bytes() for name, path in found.items()} == {
@@ -191,18 +191,18 @@ def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: p
     away(session.path, config_home.environ)
     folder = config_home.project()
     shutil.rmtree(folder)
-    kept = locate.resolve(SESSION, "/", config_home.environ)
-    decided = fork.plan(kept, config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    decided = fork.plan(kept, config_home.where)
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.create.create_session", _refused)
         with pytest.raises(WriteFailed):
-            fork.write(decided, config_home.environ)
+            fork.write(decided, config_home.where)
     assert not folder.exists()
     elsewhere = config_home.root / "elsewhere"
     elsewhere.mkdir()
     folder.symlink_to(elsewhere)
     with pytest.raises(WriteFailed, match="is a link"):
-        fork.write(decided, config_home.environ)
+        fork.write(decided, config_home.where)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -215,6 +215,6 @@ def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
     mark = checkpoint.place(locate.session_file(path), "try").mark
     away(path, config_home.environ, PACKED)
-    kept = locate.resolve(SESSION, "/", config_home.environ)
-    made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.environ), config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind 1")

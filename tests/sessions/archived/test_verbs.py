@@ -115,7 +115,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     """``>lineage`` says which are copies, and how one comes back."""
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
-    card = lineage_card(Family(config_home.environ).lineage(os.path.join(kept.folder, "files-1", f"{SESSION}.jsonl")))
+    card = lineage_card(Family(config_home.where).lineage(os.path.join(kept.folder, "files-1", f"{SESSION}.jsonl")))
     assert "1. Fix the parser (kept copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 

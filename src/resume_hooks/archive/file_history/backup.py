@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from typing import Any
 
 from resume_hooks import clock
@@ -21,7 +20,7 @@ from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, Source, Version, Wanted
 from resume_hooks.archive.file_history.safe_paths import Root
 from resume_hooks.errors import NoFileHistory, WriteFailed
-from resume_hooks.paths import private_folder, read_regular, state_home
+from resume_hooks.paths import Where, private_folder, read_regular
 from resume_hooks.storage import backups, project_files, safe_tree, state_file
 from resume_hooks.storage.state_file import MODE, sync_folder
 from resume_hooks.transcripts.records import Record, string
@@ -39,22 +38,22 @@ _RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """A run's folder: its instant, and its number where that was taken, or lay behind the last one's."""
 
 
-def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+def folder_of(session_id: str, where: Where) -> str:
     """Where the copies of a session's files lie, a folder a run; it may not exist."""
-    return os.path.join(state_home(environ), backups.FOLDER, FOLDER, session_id)
+    return os.path.join(where.state, backups.FOLDER, FOLDER, session_id)
 
 
-def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
+def keep(decided: FilesPlan, top: int, where: Where) -> str:
     """Copy what the plan overwrites or removes; the folder of the copies.
 
     WriteFailed where a file is not as it was looked at, can't be copied, or lies where nothing can be written; nothing
     stays then.
     """
-    parent, now = folder_of(decided.session_id, environ), clock.now()
+    parent, now = folder_of(decided.session_id, where), clock.now()
     folder = ""
     whole = False
     try:
-        for each in (state_home(environ), os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
+        for each in (where.state, os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
             private_folder(each)
         folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
@@ -73,12 +72,12 @@ def keep(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
     return folder
 
 
-def plan_undo(session_id: str, environ: Mapping[str, str]) -> FilesPlan:
+def plan_undo(session_id: str, where: Where) -> FilesPlan:
     """What takes back the newest run for a session, an undo being one itself; it may be nothing any more.
 
     NoFileHistory where there is none, or its manifest can't be read: an older run is never taken for it.
     """
-    folder = folder_of(session_id, environ)
+    folder = folder_of(session_id, where)
     name = _newest(folder)
     if not name:
         raise NoFileHistory(
@@ -91,7 +90,7 @@ def plan_undo(session_id: str, environ: Mapping[str, str]) -> FilesPlan:
             f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
             "The copies beside it are what it overwrote.",
         )
-    root = Root.of(string(manifest, "root"), environ)
+    root = Root.of(string(manifest, "root"), where)
     rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
     folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
     decided = plan.decide(session_id, root, [row for row in rows if row])

@@ -7,7 +7,7 @@ the session's own id alone. A child got its own at birth; in its parent's folder
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resume_hooks.archive.file_history.history import Backup, Edit, History
@@ -15,7 +15,7 @@ from resume_hooks.archive.file_history.plan import Expected, FilesPlan, Source, 
 from resume_hooks.archive.file_history.safe_paths import Place, Root
 from resume_hooks.archive.file_history.target import Aim
 from resume_hooks.errors import CantRestore
-from resume_hooks.paths import config_home, is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
 from resume_hooks.system.text import plain_line
@@ -28,13 +28,13 @@ FIRST = 1
 UNKNOWN = "the client kept no copy of it from before its first edit"
 
 
-def plan(history: History, aimed: Aim, environ: Mapping[str, str]) -> FilesPlan:
+def plan(history: History, aimed: Aim, where: Where) -> FilesPlan:
     """What takes the files back to a prompt. CantRestore where the project's folder is not sure or can't be opened."""
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
-    root = Root.of(_home(session), environ)
-    store = _Store(root, Source(os.path.join(config_home(environ), FOLDER), (session.session_id,)))
+    root = Root.of(_home(session), where)
+    store = _Store(root, Source(os.path.join(where.config, FOLDER), (session.session_id,)))
     return decide(session.session_id, root, store.wanted(history, aimed))
 
 

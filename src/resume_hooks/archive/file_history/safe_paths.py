@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from resume_hooks.paths import config_home, state_home
+from resume_hooks.paths import Where
 
 MAX_DEPTH = 100
 """Folders that a path may go through."""
@@ -39,9 +38,9 @@ class Root(NamedTuple):
     closed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: str, environ: Mapping[str, str]) -> Root:
+    def of(cls, folder: str, where: Where) -> Root:
         """The project whose folder that is; it may not exist."""
-        closed = (os.path.realpath(config_home(environ)), os.path.realpath(state_home(environ)))
+        closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
 
     def place(self, path: str) -> Place:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
 
 from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.backup import keep
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.errors import Interrupted, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
 from resume_hooks.system import signals
 
 
-def write(decided: FilesPlan, environ: Mapping[str, str]) -> str:
+def write(decided: FilesPlan, where: Where) -> str:
     """Put the files back; the folder with copies of what they replaced.
 
     WriteFailed and Interrupted say how far it came; what was done by then has its copies all the same.
@@ -28,14 +28,14 @@ def write(decided: FilesPlan, environ: Mapping[str, str]) -> str:
     root = decided.root.real
     try:
         with safe_tree.opened(root) as top:
-            return _write(decided, top, environ)
+            return _write(decided, top, where)
     except OSError as error:
         raise project_files.refused(root, error) from error
 
 
-def _write(decided: FilesPlan, top: int, environ: Mapping[str, str]) -> str:
+def _write(decided: FilesPlan, top: int, where: Where) -> str:
     root = decided.root.real
-    kept = keep(decided, top, environ)
+    kept = keep(decided, top, where)
     done = 0
     with signals.noted() as ended:
         for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted}:

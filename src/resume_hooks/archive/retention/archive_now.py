@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.archive.retention.pack_idle import due
@@ -14,6 +14,7 @@ from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import Kept, find
 from resume_hooks.sessions.archived.sessions import is_kept
@@ -40,7 +41,7 @@ class Archive(NamedTuple):
 
 def archive(
     sessions: Sequence[SessionFile],
-    environ: Mapping[str, str],
+    where: Where,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Archive:
     """Keep these sessions, then pack what is due of them, and of those that only the vault still has.
@@ -48,52 +49,52 @@ def archive(
     One that can't be kept keeps no other from it. ``advance`` is told the bytes done and all there are. VaultOff where
     nothing may be kept.
     """
-    policy.require_allowed(environ)
-    finder, outcomes, done = Sources(environ), [], 0
+    policy.require_allowed(where)
+    finder, outcomes, done = Sources(where), [], 0
     total = sum(session.size for session in sessions)
     for session in sessions:
-        outcomes.append(_kept(session, environ, finder))
+        outcomes.append(_kept(session, where, finder))
         done += session.size
         advance(done, total)
     wanted = {session.session_id for session in sessions}
-    packed = _pack(wanted, environ, advance)
-    dropped = policy.apply(environ, keeping=wanted)
-    renewed = (each._replace(kept=find(each.session.session_id, environ) if each.kept else None) for each in outcomes)
+    packed = _pack(wanted, where, advance)
+    dropped = policy.apply(where, keeping=wanted)
+    renewed = (each._replace(kept=find(each.session.session_id, where) if each.kept else None) for each in outcomes)
     return Archive(tuple(renewed), packed, tuple(dropped))
 
 
-def preview(sessions: Iterable[SessionFile], environ: Mapping[str, str]) -> list[Outcome]:
+def preview(sessions: Iterable[SessionFile], where: Where) -> list[Outcome]:
     """What an archive would find of each session: kept already, or not. Nothing is written."""
-    policy.require_allowed(environ)
-    finder, outcomes = Sources(environ), []
+    policy.require_allowed(where)
+    finder, outcomes = Sources(where), []
     for session in sessions:
-        kept = find(session.session_id, environ)
-        current = kept is not None and (is_kept(session.path, environ) or is_current(kept, session, finder))
+        kept = find(session.session_id, where)
+        current = kept is not None and (is_kept(session.path, where) or is_current(kept, session, finder))
         result = "kept" if kept is None else "unchanged" if current else "renewed"
         outcomes.append(Outcome(session, kept, result))
     return outcomes
 
 
-def _kept(session: SessionFile, environ: Mapping[str, str], finder: Sources) -> Outcome:
-    before = find(session.session_id, environ)
-    if before and is_kept(session.path, environ):  # the client has it no more
+def _kept(session: SessionFile, where: Where, finder: Sources) -> Outcome:
+    before = find(session.session_id, where)
+    if before and is_kept(session.path, where):  # the client has it no more
         return Outcome(session, before, "unchanged")
     try:
-        kept = keep(session, environ, sources=finder)
+        kept = keep(session, where, sources=finder)
     except ResumeHooksError as error:
         return Outcome(session, before, "failed", str(error))
     result = "kept" if before is None else "unchanged" if kept == before else "renewed"
     return Outcome(session, kept, result)
 
 
-def _pack(wanted: set[str], environ: Mapping[str, str], advance: Callable[[int, int], None]) -> tuple[str, ...]:
+def _pack(wanted: set[str], where: Where, advance: Callable[[int, int], None]) -> tuple[str, ...]:
     """Pack what is due; the ids. What can't be packed now stays as it is kept."""
-    clients, packed = Clients(environ), []
-    mine = [kept for kept in due(environ, time.time()) if kept.session_id in wanted or not _is_there(kept, environ)]
+    clients, packed = Clients(where), []
+    mine = [kept for kept in due(where, time.time()) if kept.session_id in wanted or not _is_there(kept, where)]
     total, done = sum(kept.size for kept in mine), 0
     for kept in mine:
         try:
-            pack(kept, environ, clients=clients)
+            pack(kept, where, clients=clients)
             packed.append(kept.session_id)
         except ResumeHooksError:
             continue
@@ -103,5 +104,5 @@ def _pack(wanted: set[str], environ: Mapping[str, str], advance: Callable[[int, 
     return tuple(packed)
 
 
-def _is_there(kept: Kept, environ: Mapping[str, str]) -> bool:
-    return os.path.lexists(real(kept.place, environ, kept.home))
+def _is_there(kept: Kept, where: Where) -> bool:
+    return os.path.lexists(real(kept.place, where, kept.home))

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 
-from resume_hooks.paths import config_home, state_home
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.expiry import Found
@@ -24,23 +23,23 @@ MOST_LINKS = 400
 """Files that are linked while somebody waits: some 20 microseconds each."""
 
 
-def is_quick(session: Found, environ: Mapping[str, str]) -> bool:
+def is_quick(session: Found, where: Where) -> bool:
     """Whether a session can be kept while somebody waits."""
-    links = _same_device(session.path, environ)
+    links = _same_device(session.path, where)
     own = _sizes(session.path.removesuffix(".jsonl"))
-    kept = find(session.session_id, environ)
+    kept = find(session.session_id, where)
     known = {part.place for part in kept.parts} if kept else set()
     place = f"{HISTORY}/{session.session_id}"
-    backups = _sizes(os.path.join(config_home(environ), *place.split("/")))
+    backups = _sizes(os.path.join(where.config, *place.split("/")))
     copies = [size for name, size in backups.items() if f"{place}/{name}" not in known]
     if not links:
         copies += [session.size, *own.values()]
     return len(own) <= MOST_LINKS and len(copies) <= MOST_COPIES and sum(copies) <= MOST_BYTES
 
 
-def _same_device(path: str, environ: Mapping[str, str]) -> bool:
+def _same_device(path: str, where: Where) -> bool:
     """Whether a link can lead from the vault to a file; the state folder may not be there yet."""
-    home = state_home(environ)
+    home = where.state
     while not os.path.lexists(home) and home != os.path.dirname(home):
         home = os.path.dirname(home)
     try:

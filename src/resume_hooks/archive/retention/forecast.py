@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from resume_hooks.paths import all_folders
+from resume_hooks.paths import Where, all_folders
 from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_kept
 from resume_hooks.system.claude_settings import Retention, retention
 
@@ -27,21 +26,21 @@ class Outlook(NamedTuple):
     first: float | None
 
 
-def outlook(cwd: str, environ: Mapping[str, str]) -> Outlook:
+def outlook(cwd: str, where: Where) -> Outlook:
     """What goes within seven days, were a client started in ``cwd``."""
-    found = retention(cwd, environ)
-    ends = _going(found.days, environ) if found.days is not None else []
+    found = retention(cwd, where)
+    ends = _going(found.days, where) if found.days is not None else []
     whole = [ending for ending in ends if ending.whole]
     return Outlook(
         retention=found,
         sessions=len(whole),
         projects=len({os.path.dirname(ending.session.path) for ending in whole}),
         younger=len(ends) - len(whole),
-        unkept=sum(not is_kept(ending.session.session_id, ending.written, environ) for ending in ends),
+        unkept=sum(not is_kept(ending.session.session_id, ending.written, where) for ending in ends),
         first=min((ending.at for ending in ends), default=None),
     )
 
 
-def _going(days: int, environ: Mapping[str, str]) -> list[Ending]:
-    endings, until = Endings(days, environ), time.time() + SOON
-    return [ending for folder in all_folders(environ) for ends in endings.of(folder) if (ending := ends.before(until))]
+def _going(days: int, where: Where) -> list[Ending]:
+    endings, until = Endings(days, where), time.time() + SOON
+    return [ending for folder in all_folders(where) for ends in endings.of(folder) if (ending := ends.before(until))]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import all_folders, projects_home
+from resume_hooks.paths import Where, all_folders
 from resume_hooks.sessions.expiry import DAY, SOON, Ending, Endings, is_kept
 from resume_hooks.system import claude_settings
 
@@ -33,41 +33,39 @@ class Slice(NamedTuple):
     look: float
 
 
-def archive(project: str, cwd: str, environ: Mapping[str, str], is_over: Callable[[], bool], *, waiting: bool) -> Slice:
+def archive(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool) -> Slice:
     """Keep what ends soon until time is over; at least one session, so that none waits for ever.
 
     ``project`` is the name of a project folder, ``cwd`` where its client was started. Where somebody is ``waiting``,
     sessions that take long are left, and other projects.
     """
     now = time.time()
-    days = claude_settings.kept_days(cwd, environ)
+    days = claude_settings.kept_days(cwd, where)
     if days is None:
         return Slice(0, 0, 0, now + DAY)
-    agenda = _Agenda(days, environ, now)
-    own = os.path.join(projects_home(environ), project)
+    agenda = _Agenda(days, where, now)
+    own = os.path.join(where.projects, project)
     due = agenda.due([own], SOON)
     if not waiting:
-        due += agenda.due([folder for folder in all_folders(environ) if folder != own], DAY)
+        due += agenda.due([folder for folder in all_folders(where) if folder != own], DAY)
     if not due:
         return Slice(0, 0, 0, agenda.next_look)
-    kept, failed, left = _keep(due, environ, is_over, waiting=waiting)
+    kept, failed, left = _keep(due, where, is_over, waiting=waiting)
     look = now if left else min(agenda.next_look, now + AGAIN) if failed else agenda.next_look
     return Slice(kept, failed, left, look)
 
 
-def _keep(
-    due: Sequence[Ending], environ: Mapping[str, str], is_over: Callable[[], bool], *, waiting: bool
-) -> tuple[int, int, int]:
+def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
     from resume_hooks.archive.retention.cost_check import is_quick  # noqa: PLC0415
     from resume_hooks.archive.retention.keeper import Keeper  # noqa: PLC0415
 
-    keeper, kept, failed, left = Keeper(environ), 0, 0, 0
+    keeper, kept, failed, left = Keeper(where), 0, 0, 0
     for number, ending in enumerate(due if keeper.may else ()):
         if is_over() and kept + failed:
             return kept, failed, left + len(due) - number
-        if waiting and not is_quick(ending.session, environ):
+        if waiting and not is_quick(ending.session, where):
             left += 1
             continue
         try:
@@ -80,12 +78,12 @@ def _keep(
 class _Agenda:
     """What is to be kept just now, and when there will be more: ``next_look``, a day from now at the latest."""
 
-    def __init__(self, days: int, environ: Mapping[str, str], now: float) -> None:
+    def __init__(self, days: int, where: Where, now: float) -> None:
         self.next_look = now + DAY
-        self._environ = environ
+        self._where = where
         self._now = now
-        self._endings = Endings(days, environ)
-        longest = settings.number("vault_days", environ)
+        self._endings = Endings(days, where)
+        longest = settings.number("vault_days", where)
         self._oldest = now - longest * DAY if longest else 0.0
 
     def due(self, folders: Sequence[str], before: float) -> list[Ending]:
@@ -100,7 +98,7 @@ class _Agenda:
             if ends.session.mtime < self._oldest:
                 continue
             ending = ends.before(until)
-            if ending and not is_kept(ends.session.session_id, ending.written, self._environ):
+            if ending and not is_kept(ends.session.session_id, ending.written, self._where):
                 yield ending
             if (after := ends.after(until)) is not None:
                 self.next_look = min(self.next_look, after - before)

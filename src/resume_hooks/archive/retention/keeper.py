@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.policy import allowed
 from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import SessionLive, SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
 
 PATIENCE = 0.02
@@ -17,15 +16,15 @@ PATIENCE = 0.02
 class Keeper:
     """Keeps sessions; what lies beside their transcripts is looked up once a folder."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.may = allowed(environ)[0]
-        self._environ = environ
-        self._finder = Sources(environ)
+    def __init__(self, where: Where) -> None:
+        self.may = allowed(where)[0]
+        self._where = where
+        self._finder = Sources(where)
 
     def keep(self, path: str) -> bool:
         """Keep the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
-            keep(session_file(path), self._environ, sources=self._finder, patience=PATIENCE)
+            keep(session_file(path), self._where, sources=self._finder, patience=PATIENCE)
         except (SessionLive, SessionNotFound):
             return False
         return True

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from resume_hooks.archive.vault.pack import is_packed, pack
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import find_session
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import is_foreign
 from resume_hooks.sessions.archived.manifest import Kept, as_it_is, held
 from resume_hooks.sessions.expiry import DAY, SOON
@@ -32,14 +32,14 @@ SLOW = "slow"
 """An empty file in the folder of such a session."""
 
 
-def pack_quiet(environ: Mapping[str, str], is_over: Callable[[], bool]) -> int:
+def pack_quiet(where: Where, is_over: Callable[[], bool]) -> int:
     """Pack what is due, one after the other until time is over; how many are left for the next time.
 
     What can't be packed now stays as it is kept, and is tried again the next time; but for one that so much time was
     not enough for, which ``archive`` packs.
     """
-    clients, left = Clients(environ), 0
-    for kept in list(due(environ, time.time())):
+    clients, left = Clients(where), 0
+    for kept in list(due(where, time.time())):
         if os.path.lexists(slow := os.path.join(kept.folder, SLOW)):
             continue
         if is_over():
@@ -47,7 +47,7 @@ def pack_quiet(environ: Mapping[str, str], is_over: Callable[[], bool]) -> int:
             continue
         begun = time.monotonic()
         try:
-            pack(kept, environ, clients=clients, is_over=is_over)
+            pack(kept, where, clients=clients, is_over=is_over)
         except ResumeHooksError:
             if is_over() and time.monotonic() - begun >= FAIR:
                 with contextlib.suppress(OSError):
@@ -57,20 +57,20 @@ def pack_quiet(environ: Mapping[str, str], is_over: Callable[[], bool]) -> int:
     return left
 
 
-def due(environ: Mapping[str, str], now: float) -> Iterator[Kept]:
+def due(where: Where, now: float) -> Iterator[Kept]:
     """The kept sessions that are to be packed at ``now``, seconds since the epoch; the smallest first.
 
     So that a large one holds up no other.
     """
-    ancestors = {link.parent_id for link in read_links(environ)}
+    ancestors = {link.parent_id for link in read_links(where)}
     periods: dict[str, int | None] = {}
-    for kept in sorted(held(environ), key=lambda kept: kept.size):
+    for kept in sorted(held(where), key=lambda kept: kept.size):
         written = as_it_is(kept, kept.transcript).mtime_ns / 1e9
-        if is_packed(kept) or now - written < QUIET or is_foreign(kept.home, environ):
+        if is_packed(kept) or now - written < QUIET or is_foreign(kept.home, where):
             continue
         if kept.cwd not in periods:
-            periods[kept.cwd] = kept_days(kept.cwd or "/", environ)
+            periods[kept.cwd] = kept_days(kept.cwd or "/", where)
         days = periods[kept.cwd]
         near = days is not None and written + days * DAY - SOON < now
-        if kept.session_id in ancestors or near or find_session(kept.session_id, environ) is None:
+        if kept.session_id in ancestors or near or find_session(kept.session_id, where) is None:
             yield kept

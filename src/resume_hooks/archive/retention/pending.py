@@ -8,40 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 
-from resume_hooks.paths import is_private, is_session_id, private_folder, state_home
+from resume_hooks.paths import Where, is_private, is_session_id, private_folder
 
 PREFIX = "keep-"
 PENDING = "pending"
 
 
-def want(session_id: str, environ: Mapping[str, str] | None = None) -> None:
+def want(session_id: str, where: Where) -> None:
     """Note that a session is to be kept. OSError where the state folder can't be written."""
-    path = _place(session_id, environ)
-    private_folder(os.path.dirname(path))
+    path = _place(session_id, where)
+    private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def wanted(environ: Mapping[str, str] | None = None) -> list[str]:
+def wanted(where: Where) -> list[str]:
     """The ids of the sessions that are to be kept, sorted."""
-    folder = os.path.join(state_home(environ), PENDING)
+    folder = os.path.join(where.state, PENDING)
     try:
-        names = os.listdir(folder) if is_private(folder) else []
+        names = os.listdir(folder) if is_private(folder, where) else []
     except OSError:
         return []
     ids = (name[len(PREFIX) :] for name in names if name.startswith(PREFIX))
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
-def forget(session_id: str, environ: Mapping[str, str] | None = None) -> None:
+def forget(session_id: str, where: Where) -> None:
     """A session is kept now, or there is nothing left to keep."""
-    path = _place(session_id, environ)
+    path = _place(session_id, where)
     with contextlib.suppress(OSError):
-        if is_private(os.path.dirname(path)):
+        if is_private(os.path.dirname(path), where):
             os.unlink(path)
 
 
-def _place(session_id: str, environ: Mapping[str, str] | None) -> str:
-    return os.path.join(state_home(environ), PENDING, f"{PREFIX}{session_id}")
+def _place(session_id: str, where: Where) -> str:
+    return os.path.join(where.state, PENDING, f"{PREFIX}{session_id}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import config_home, is_session_id, private_folder, read_object, state_home
+from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.sessions.subagents import PREFIX
 from resume_hooks.storage import project_files
@@ -60,9 +60,9 @@ class Part(NamedTuple):
         """What it is called in the trash."""
         return HISTORY if self.place.startswith(f"{HISTORY}/") else self.place.rpartition("/")[2]
 
-    def path(self, environ: Mapping[str, str]) -> str:
+    def path(self, where: Where) -> str:
         """Where it belongs."""
-        return os.path.join(config_home(environ), *self.place.split("/"))
+        return os.path.join(where.config, *self.place.split("/"))
 
 
 class Entry(NamedTuple):
@@ -104,20 +104,20 @@ class Entry(NamedTuple):
         """Where a part lies in the trash."""
         return os.path.join(self.folder, part.name)
 
-    def hidden(self, part: Part, environ: Mapping[str, str]) -> str:
+    def hidden(self, part: Part, where: Where) -> str:
         """What a part is called, beside its place, while it is copied to the trash."""
-        folder, name = os.path.split(part.path(environ))
+        folder, name = os.path.split(part.path(where))
         return os.path.join(folder, f".{name}.{self.instant}.moving")
 
-    def lies(self, part: Part, environ: Mapping[str, str]) -> str:
+    def lies(self, part: Part, where: Where) -> str:
         """Where a part that is to come back lies; ``""`` where it is neither in the trash nor on the way there."""
-        both = (self.kept(part), self.hidden(part, environ))
+        both = (self.kept(part), self.hidden(part, where))
         return next((path for path in both if os.path.lexists(path) and not (part.size and is_stub(path))), "")
 
-    def missing(self, environ: Mapping[str, str]) -> list[str]:
+    def missing(self, where: Where) -> list[str]:
         """The places of parts that are neither there nor anywhere that we would have put them."""
-        places = ((part, part.path(environ)) for part in self.parts)
-        return [place for part, place in places if not (os.path.lexists(place) or self.lies(part, environ))]
+        places = ((part, part.path(where)) for part in self.parts)
+        return [place for part, place in places if not (os.path.lexists(place) or self.lies(part, where))]
 
 
 class Stray(NamedTuple):
@@ -130,18 +130,18 @@ class Stray(NamedTuple):
 
 
 @contextlib.contextmanager
-def only_one(environ: Mapping[str, str]) -> Iterator[None]:
+def only_one(where: Where) -> Iterator[None]:
     """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
-    home = _home(environ)
+    home = _home(where)
     if os.path.islink(home):
         raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
-    with locked_folder(home, environ, IN_USE, "The trash can't be used:"):
+    with locked_folder(home, where, IN_USE, "The trash can't be used:"):
         yield
 
 
-def new_folder(session_id: str, at: str, environ: Mapping[str, str]) -> str:
+def new_folder(session_id: str, at: str, where: Where) -> str:
     """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made."""
-    folder = os.path.join(_home(environ), session_id)
+    folder = os.path.join(_home(where), session_id)
     private_folder(folder)
     if os.path.islink(folder):
         raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
@@ -189,18 +189,18 @@ def drop(folder: str) -> None:
         os.rmdir(os.path.dirname(folder))
 
 
-def held(environ: Mapping[str, str]) -> list[Entry]:
+def held(where: Where) -> list[Entry]:
     """Every deleted session that can be told, the last deleted first."""
-    owned = ((path, os.path.basename(path)) for path in _folders_in(_home(environ)))
+    owned = ((path, os.path.basename(path)) for path in _folders_in(_home(where)))
     own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
     found = (_read(folder, session_id) for folder, session_id in own)
     return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
 
 
-def strays(environ: Mapping[str, str]) -> list[Stray]:
+def strays(where: Where) -> list[Stray]:
     """Every folder in the trash that is no session, with what can be counted of it."""
     found = []
-    for path in _folders_in(_home(environ)):
+    for path in _folders_in(_home(where)):
         session_id = os.path.basename(path)
         for folder in _folders_in(path) if is_session_id(session_id) else [path]:
             gone = folder != path and folder.endswith(GONE)
@@ -210,14 +210,14 @@ def strays(environ: Mapping[str, str]) -> list[Stray]:
     return found
 
 
-def holds(session_id: str, environ: Mapping[str, str]) -> bool:
+def holds(session_id: str, where: Where) -> bool:
     """Whether a session lies in the trash."""
     if not is_session_id(session_id):
         return False
-    return any(_read(folder, session_id) for folder in _folders_in(os.path.join(_home(environ), session_id)))
+    return any(_read(folder, session_id) for folder in _folders_in(os.path.join(_home(where), session_id)))
 
 
-def find(locator: str, environ: Mapping[str, str]) -> Entry:
+def find(locator: str, where: Where) -> Entry:
     """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
 
     ``@`` and an instant behind any of them name one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
@@ -225,27 +225,27 @@ def find(locator: str, environ: Mapping[str, str]) -> Entry:
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
-    entries = held(environ)
-    found = _named(wanted, entries, environ)
+    entries = held(where)
+    found = _named(wanted, entries, where)
     if not found and (last := _LAST.fullmatch(wanted)):
         instant = last[2].replace(":", "-")
-        found = _named(last[1], [entry for entry in entries if entry.instant == instant], environ)
+        found = _named(last[1], [entry for entry in entries if entry.instant == instant], where)
     if not found:
         raise SessionNotFound(
             f"The trash holds no session '{wanted}'", "See what it holds: resume-hooks restore --list"
         )
     if len(found) > 1:
-        rows = [_candidate(entry, environ) for entry in found]
+        rows = [_candidate(entry, where) for entry in found]
         raise AmbiguousLocator(
             wanted, rows, remedy="Give one of these, with its instant: resume-hooks restore ID@INSTANT"
         )
     return found[0]
 
 
-def _named(wanted: str, entries: list[Entry], environ: Mapping[str, str]) -> list[Entry]:
+def _named(wanted: str, entries: list[Entry], where: Where) -> list[Entry]:
     by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
-    return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(environ))]
+    return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(where))]
 
 
 def _note_of(entry: Entry) -> str:
@@ -266,8 +266,8 @@ def _sizes(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def _home(environ: Mapping[str, str]) -> str:
-    return os.path.join(state_home(environ), FOLDER)
+def _home(where: Where) -> str:
+    return os.path.join(where.state, FOLDER)
 
 
 def _folders_in(folder: str) -> list[str]:
@@ -319,12 +319,12 @@ def _is_place(steps: list[str], session_id: str) -> bool:
     return steps[0] == PROJECTS and len(steps) == 3 and own
 
 
-def _candidate(entry: Entry, environ: Mapping[str, str]) -> dict[str, object]:
+def _candidate(entry: Entry, where: Where) -> dict[str, object]:
     return {
         "session_id": entry.session_id,
         "locator": entry.locator,
         "title": entry.title,
         "ended": entry.ended,
         "size": entry.size,
-        "session_file": entry.parts[0].path(environ),
+        "session_file": entry.parts[0].path(where),
     }

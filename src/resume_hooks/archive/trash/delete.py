@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part, Stray
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import all_folders, config_home, is_session_file
+from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.lineage import Descendant, Family
@@ -40,19 +40,19 @@ class Deletion(NamedTuple):
     derived: tuple[Descendant, ...]
 
 
-def plan(session: SessionFile, environ: Mapping[str, str]) -> Deletion:
+def plan(session: SessionFile, where: Where) -> Deletion:
     """Decide what a delete takes away; nothing is moved. UsageError for what is no session of a client.
 
     OnlyKept where the kept copy alone is left; WriteFailed where what belongs to it can't be looked through.
     """
-    require_own(session, environ)
-    if not is_known(session, environ) or os.path.islink(os.path.dirname(session.path)):
+    require_own(session, where)
+    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
         )
     glance = Glance(session.path)
     try:
-        parts = tuple(_parts(session, environ))
+        parts = tuple(_parts(session, where))
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or session.path} can't be read: {error.strerror}", "Check its permissions."
@@ -63,37 +63,37 @@ def plan(session: SessionFile, environ: Mapping[str, str]) -> Deletion:
     cwd = encodable(home_folder(glance))
     ended = clock.from_epoch(session.mtime)
     entry = Entry(session.session_id, "", title, cwd, ended, deleted_at=clock.now(), parts=parts, complete=False)
-    derived = Family(environ).descendants(session.session_id)
-    return Deletion(session, entry, why_live(session, environ), tuple(derived))
+    derived = Family(where).descendants(session.session_id)
+    return Deletion(session, entry, why_live(session, where), tuple(derived))
 
 
-def require_quiet(session: SessionFile, environ: Mapping[str, str]) -> None:
+def require_quiet(session: SessionFile, where: Where) -> None:
     """Raise SessionLive where a session is live."""
-    if why := why_live(session, environ):
+    if why := why_live(session, where):
         raise SessionLive(
             f"The session is live: {why}",
             "Quit its client and wait a minute, or add --force: a client that has it open begins it anew.",
         )
 
 
-def write(decided: Deletion, environ: Mapping[str, str], *, force: bool = False) -> Entry:
+def write(decided: Deletion, where: Where, *, force: bool = False) -> Entry:
     """Move a session to the trash; what the trash then holds.
 
     SessionLive where it is live and not ``force``; WriteFailed, SessionNotFound where something can't be moved: all is
     in its place then, unless the message says so.
     """
     if not force:
-        require_quiet(decided.session, environ)
-    with contents.only_one(environ):
+        require_quiet(decided.session, where)
+    with contents.only_one(where):
         at = clock.now()
         try:
-            folder = contents.new_folder(decided.session.session_id, at, environ)
+            folder = contents.new_folder(decided.session.session_id, at, where)
         except OSError as error:
             raise _refused(decided.session.path, error) from error
-        return _moved(decided.entry._replace(folder=folder, deleted_at=at), environ)
+        return _moved(decided.entry._replace(folder=folder, deleted_at=at), where)
 
 
-def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable[Stray] = ()) -> list[Entry]:
+def empty(entries: Iterable[Entry], where: Where, strays: Iterable[Stray] = ()) -> list[Entry]:
     """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
 
     Where a delete was interrupted the entry stays: its parts may be the only ones. What another command took meanwhile
@@ -101,13 +101,13 @@ def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable
     """
     removed: list[Entry] = []
     failed: list[tuple[str, OSError | PlaceTaken]] = []
-    with contents.only_one(environ):
-        left = {stray.folder for stray in contents.strays(environ)}
+    with contents.only_one(where):
+        left = {stray.folder for stray in contents.strays(where)}
         for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
             wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
             try:
                 if wanted and entry is not None:
-                    restore.leave_companions(entry, environ)
+                    restore.leave_companions(entry, where)
                 if wanted:
                     contents.drop(folder)
             except (OSError, PlaceTaken) as error:
@@ -116,20 +116,20 @@ def empty(entries: Iterable[Entry], environ: Mapping[str, str], strays: Iterable
                 removed += [entry] if wanted and entry is not None else []
     if failed:
         folder, cause = failed[0]
-        where, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
+        place, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
         raise WriteFailed(
-            f"{where} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
+            f"{place} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
             f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
         ) from cause
     return removed
 
 
-def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
+def _moved(entry: Entry, where: Where) -> Entry:
     kept = False
     try:
         contents.note(entry)
         for part in entry.parts:
-            take(part.path(environ), entry.kept(part), entry.hidden(part, environ))
+            take(part.path(where), entry.kept(part), entry.hidden(part, where))
         weighed = tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
         contents.note(whole)
@@ -142,23 +142,23 @@ def _moved(entry: Entry, environ: Mapping[str, str]) -> Entry:
         raise _refused(error.filename or entry.folder, error) from error
     finally:  # also where the user interrupts
         if not kept:
-            _put_back(entry, environ)
+            _put_back(entry, where)
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(entry.folder, contents.BEGUN))
     return whole
 
 
-def _put_back(entry: Entry, environ: Mapping[str, str]) -> None:
+def _put_back(entry: Entry, where: Where) -> None:
     """Undo what was moved; the note goes last. What can't be put back stays where it is, and the note with it."""
     for part in reversed(entry.parts):
-        kept, place = entry.kept(part), part.path(environ)
+        kept, place = entry.kept(part), part.path(where)
         try:
             if os.path.lexists(kept) and not (os.path.lexists(place) and weigh(kept) == weigh(place)):
                 move(kept, place)
-            if os.path.lexists(hidden := entry.hidden(part, environ)):
+            if os.path.lexists(hidden := entry.hidden(part, where)):
                 raise FileExistsError(None, f"a client began it anew, and the old one is {hidden}")
         except OSError as error:
-            gone = entry.missing(environ)
+            gone = entry.missing(where)
             raise WriteFailed(
                 f"{place} could not be put back: {error.strerror or error}",
                 f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {_back(entry)}",
@@ -171,27 +171,27 @@ def _back(entry: Entry) -> str:
     return f"resume-hooks restore {shlex.quote(entry.locator)}"
 
 
-def _parts(session: SessionFile, environ: Mapping[str, str]) -> Iterable[Part]:
+def _parts(session: SessionFile, where: Where) -> Iterable[Part]:
     """The transcript, then what belongs to it; links are left where they are. OSError where it can't be listed."""
     folder = os.path.dirname(session.path)
     key = f"{PROJECTS}/{os.path.basename(folder)}"
-    yield _part(f"{key}/{session.session_id}.jsonl", environ)
+    yield _part(f"{key}/{session.session_id}.jsonl", where)
     for subagent in subagents_of(session.path):
         if os.path.dirname(subagent.path) == folder:
-            yield _part(f"{key}/{subagent.name}.jsonl", environ)
+            yield _part(f"{key}/{subagent.name}.jsonl", where)
             if os.path.isfile(os.path.join(folder, f"{subagent.name}.meta.json")):
-                yield _part(f"{key}/{subagent.name}.meta.json", environ)
+                yield _part(f"{key}/{subagent.name}.meta.json", where)
     if _is_folder(os.path.join(folder, session.session_id)):
-        yield _part(f"{key}/{session.session_id}", environ)
+        yield _part(f"{key}/{session.session_id}", where)
     backups = f"{HISTORY}/{session.session_id}"
-    copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(environ) if other != folder)
-    if _is_folder(os.path.join(config_home(environ), backups)) and not any(map(is_session_file, copies)):
-        yield _part(backups, environ)  # a copy in another project would miss them
+    copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(where) if other != folder)
+    if _is_folder(os.path.join(where.config, backups)) and not any(map(is_session_file, copies)):
+        yield _part(backups, where)  # a copy in another project would miss them
 
 
-def _part(place: str, environ: Mapping[str, str]) -> Part:
+def _part(place: str, where: Where) -> Part:
     part = Part(place, 0, 0)
-    return Part(place, *weigh(part.path(environ), contents=False))
+    return Part(place, *weigh(part.path(where), contents=False))
 
 
 def _is_folder(path: str) -> bool:

@@ -10,13 +10,13 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
-from resume_hooks.paths import ENDING, find_session, private_folder
+from resume_hooks.paths import ENDING, Where, find_session, private_folder
 from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
 
@@ -51,16 +51,16 @@ class Restoration(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def plan(entry: Entry, environ: Mapping[str, str]) -> Restoration:
+def plan(entry: Entry, where: Where) -> Restoration:
     """Decide how a session comes back; nothing is moved.
 
     PlaceTaken where something else lies in its place, SessionNotFound where its transcript is gone from the trash.
     """
     transcript = entry.parts[0]
-    path, warnings, steps = transcript.path(environ), [], []
+    path, warnings, steps = transcript.path(where), [], []
     try:
         for part in (*entry.parts[1:], transcript):
-            kept, place = entry.lies(part, environ), part.path(environ)
+            kept, place = entry.lies(part, where), part.path(where)
             if kept:
                 if part.place.startswith(PROJECTS):  # the other folders may be links of the user's own
                     _require_real(os.path.dirname(place), os.path.dirname(place))
@@ -73,46 +73,46 @@ def plan(entry: Entry, environ: Mapping[str, str]) -> Restoration:
                         f"{entry.kept(part)} is gone from the trash",
                         f"It is not at {place} either: somebody removed it.",
                     )
-                lent = _lent(entry, part.place, environ)
+                lent = _lent(entry, part.place, where)
                 steps += lent
                 warnings += [] if lent else [LOST.format(place=place)]
-        aged = floor(entry.cwd, environ) > _written(entry.lies(transcript, environ), path)
+        aged = floor(entry.cwd, where) > _written(entry.lies(transcript, where), path)
         history = f"{HISTORY}/{entry.session_id}"
-        shared = [] if any(part.place == history for part in entry.parts) else _lent(entry, history, environ)
+        shared = [] if any(part.place == history for part in entry.parts) else _lent(entry, history, where)
     except OSError as error:
         raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
-    days = kept_days(entry.cwd, environ)
+    days = kept_days(entry.cwd, where)
     notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
     if all(step.there for step in steps):
         notes.insert(0, THERE)
     return Restoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
 
 
-def write(decided: Restoration, environ: Mapping[str, str]) -> Restoration:
+def write(decided: Restoration, where: Where) -> Restoration:
     """Put a session back; what was done, as things stood then.
 
     WriteFailed where something can't be moved: what came back stays, and it can be run again. SessionNotFound where
     another command took it from the trash.
     """
-    with contents.only_one(environ):
+    with contents.only_one(where):
         _require_held(decided)
-        now = plan(decided.entry, environ)
-        _write(now, environ)
-        left = [LEFT.format(path=path) for path in _swept(now.entry, environ)]
+        now = plan(decided.entry, where)
+        _write(now, where)
+        left = [LEFT.format(path=path) for path in _swept(now.entry, where)]
         with contextlib.suppress(OSError):  # the session is back; what is left of it in the trash is told there
             contents.drop(now.entry.folder)
     return now._replace(warnings=(*now.warnings, *left))
 
 
-def leave_companions(entry: Entry, environ: Mapping[str, str]) -> None:
+def leave_companions(entry: Entry, where: Where) -> None:
     """Put what belongs to an id, and lies with an entry that is to be removed, to a session of that id that is there.
 
     Nothing that is there is touched. OSError, PlaceTaken.
     """
-    if find_session(entry.session_id, environ) is not None:
+    if find_session(entry.session_id, where) is not None:
         for part in entry.parts:
-            for step in _free(entry, part, environ) if part.place.startswith(f"{HISTORY}/") else ():
-                private_folder(os.path.dirname(step.path))
+            for step in _free(entry, part, where) if part.place.startswith(f"{HISTORY}/") else ():
+                private_folder(os.path.dirname(step.path), where)
                 move(step.kept, step.path)
 
 
@@ -126,21 +126,21 @@ def _require_held(decided: Restoration) -> None:
         )
 
 
-def _write(decided: Restoration, environ: Mapping[str, str]) -> None:
+def _write(decided: Restoration, where: Where) -> None:
     entry = decided.entry
-    oldest = floor(entry.cwd, environ)
+    oldest = floor(entry.cwd, where)
     try:
         for step in decided.steps:
             if not step.there:
                 keep_from_expiring(step.kept, oldest)
-                private_folder(os.path.dirname(step.path))
+                private_folder(os.path.dirname(step.path), where)
                 if is_stub(step.path):
                     os.unlink(step.path)
                 move(step.kept, step.path)
             else:
                 keep_from_expiring(step.path, oldest)
     except OSError as error:
-        gone = entry.missing(environ)
+        gone = entry.missing(where)
         again = f"When the cause is mended, run it again: resume-hooks restore {entry.locator}"
         raise WriteFailed(
             f"{error.filename or entry.folder} could not be brought back: {error.strerror or error}",
@@ -148,11 +148,11 @@ def _write(decided: Restoration, environ: Mapping[str, str]) -> None:
         ) from error
 
 
-def _swept(entry: Entry, environ: Mapping[str, str]) -> list[str]:
+def _swept(entry: Entry, where: Where) -> list[str]:
     """Remove what an interrupted delete left beside the places, where it is back; what differs from that stays."""
     left = []
     for part in entry.parts:
-        hidden, place = entry.hidden(part, environ), part.path(environ)
+        hidden, place = entry.hidden(part, where), part.path(where)
         if os.path.lexists(hidden):
             try:
                 same = is_stub(hidden) or all(
@@ -167,18 +167,18 @@ def _swept(entry: Entry, environ: Mapping[str, str]) -> list[str]:
     return left
 
 
-def _lent(entry: Entry, place: str, environ: Mapping[str, str]) -> list[Step]:
+def _lent(entry: Entry, place: str, where: Where) -> list[Step]:
     """A part that went with another delete of the session, as far as its place is free."""
-    others = (other for other in contents.held(environ) if other.session_id == entry.session_id)
+    others = (other for other in contents.held(where) if other.session_id == entry.session_id)
     parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
     return next(
-        (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, environ)))), []
+        (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, where)))), []
     )
 
 
-def _free(entry: Entry, part: Part, environ: Mapping[str, str]) -> Iterator[Step]:
+def _free(entry: Entry, part: Part, where: Where) -> Iterator[Step]:
     """What an entry has of a part, as far as its place is free."""
-    kept, place = entry.lies(part, environ), part.path(environ)
+    kept, place = entry.lies(part, where), part.path(where)
     for name in inside(kept) if kept and os.path.lexists(place) else [""] if kept else []:
         one, other = (os.path.join(root, name) if name else root for root in (kept, place))
         if not os.path.lexists(other):
@@ -219,9 +219,9 @@ def spare(kept: int) -> int:
     return min(SPARE_DAYS, (kept + 1) // 2)
 
 
-def floor(cwd: str, environ: Mapping[str, str]) -> float:
+def floor(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
-    kept = kept_days(cwd, environ)
+    kept = kept_days(cwd, where)
     return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from resume_hooks import clock
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import NOTE, folder_of, is_link, vault
 from resume_hooks.sessions.archived.manifest import (
     Earlier,
@@ -38,29 +39,29 @@ _OURS = re.compile(r"(?:files|pack)-([0-9]+)(?:\.[a-z0-9]+)?")
 
 
 @contextlib.contextmanager
-def only_one(session_id: str, environ: Mapping[str, str], patience: float = PATIENCE) -> Iterator[None]:
+def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
     """While the block runs no other command changes what is kept of a session.
 
     SessionLive where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
     written, is a symbolic link, or holds a note of this session that is not ours to replace.
     """
-    if link := is_link(session_id, environ):
+    if link := is_link(session_id, where):
         raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
-    if why := why_unreadable(session_id, environ):
+    if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
-    with locked_folder(folder_of(session_id, environ), environ, _BUSY, _FAILED, patience):
+    with locked_folder(folder_of(session_id, where), where, _BUSY, _FAILED, patience):
         yield
 
 
 @contextlib.contextmanager
-def changing(kept: Kept, environ: Mapping[str, str], done: str) -> Iterator[Kept]:
+def changing(kept: Kept, where: Where, done: str) -> Iterator[Kept]:
     """While the block runs nobody else changes what is kept of a session, which is yielded as it is by now.
 
     What the block leaves that no note names is removed. Errors as of ``only_one``; SessionNotFound where it is gone;
     an OSError of the block becomes a WriteFailed that says that it could not be ``done``.
     """
-    with only_one(kept.session_id, environ):
-        now = find(kept.session_id, environ)
+    with only_one(kept.session_id, where):
+        now = find(kept.session_id, where)
         if now is None:
             raise SessionNotFound(f"{kept.session_id} is no longer in the vault", "Another command was faster.")
         try:
@@ -71,7 +72,7 @@ def changing(kept: Kept, environ: Mapping[str, str], done: str) -> Iterator[Kept
                 "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
-            sweep(kept.session_id, environ)
+            sweep(kept.session_id, where)
 
 
 def replaced(kept: Kept, placed: Mapping[Part, Part]) -> Kept:
@@ -102,27 +103,27 @@ def commit(kept: Kept) -> Kept:
     return whole
 
 
-def sweep(session_id: str, environ: Mapping[str, str]) -> None:
+def sweep(session_id: str, where: Where) -> None:
     """Remove what no note names of a session that somebody began to keep, or to change; under its lock."""
-    if kept := find(session_id, environ):
+    if kept := find(session_id, where):
         _clear(kept)
-    elif not why_unreadable(session_id, environ):
-        folder = folder_of(session_id, environ)
+    elif not why_unreadable(session_id, where):
+        folder = folder_of(session_id, where)
         for name in _names(folder):
             with contextlib.suppress(OSError):
                 remove(os.path.join(folder, name))
 
 
-def sweep_leftovers(environ: Mapping[str, str]) -> None:
+def sweep_leftovers(where: Where) -> None:
     """Remove what is left, in folders of the vault without any note, of keeping or forgetting that was interrupted.
 
     Folders that another command is at, or that have a note which can't be read, are left alone.
     """
-    for path in unreadable(environ):
+    for path in unreadable(where):
         session_id = os.path.basename(path)
-        if path != vault(environ) and not os.path.lexists(os.path.join(path, NOTE)):
-            with contextlib.suppress(ResumeHooksError), only_one(session_id, environ, 0):
-                sweep(session_id, environ)
+        if path != vault(where) and not os.path.lexists(os.path.join(path, NOTE)):
+            with contextlib.suppress(ResumeHooksError), only_one(session_id, where, 0):
+                sweep(session_id, where)
 
 
 def _clear(kept: Kept) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
-from resume_hooks.paths import private_folder, state_home
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days
@@ -15,15 +14,15 @@ STAMP = "vault-told"
 """A file in the state folder: somebody was told."""
 
 
-def line(environ: Mapping[str, str], cwd: str = "/") -> str:
+def line(where: Where, cwd: str = "/") -> str:
     """What to tell when something is kept for the first time; ``""`` ever after, and where nothing can be written."""
     try:
-        private_folder(state_home(environ))
-        path = os.path.join(state_home(environ), STAMP)
+        private_folder(where.state, where)
+        path = os.path.join(where.state, STAMP)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
     except OSError:
         return ""
-    days = kept_days(cwd, environ)
+    days = kept_days(cwd, where)
     period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
-    off = typed("config vault off", environ)
-    return f"Transcripts are now kept {period}, in {vault(environ)}. Off, in a shell: {off}"
+    off = typed("config vault off", where.environ)
+    return f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"

@@ -6,7 +6,7 @@ What a file went on from is let go; what something else took the place of is kep
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -16,7 +16,7 @@ from resume_hooks.archive.vault.put import put, put_again, sha_of
 from resume_hooks.archive.vault.sources import Source, Sources
 from resume_hooks.archive.vault.tamper_seal import renewed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import private_folder
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.index_entry import about_of
 from resume_hooks.sessions.archived.layout import PROJECTS, beside, folder_of, own_home
 from resume_hooks.sessions.archived.manifest import Earlier, Kept, Part, find, stored_path
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
 def keep(
     session: SessionFile,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     sources: Sources | None = None,
     patience: float = commit.PATIENCE,
@@ -49,24 +49,24 @@ def keep(
     gone, WriteFailed where the vault can't be written, SessionLive where another command is at it for long; of a
     session that is kept already, and can't be renewed, what was kept stays.
     """
-    require_allowed(environ)
+    require_allowed(where)
     if not os.path.lexists(session.path):
         raise _gone(session.path)
-    if not is_known(session, environ) or os.path.islink(os.path.dirname(session.path)):
+    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(f"{session.path} is no session in a project folder", "Only those are kept.")
-    finder = sources or Sources(environ)
+    finder = sources or Sources(where)
     try:
-        kept = find(session.session_id, environ)
+        kept = find(session.session_id, where)
         if kept and is_current(kept, session, finder):
             commit.stamp(kept)
             return kept
-        with commit.only_one(session.session_id, environ, patience):
-            commit.sweep(session.session_id, environ)
+        with commit.only_one(session.session_id, where, patience):
+            commit.sweep(session.session_id, where)
             try:
-                kept = find(session.session_id, environ)
-                return _write(kept, session, decide(kept, *finder.of(session)), environ)
+                kept = find(session.session_id, where)
+                return _write(kept, session, decide(kept, *finder.of(session)), where)
             finally:
-                commit.sweep(session.session_id, environ)
+                commit.sweep(session.session_id, where)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:
@@ -145,8 +145,8 @@ def _goes_on(kept: Kept, part: Part, source: Source) -> bool:
         return False
 
 
-def _write(kept: Kept | None, session: SessionFile, plan: Plan, environ: Mapping[str, str]) -> Kept:
-    folder = folder_of(session.session_id, environ)
+def _write(kept: Kept | None, session: SessionFile, plan: Plan, where: Where) -> Kept:
+    folder = folder_of(session.session_id, where)
     glance = Glance(session.path)
     parts = {part.place: part for part in _put(kept, plan, folder)}
     place = f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl"
@@ -168,7 +168,7 @@ def _write(kept: Kept | None, session: SessionFile, plan: Plan, environ: Mapping
             complete=plan.complete,
             earlier=earlier,
             about=about_of(session.path, read_parent(session.path) or ()),
-            home=own_home(environ),
+            home=own_home(where),
         )
     )
 

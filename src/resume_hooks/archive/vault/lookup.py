@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, real
 from resume_hooks.sessions.archived.manifest import Earlier, Kept, held
 from resume_hooks.sessions.locate import MIN_PREFIX
@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import MIN_PREFIX
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
-def find(locator: str, environ: Mapping[str, str]) -> Kept:
+def find(locator: str, where: Where) -> Kept:
     """The kept session that a locator names: by id or its beginning, by an exact title, by the path it had.
 
     With ``@`` and an instant it is as an earlier state had it. UsageError, SessionNotFound, AmbiguousLocator.
@@ -21,12 +21,12 @@ def find(locator: str, environ: Mapping[str, str]) -> Kept:
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
-    everything = held(environ)
-    found = _named(wanted, everything, environ)
+    everything = held(where)
+    found = _named(wanted, everything, where)
     if not found and (state := _STATE.fullmatch(wanted)):
         found = [
             as_it_was(kept, earlier)
-            for kept in _named(state[1], everything, environ)
+            for kept in _named(state[1], everything, where)
             for earlier in states(kept)
             if instant(earlier) == state[2].replace(":", "-")
         ]
@@ -35,7 +35,7 @@ def find(locator: str, environ: Mapping[str, str]) -> Kept:
             f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
         )
     if len(found) > 1:
-        raise AmbiguousLocator(wanted, [_candidate(kept, environ) for kept in found])
+        raise AmbiguousLocator(wanted, [_candidate(kept, where) for kept in found])
     return found[0]
 
 
@@ -58,17 +58,17 @@ def as_it_was(kept: Kept, earlier: Earlier) -> Kept:
     return kept._replace(parts=(parts.pop(kept.place), *parts.values()), kept_at=earlier.kept_at, earlier=())
 
 
-def _named(wanted: str, kept: list[Kept], environ: Mapping[str, str]) -> list[Kept]:
+def _named(wanted: str, kept: list[Kept], where: Where) -> list[Kept]:
     by_id = [each for each in kept if each.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
-    return found or [each for each in kept if wanted in {each.title, *each.about.titles, real(each.place, environ)}]
+    return found or [each for each in kept if wanted in {each.title, *each.about.titles, real(each.place, where)}]
 
 
-def _candidate(kept: Kept, environ: Mapping[str, str]) -> dict[str, object]:
+def _candidate(kept: Kept, where: Where) -> dict[str, object]:
     return {
         "session_id": kept.session_id,
         "title": kept.title,
         "ended": kept.ended,
         "size": kept.size,
-        "session_file": real(kept.place, environ),
+        "session_file": real(kept.place, where),
     }

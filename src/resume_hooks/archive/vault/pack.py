@@ -5,14 +5,14 @@ A link does not survive that somebody cuts the file short in place; a pack does,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.pack_writer import written
 from resume_hooks.archive.vault.put import sha_of
 from resume_hooks.archive.vault.tamper_seal import looked_at
 from resume_hooks.errors import SessionLive
-from resume_hooks.paths import find_session
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import beside
 from resume_hooks.sessions.archived.manifest import Earlier, Kept, Part, as_it_is, stored_path
@@ -22,7 +22,7 @@ from resume_hooks.sessions.liveness import Clients
 
 def pack(
     kept: Kept,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     clients: Clients | None = None,
     is_over: Callable[[], bool] = lambda: False,
@@ -33,10 +33,10 @@ def pack(
     the session open, or writes meanwhile; WriteFailed where the disk refuses, or what
     is kept is damaged; SessionNotFound where it is gone from the vault. What was kept before still is, then.
     """
-    with commit.changing(kept, environ, "packed") as now:
+    with commit.changing(kept, where, "packed") as now:
         if is_packed(now):
             return now
-        _require_quiet(now, environ, clients or Clients(environ))
+        _require_quiet(now, where, clients or Clients(where))
         return commit.commit(_packed(now, is_over))
 
 
@@ -45,8 +45,8 @@ def is_packed(kept: Kept) -> bool:
     return kept.transcript.packed and len({part.where for part in kept.all_parts}) == 1
 
 
-def _require_quiet(kept: Kept, environ: Mapping[str, str], clients: Clients) -> None:
-    path = find_session(kept.session_id, environ)
+def _require_quiet(kept: Kept, where: Where, clients: Clients) -> None:
+    path = find_session(kept.session_id, where)
     why = clients.why_live(session_file(path)) if path else ""
     if why:
         raise SessionLive(f"{kept.session_id} is live: {why}", "It is packed once it is quiet; it is kept meanwhile.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
@@ -18,6 +18,7 @@ from resume_hooks.archive.trash import contents
 from resume_hooks.archive.vault import policy_state
 from resume_hooks.archive.vault.forget import forget
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign
 from resume_hooks.sessions.archived.manifest import Kept, held, stored_path
 from resume_hooks.sessions.lineage import Family
@@ -47,60 +48,60 @@ class Dropped(NamedTuple):
         return f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the vault: {self.why}."
 
 
-def allowed(environ: Mapping[str, str]) -> tuple[bool, str]:
+def allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be kept beyond the client's period, and if not why, as the end of a sentence."""
     path, days = managed_days()
     if days:
         return False, MANAGED.format(path=path, days=days)
-    if settings.load(environ)["vault"].value == "off":
+    if settings.load(where)["vault"].value == "off":
         return False, OFF
     return True, ""
 
 
-def require_allowed(environ: Mapping[str, str]) -> None:
+def require_allowed(where: Where) -> None:
     """Raise VaultOff where sessions may not be kept."""
-    may, why = allowed(environ)
+    may, why = allowed(where)
     if not may:
         remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
         raise VaultOff(f"Nothing was kept: {why}", remedy)
 
 
-def due(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
+def due(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All notes are read."""
-    return [each for each, _ in _due(environ, keeping)]
+    return [each for each, _ in _due(where, keeping)]
 
 
-def _due(environ: Mapping[str, str], keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
+def _due(where: Where, keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
     """What has to go, and whether for its age."""
-    kept = held(environ)[::-1]
+    kept = held(where)[::-1]
     path, days = managed_days()
     if days:
         why = f"{path} has sessions deleted after {days} days"
         return [(_dropped(each, why), True) for each in kept if _age(each) >= days * DAY]
-    going = [row for row in _going(kept, environ) if not is_foreign(row[0].home, environ)]
+    going = [row for row in _going(kept, where) if not is_foreign(row[0].home, where)]
     if not going:
         return []
-    staying = {*keeping, *_ancestors_of_living(kept, environ)}
-    return _chosen([(each, why, takes) for each, why, takes in going if each.session_id not in staying], kept, environ)
+    staying = {*keeping, *_ancestors_of_living(kept, where)}
+    return _chosen([(each, why, takes) for each, why, takes in going if each.session_id not in staying], kept, where)
 
 
-def apply(environ: Mapping[str, str], *, keeping: Collection[str] = ()) -> list[Dropped]:
+def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """Remove what has to go from the vault; what went, which is remembered there.
 
     What can't be removed stays for the next time, and so does what is too old for the first time.
     """
     gone: list[Dropped] = []
-    going = _due(environ, keeping)
-    ripe = policy_state.ripe([each.session_id for each, by_age in going if by_age], environ, time.time())
-    by_id = {each.session_id: each for each in held(environ)} if going else {}
+    going = _due(where, keeping)
+    ripe = policy_state.ripe([each.session_id for each, by_age in going if by_age], where, time.time())
+    by_id = {each.session_id: each for each in held(where)} if going else {}
     for each, by_age in going:
         if by_age and each.session_id not in ripe:
             continue
         with contextlib.suppress(ResumeHooksError):
-            forget(by_id[each.session_id], environ)
+            forget(by_id[each.session_id], where)
             gone.append(each)
     if gone:
-        policy_state.note([(each.session_id, each.stored, each.why) for each in gone], environ)
+        policy_state.note([(each.session_id, each.stored, each.why) for each in gone], where)
     return gone
 
 
@@ -120,9 +121,9 @@ def _is_shared(kept: Kept, where: str) -> bool:
         return False
 
 
-def _going(kept: list[Kept], environ: Mapping[str, str]) -> Iterator[tuple[Kept, str, int]]:
+def _going(kept: list[Kept], where: Where) -> Iterator[tuple[Kept, str, int]]:
     """What the settings let go, as far as sizes and ages tell: candidates, the oldest first."""
-    days, most = settings.number("vault_days", environ), settings.size("vault_max", environ)
+    days, most = settings.number("vault_days", where), settings.size("vault_max", where)
     takes = {each.session_id: taken(each) for each in kept}
     over = bool(most) and sum(takes.values()) > most
     for each in kept:
@@ -132,11 +133,9 @@ def _going(kept: list[Kept], environ: Mapping[str, str]) -> Iterator[tuple[Kept,
             yield each, f"kept sessions take more than the {size_text(most)} of vault_max", takes[each.session_id]
 
 
-def _chosen(
-    going: list[tuple[Kept, str, int]], kept: list[Kept], environ: Mapping[str, str]
-) -> list[tuple[Dropped, bool]]:
+def _chosen(going: list[tuple[Kept, str, int]], kept: list[Kept], where: Where) -> list[tuple[Dropped, bool]]:
     """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
-    most = settings.size("vault_max", environ)
+    most = settings.size("vault_max", where)
     old = {each.session_id for each, _, takes in going if not takes}
     left = sum(taken(each) for each in kept if each.session_id not in old)
     chosen = []
@@ -147,13 +146,13 @@ def _chosen(
     return chosen
 
 
-def _ancestors_of_living(kept: list[Kept], environ: Mapping[str, str]) -> set[str]:
+def _ancestors_of_living(kept: list[Kept], where: Where) -> set[str]:
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
-    linked = {link.child_id: link.parent_id for link in read_links(environ)}
+    linked = {link.child_id: link.parent_id for link in read_links(where)}
     parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
-    family, found = Family(environ), set[str]()
-    living = [(session.session_id, session.path) for session in all_sessions(environ)]
-    living += [(entry.session_id, entry.lies(entry.parts[0], environ)) for entry in contents.held(environ)]
+    family, found = Family(where), set[str]()
+    living = [(session.session_id, session.path) for session in all_sessions(where)]
+    living += [(entry.session_id, entry.lies(entry.parts[0], where)) for entry in contents.held(where)]
     for session_id, path in living:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             parent = family.parent_of(path) if path else None

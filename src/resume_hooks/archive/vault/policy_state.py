@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.paths import is_private, is_session_id, read_object
+from resume_hooks.paths import Where, is_private, is_session_id, read_object
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage import state_file
 
@@ -41,52 +41,52 @@ class Gone(NamedTuple):
     why: str
 
 
-def ripe(due: Sequence[str], environ: Mapping[str, str], now: float) -> set[str]:
+def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
 
     The others are noted, as far as a note may hold them.
     """
-    row = _row(environ)
+    row = _row(where)
     since = row.get("since")
     known = since if isinstance(since, dict) else {}
     seen = {each: known[each] if _is_past(known.get(each), now) else int(now) for each in due[:MOST_DUE]}
     if seen != known:
-        _write(environ, seen, went(environ))
+        _write(where, seen, went(where))
     return {each for each, first in seen.items() if now - int(str(first)) >= APART}
 
 
-def went(environ: Mapping[str, str]) -> list[Gone]:
+def went(where: Where) -> list[Gone]:
     """The sessions that the policy let go, the last ones, oldest first."""
-    rows = _row(environ).get("went")
+    rows = _row(where).get("went")
     found = [Gone(*each) for each in rows if _is_gone(each)] if isinstance(rows, list) else []
     return found[-MOST:]
 
 
-def note(gone: Sequence[tuple[str, int, str]], environ: Mapping[str, str]) -> None:
+def note(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
     """Remember what went: ids, bytes and reasons."""
-    since = _row(environ).get("since")
+    since = _row(where).get("since")
     left = dict(since) if isinstance(since, dict) else {}
     for session_id, _, _ in gone:
         left.pop(session_id, None)
-    _write(environ, left, [*went(environ), *(Gone(each, clock.now(), stored, why) for each, stored, why in gone)])
+    _write(where, left, [*went(where), *(Gone(each, clock.now(), stored, why) for each, stored, why in gone)])
 
 
-def _row(environ: Mapping[str, str]) -> dict[str, object]:
-    row = read_object(_path(environ)) if is_private(vault(environ)) else {}
+def _row(where: Where) -> dict[str, object]:
+    row = read_object(_path(where)) if is_private(vault(where)) else {}
     return row if row.get("version") == VERSION else {}
 
 
-def _write(environ: Mapping[str, str], since: Mapping[str, object], gone: Sequence[Gone]) -> None:
+def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
     row = {"version": VERSION, "since": since, "went": [list(each) for each in gone[-MOST:]]}
-    path = _path(environ)
+    path = _path(where)
     with contextlib.suppress(OSError):
-        if is_private(vault(environ)):
+        if is_private(vault(where)):
             state_file.replace(path, orjson.dumps(row) + b"\n")
 
 
-def _path(environ: Mapping[str, str]) -> str:
-    return os.path.join(vault(environ), FILE)
+def _path(where: Where) -> str:
+    return os.path.join(vault(where), FILE)
 
 
 def _is_past(seconds: object, now: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash.restore import AGED, floor, spare
@@ -17,7 +17,7 @@ from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.archive.vault.put import sha_of
 from resume_hooks.archive.vault.tamper_seal import told
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, WriteFailed
-from resume_hooks.paths import find_session, private_folder
+from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is
 from resume_hooks.sessions.archived.unpack import compared, pieces_of
@@ -56,12 +56,12 @@ class Retrieval(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
+def plan(kept: Kept, where: Where) -> Retrieval:
     """Decide how a kept session comes back; nothing is written but what has to be unpacked.
 
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
     """
-    source, broken = compared(kept, environ)
+    source, broken = compared(kept, where)
     if kept.transcript in broken:
         raise WriteFailed(
             f"{source} is not what was kept: its hash differs, so nothing was brought back",
@@ -69,11 +69,9 @@ def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
         )
     kept = kept._replace(title=encodable(plain_line(Glance(source).title)))  # an earlier state may have had another
     sound = kept._replace(parts=tuple(part for part in kept.parts if part not in broken))
-    place = real(kept.place, environ)
+    place = real(kept.place, where)
     try:
-        there = find_session(kept.session_id, environ) or (
-            place if os.path.lexists(place) and not is_stub(place) else ""
-        )
+        there = find_session(kept.session_id, where) or (place if os.path.lexists(place) and not is_stub(place) else "")
         warnings = [DAMAGED.format(place=part.place) for part in broken]
         warnings += [f"{said}." for part in kept.parts if (said := told(part))]
         session_id, path = kept.session_id, there or place
@@ -87,32 +85,32 @@ def plan(kept: Kept, environ: Mapping[str, str]) -> Retrieval:
         folder = os.path.dirname(path)
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
-        pieces, left = _pieces(sound, session_id, folder, os.path.dirname(source), environ)
+        pieces, left = _pieces(sound, session_id, folder, os.path.dirname(source), where)
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
         ) from error
-    days = kept_days(kept.cwd, environ)
-    if pieces and days is not None and as_it_is(kept, kept.transcript).mtime_ns / 1e9 < floor(kept.cwd, environ):
+    days = kept_days(kept.cwd, where)
+    if pieces and days is not None and as_it_is(kept, kept.transcript).mtime_ns / 1e9 < floor(kept.cwd, where):
         warnings.append(AGED.format(kept=days, left=spare(days)))
     return Retrieval(kept, session_id, path, tuple(pieces), (*warnings, *left))
 
 
-def write(decided: Retrieval, environ: Mapping[str, str]) -> Retrieval:
+def write(decided: Retrieval, where: Where) -> Retrieval:
     """Bring a kept session back; what was done.
 
     WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile: what came back stays,
     and it can be run again.
     """
-    kept, oldest = decided.kept, floor(decided.kept.cwd, environ)
+    kept, oldest = decided.kept, floor(decided.kept.cwd, where)
     folder = os.path.dirname(decided.path)
-    targets = (_target(part, kept.session_id, decided.session_id, folder, environ) for part in kept.parts)
+    targets = (_target(part, kept.session_id, decided.session_id, folder, where) for part in kept.parts)
     for each in {os.path.dirname(target) for target in targets} if decided.pieces else ():
         sweep(each)
     for piece in decided.pieces:
         renamed = decided.session_id if decided.session_id != decided.kept.session_id else ""
         try:
-            private_folder(os.path.dirname(piece.path))
+            private_folder(os.path.dirname(piece.path), where)
             if is_stub(piece.path):
                 os.unlink(piece.path)
             _put(piece, renamed)
@@ -166,14 +164,12 @@ def _renamed(line: bytes, session_id: str) -> bytes:
     return new + line[len(body) :]
 
 
-def _pieces(
-    kept: Kept, session_id: str, folder: str, source: str, environ: Mapping[str, str]
-) -> tuple[list[Piece], list[str]]:
+def _pieces(kept: Kept, session_id: str, folder: str, source: str, where: Where) -> tuple[list[Piece], list[str]]:
     """What has to be put, transcript last, and sentences on what is there and differs."""
     pieces, left = [], []
     for part in (*kept.parts[1:], kept.transcript):
         own = part is kept.transcript
-        path = _target(part, kept.session_id, session_id, folder, environ)
+        path = _target(part, kept.session_id, session_id, folder, where)
         piece = Piece(part, os.path.join(source, *beside(part.place).split("/")), path)
         if not os.path.lexists(path) or is_stub(path):
             own_folder = os.path.dirname(path)
@@ -184,12 +180,12 @@ def _pieces(
     return pieces, left
 
 
-def _target(part: Part, old: str, new: str, folder: str, environ: Mapping[str, str]) -> str:
+def _target(part: Part, old: str, new: str, folder: str, where: Where) -> str:
     """Where a part goes: as it lay, or under the new id; sub-agents beside the old transcript into the new folder."""
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
     if first == HISTORY:
-        return real(f"{HISTORY}/{new}/{steps[-1]}", environ)
+        return real(f"{HISTORY}/{new}/{steps[-1]}", where)
     below = steps[1:]
     if below[0] == f"{old}.jsonl":
         below = [f"{new}.jsonl"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.pack_writer import lines_of, written
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.index_entry import about_of
 from resume_hooks.sessions.archived.layout import beside, unpacked
@@ -27,7 +28,7 @@ _HEAD = 8 * 1024
 def rewrite(
     kept: Kept,
     change: Callable[[bytes], bytes],
-    environ: Mapping[str, str],
+    where: Where,
     *,
     text: Callable[[bytes], bytes] | None = None,
 ) -> int:
@@ -38,15 +39,15 @@ def rewrite(
     written; else all of it is packed then, and what was unpacked from it is removed. Links are let go, so that the
     client's own file is not touched. Errors as of ``pack``; what was kept before still is, then.
     """
-    with commit.changing(kept, environ, "rewritten") as now:
+    with commit.changing(kept, where, "rewritten") as now:
         changed = _Changed(change, text)
-        where = commit.next_name(now.folder, "pack", packs.ENDING)
-        placed = written(now, list(now.all_parts), where, changed.content)
+        target = commit.next_name(now.folder, "pack", packs.ENDING)
+        placed = written(now, list(now.all_parts), target, changed.content)
         new = commit.replaced(now, placed)
         new = changed.note(_told_anew(new) if changed.lines else new)
         if changed.lines:
             commit.commit(new)
-            shutil.rmtree(os.path.join(unpacked(environ), now.session_id), ignore_errors=True)
+            shutil.rmtree(os.path.join(unpacked(where), now.session_id), ignore_errors=True)
         return changed.lines
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import config_home
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.subagents import name_of, owner
@@ -28,8 +28,8 @@ class Source(NamedTuple):
 class Sources:
     """Finds what belongs to sessions; the sub-agents beside transcripts are looked up once a project folder."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where) -> None:
+        self._where = where
         self._beside: dict[str, dict[str, list[str]]] = {}
 
     def of(self, session: SessionFile) -> tuple[list[Source], list[str]]:
@@ -45,7 +45,7 @@ class Sources:
         found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
         for path in self._agents(folder).get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
-        backups = os.path.join(config_home(self._environ), HISTORY, session.session_id)
+        backups = os.path.join(self._where.config, HISTORY, session.session_id)
         found += self._in(backups, f"{HISTORY}/{session.session_id}", 0)
         if len(found) > MAX_FILES:
             self._missed.append(f"{own} holds more than {MAX_FILES:,} files")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault.tamper_seal import looked_at, told
-from resume_hooks.paths import open_regular
+from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import CUT, REWRITTEN, Kept, Part, stored_path, why_unreadable
@@ -28,9 +28,9 @@ class Finding(NamedTuple):
     message: str
 
 
-def verify(kept: Kept, environ: Mapping[str, str], read: Callable[[int], None] = lambda _: None) -> list[Finding]:
+def verify(kept: Kept, where: Where, read: Callable[[int], None] = lambda _: None) -> list[Finding]:
     """What is wrong with what is kept of a session. ``read`` is told the bytes of each piece that was read."""
-    del environ
+    del where
     files = [part for part in kept.all_parts if not part.packed]
     packed = [part for part in kept.all_parts if part.packed]
     harmed = [
@@ -41,14 +41,14 @@ def verify(kept: Kept, environ: Mapping[str, str], read: Callable[[int], None] =
     return [*_files(kept, files, read), *_packs(kept, packed, read), *harmed]
 
 
-def unreadable(environ: Mapping[str, str]) -> list[Finding]:
+def unreadable(where: Where) -> list[Finding]:
     """What in the vault is no session that can be told."""
     found = []
-    for path in manifest.unreadable(environ):
-        own = path != vault(environ)
+    for path in manifest.unreadable(where):
+        own = path != vault(where)
         session_id = os.path.basename(path) if own else ""
         left = f"{path} has no note: it is left of something interrupted"
-        why = why_unreadable(session_id, environ) or left if own else f"{path} is a symbolic link, or can't be listed"
+        why = why_unreadable(session_id, where) or left if own else f"{path} is a symbolic link, or can't be listed"
         found.append(Finding(session_id, "unreadable", "", why))
     return found
 

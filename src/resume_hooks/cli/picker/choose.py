@@ -17,6 +17,7 @@ from resume_hooks.cli.picker.loading import sessions
 from resume_hooks.cli.picker.rows import age, used
 from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.search.listing import Row
 from resume_hooks.sessions.locate import SessionFile
 
@@ -32,7 +33,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     folder = current_folder()
 
     def listing(everywhere: bool) -> Iterator[Found]:
-        return sessions(folder, os.environ, everywhere=everywhere)
+        return sessions(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
         row: Row | None = _numbered(listing(everywhere), typed)
@@ -40,7 +41,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.chooser import Chooser  # noqa: PLC0415
 
-        row = Chooser(listing, folder, os.environ, _command, copied, typed=typed, everywhere=everywhere).run()
+        row = Chooser(listing, folder, Where(), _command, copied, typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
@@ -62,4 +63,4 @@ def _numbered(found: Iterator[Found], typed: str) -> Row:
 
 
 def _command(row: Row) -> str:
-    return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, os.environ)
+    return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, Where())

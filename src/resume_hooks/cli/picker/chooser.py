@@ -13,7 +13,7 @@ import signal
 import sys
 import termios
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -26,6 +26,7 @@ from resume_hooks.cli.picker.preview import KINDS, Previews
 from resume_hooks.cli.picker.rows import home_short
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.state import Choices, Found
+from resume_hooks.paths import Where
 from resume_hooks.search.listing import Row
 
 ESCAPE = 0.1
@@ -44,7 +45,7 @@ class Chooser:
         self,
         sessions: Listing,
         folder: str,
-        environ: Mapping[str, str],
+        where: Where,
         command: Callable[[Row], str],
         copy: Callable[[str], str],
         *,
@@ -71,11 +72,11 @@ class Chooser:
             key_bindings=keys.bindings(self),
             style=view.STYLE,
             full_screen=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if wanted(environ) is False else None,
+            color_depth=ColorDepth.DEPTH_1_BIT if wanted(where.environ) is False else None,
         )
         self.app.ttimeoutlen = ESCAPE
         keep_keys(self.app.input)
-        self._previews = Previews(environ, self.app.invalidate)
+        self._previews = Previews(where, self.app.invalidate)
 
     def run(self) -> Row | None:
         """The session that was chosen, None where the chooser was left. Ends the process where a signal did."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from resume_hooks.cli.picker.state import Found
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import Glance
@@ -52,9 +53,9 @@ class Loading:
         self._take(self, piece)
 
 
-def sessions(cwd: str, environ: Mapping[str, str], *, everywhere: bool) -> Iterator[Found]:
+def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
     """The sessions of the project of ``cwd``, or of all, newest first, with what they began with."""
-    for row in listing.listed(cwd, environ, everywhere=everywhere):
+    for row in listing.listed(cwd, where, everywhere=everywhere):
         try:
             prompt = Glance(row.path).first_prompt
         except SessionNotFound:

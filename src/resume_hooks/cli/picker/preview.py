@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from resume_hooks import clock, settings
 from resume_hooks.clock import minute
 from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
+from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Turn, outline
 from resume_hooks.search.listing import Row
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
@@ -40,8 +41,8 @@ MOST = 200
 class Previews:
     """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
 
-    def __init__(self, environ: Mapping[str, str], changed: Callable[[], None]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
+        self._where = where
         self._changed = changed
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], list[str]] = {}
@@ -76,7 +77,7 @@ class Previews:
                 if wanted is None or (wanted[0], wanted[1].path) in self._made:
                     self.thread = None
                     return
-            lines = preview(*wanted, self._environ)[:MOST]
+            lines = preview(*wanted, self._where)[:MOST]
             with self._lock:
                 if len(self._made) >= MOST:
                     self._made.clear()
@@ -84,16 +85,16 @@ class Previews:
             self._changed()
 
 
-def preview(kind: str, row: Row, environ: Mapping[str, str]) -> list[str]:
+def preview(kind: str, row: Row, where: Where) -> list[str]:
     """The lines of a preview; why there is none where the session can't be read."""
     make = {OUTLINE: _outline, LINEAGE: _lineage, COST: _cost}[kind]
     try:
-        return make(row, environ)
+        return make(row, where)
     except ResumeHooksError as error:
         return [error.message, error.remedy]
 
 
-def _outline(row: Row, _environ: Mapping[str, str]) -> list[str]:
+def _outline(row: Row, _where: Where) -> list[str]:
     """Its turns, newest first."""
     whole = row.size <= WHOLE
     found = outline(SessionFile(row.session_id, row.path, row.mtime, row.size), reach=0 if whole else END)
@@ -112,8 +113,8 @@ def _turn(turn: Turn, *, whole: bool) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _lineage(row: Row, environ: Mapping[str, str]) -> list[str]:
-    rows = Family(environ).lineage(row.path)
+def _lineage(row: Row, where: Where) -> list[str]:
+    rows = Family(where).lineage(row.path)
     lines = [f"{counted(len(rows), 'session')}, oldest first"]
     for number, one in enumerate(rows, 1):
         lines += _generation(number, one)
@@ -128,9 +129,9 @@ def _generation(number: int, row: Ancestor) -> list[str]:
     return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
-def _cost(row: Row, environ: Mapping[str, str]) -> list[str]:
-    window = settings.number("context_window", environ)
-    found = compare.compare(row.session_id, row.path, environ, window, clock.now())
+def _cost(row: Row, where: Where) -> list[str]:
+    window = settings.number("context_window", where)
+    found = compare.compare(row.session_id, row.path, where, window, clock.now())
     advised = [line.strip() for line in resume_card.recommended(found)[:1]]
     return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -16,7 +16,7 @@ from resume_hooks.archive.retention.ancestors import keep_ancestors
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.sidecars import backups_named, companions_of
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import is_session_id, private_folder
+from resume_hooks.paths import Where, is_session_id, private_folder
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block, title_lock
 from resume_hooks.sessions.archived.sessions import is_kept, own_path, project_folder_of
@@ -73,7 +73,7 @@ def expect(
     parent: SessionFile,
     glance: Glance,
     kind: str,
-    environ: Mapping[str, str],
+    where: Where,
     output_dir: str | None = None,
     *,
     home: str = "",
@@ -84,17 +84,17 @@ def expect(
     """
     if glance.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
-    ancestors = tuple(Family(environ).lineage(parent.path))
-    own_folder = project_folder(home, environ) if home else project_folder_of(parent.path, environ)
+    ancestors = tuple(Family(where).lineage(parent.path))
+    own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
     folder = os.path.abspath(output_dir or own_folder)
     setting = Setting(str(uuid.uuid4()), home or home_folder(glance), glance.branch, glance.version, clock.now())
     path = os.path.join(folder, f"{setting.session_id}.jsonl")
     title = child_title(redact(_root_title(ancestors))[0], kind, folder)
     block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)
     block, _ = redact(block)  # a title is often the first prompt
-    known = is_known(parent, environ) or is_kept(parent.path, environ)
+    known = is_known(parent, where) or is_kept(parent.path, where)
     found = output_dir is None and (bool(home) or known)
-    parent_file = own_path(parent.path, environ)
+    parent_file = own_path(parent.path, where)
     makes = output_dir is None and (bool(home) or parent_file != parent.path)
     inode, warnings = _inode(parent.path), () if found else (OUTSIDE,)
     return Birth(parent, parent_file, inode, kind, setting, path, makes, title, ancestors, block, warnings)
@@ -104,7 +104,7 @@ def bear(
     expected: Birth,
     chunks: Iterable[bytes],
     check: Callable[[str], Sequence[checks.Check]],
-    environ: Mapping[str, str],
+    where: Where,
     *,
     books: Sequence[bytes] | None = None,
 ) -> Born:
@@ -126,20 +126,18 @@ def bear(
         beside.callback(title_lock.release, os.path.dirname(expected.path))
         beside.enter_context(_folder_for(expected))
         if books is not None:
-            companions = companions_of(
-                expected.parent, expected.session_id, expected.path, backups_named(books), environ
-            )
+            companions = companions_of(expected.parent, expected.session_id, expected.path, backups_named(books), where)
             missed = beside.enter_context(companions)
         create_session(expected.path, chunks, inspect)
-        _require_same(expected, environ)
+        _require_same(expected, where)
     warnings = [*expected.warnings, *missed]
     try:
         link = Link(expected.session_id, expected.parent.session_id, expected.kind, expected.setting.at)
-        record_link(link, environ)
+        record_link(link, where)
     except OSError as error:
         warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
     if expected.kind != "scrub":  # that one is made to be rid of something: no copy more of its ancestors
-        warnings += keep_ancestors(expected.ancestors, environ)
+        warnings += keep_ancestors(expected.ancestors, where)
     return Born(tuple(passed), tuple(warnings))
 
 
@@ -151,9 +149,9 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _require_same(expected: Birth, environ: Mapping[str, str]) -> None:
+def _require_same(expected: Birth, where: Where) -> None:
     """Take a child back whose parent was rewritten since it was read: a scrub can't know of it. WriteFailed."""
-    now, kept = _inode(expected.parent.path), is_kept(expected.parent.path, environ)
+    now, kept = _inode(expected.parent.path), is_kept(expected.parent.path, where)
     if now != expected.inode and (now or kept):
         with contextlib.suppress(OSError):
             os.unlink(expected.path)

@@ -5,13 +5,12 @@ Recent clients put a blocked prompt back into the input box, where a stray Enter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import find_session
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of
@@ -21,12 +20,12 @@ from resume_hooks.transcripts.head_tail import Glance, is_talk
 from resume_hooks.transcripts.records import message
 
 
-def standing_handoff(parent: SessionFile, next_step: str, environ: Mapping[str, str]) -> Receipt | None:
+def standing_handoff(parent: SessionFile, next_step: str, where: Where) -> Receipt | None:
     """The receipt of the newest handoff of ``parent``, if it is the one asked for: else None.
 
     It is, where its next step is the same, nobody went on in it, and nobody asked anything in the parent since.
     """
-    found = _newest(parent, "handoff", environ)
+    found = _newest(parent, "handoff", where)
     if found is None:
         return None
     opening = next((r for r in found.child.first_records if r.get("isCompactSummary") is True), {})
@@ -34,15 +33,15 @@ def standing_handoff(parent: SessionFile, next_step: str, environ: Mapping[str, 
     return _receipt(parent, found) if step == next_step.strip() else None
 
 
-def standing_rollover(parent: SessionFile, environ: Mapping[str, str]) -> Receipt | None:
+def standing_rollover(parent: SessionFile, where: Where) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if a rollover made it and nobody went on since; else None."""
-    found = _newest(parent, "rollover", environ)
+    found = _newest(parent, "rollover", where)
     return _receipt(parent, found) if found is not None else None
 
 
-def standing_rewind(parent: SessionFile, environ: Mapping[str, str]) -> Receipt | None:
+def standing_rewind(parent: SessionFile, where: Where) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if a rewind made it and nobody went on since; else None."""
-    found = _newest(parent, "rewind", environ)
+    found = _newest(parent, "rewind", where)
     return _receipt(parent, found) if found is not None else None
 
 
@@ -51,10 +50,10 @@ class _Standing(NamedTuple):
     child: Glance
 
 
-def _newest(parent: SessionFile, kind: str, environ: Mapping[str, str]) -> _Standing | None:
+def _newest(parent: SessionFile, kind: str, where: Where) -> _Standing | None:
     """The newest child of ``parent``, where it is of that kind and nobody went on in it or in the parent."""
-    link = next((found for found in reversed(read_links(environ)) if found.parent_id == parent.session_id), None)
-    path = find_session(link.child_id, environ) if link and link.kind == kind else None
+    link = next((found for found in reversed(read_links(where)) if found.parent_id == parent.session_id), None)
+    path = find_session(link.child_id, where) if link and link.kind == kind else None
     if link is None or path is None:
         return None
     try:

@@ -12,11 +12,11 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import config_home, open_regular, private_folder
+from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import Kept, find
 from resume_hooks.sessions.archived.sessions import is_kept, opened
@@ -38,7 +38,7 @@ def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
 
 @contextlib.contextmanager
 def companions_of(
-    parent: SessionFile, session_id: str, path: str, backups: Collection[str], environ: Mapping[str, str]
+    parent: SessionFile, session_id: str, path: str, backups: Collection[str], where: Where
 ) -> Iterator[list[str]]:
     """Put the companions of ``parent`` under ``session_id`` while its file ``path`` is written.
 
@@ -47,16 +47,16 @@ def companions_of(
     """
     missed: list[str] = []
     made: list[str] = []
-    history = os.path.join(config_home(environ), HISTORY)
+    history = os.path.join(where.config, HISTORY)
     targets = _beside(path), os.path.join(history, session_id)
-    if is_kept(parent.path, environ):
+    if is_kept(parent.path, where):
         steps = _of_vault(parent.path, targets, None, backups)
     else:
         own = _beside(parent.path), os.path.join(history, parent.session_id)
         linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
         steps = [] if linked else [_Step(own[0], targets[0], None, _link)]
         steps.append(_Step(own[1], targets[1], backups, _copy))
-        steps += _swept(parent, own, targets, backups, environ, missed)
+        steps += _swept(parent, own, targets, backups, where, missed)
     born = False
     try:
         for step in steps:
@@ -95,11 +95,11 @@ def _swept(
     own: _Both,
     targets: _Both,
     backups: Collection[str],
-    environ: Mapping[str, str],
+    where: Where,
     missed: list[str],
 ) -> list[_Step]:
     """What the client has deleted of a session that it still has, as far as the vault kept it."""
-    kept = find(parent.session_id, environ) if is_known(parent, environ) else None
+    kept = find(parent.session_id, where) if is_known(parent, where) else None
     if kept is None:
         return []
     outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{OUTPUTS}/", own[0])
@@ -107,7 +107,7 @@ def _swept(
     if not outputs and not lost:
         return []
     try:
-        return _of_vault(opened(kept, environ).path, targets, outputs, lost)
+        return _of_vault(opened(kept, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
         missed.append(f"What the client has deleted of {kept.session_id} could not be put back: {error.message}.")
         return []

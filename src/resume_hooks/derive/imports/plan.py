@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from resume_hooks.derive.child.rewrite_chain import Succession, lines, successio
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript, WriteFailed
-from resume_hooks.paths import canonical, private_folder, project_key, projects_home
+from resume_hooks.paths import Where, canonical, private_folder, project_key
 from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.files import SessionFile, sessions_in
 from resume_hooks.sessions.opening_records import Setting
@@ -107,10 +106,10 @@ class _Sorting:
                 self.hidden.add(line.number)
 
 
-def plan(source: Source, home: str, environ: Mapping[str, str]) -> ImportPlan:
+def plan(source: Source, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none; nothing is written."""
     reading = _read(source)
-    folder = os.path.join(projects_home(environ), project_key(home))
+    folder = os.path.join(where.projects, project_key(home))
     glance = Glance(source.path)
     setting = _setting(glance, home)
     row = linear(reading.transcript.chain)

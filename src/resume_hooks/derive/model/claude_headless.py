@@ -11,7 +11,6 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from pydantic import ValidationError
 
 from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
+from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.system import capture, claude_cli
 from resume_hooks.system.capture import Captured
@@ -81,16 +81,16 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """The client on PATH as a model; ``name`` is what ``--model`` takes, ``environ`` the environment it comes from."""
+    """The client on PATH as a model; ``name`` is what ``--model`` takes, ``where`` the environment it comes from."""
 
-    environ: Mapping[str, str]
+    where: Where
     name: str
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """See ``model_port.Model``."""
-        if self.environ.get(CHILD):
+        if self.where.environ.get(CHILD):
             raise HeadlessFailed("a headless run asks no other one")
-        program = claude_cli.executable(self.environ)
+        program = claude_cli.executable(self.where)
         if program is None:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()
@@ -111,7 +111,7 @@ class ClaudeHeadless:
                 empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
                 os.mkdir(empty)
                 os.mkdir(scratch)
-                environ = {**kept(self.environ), **_QUIET, CHILD: "1", "TMPDIR": scratch}
+                environ = {**kept(self.where), **_QUIET, CHILD: "1", "TMPDIR": scratch}
                 return capture.run(command, prompt, environ=environ, folder=empty, limit=limit)
         except OSError as error:
             raise HeadlessFailed(f"claude could not be started: {error.strerror or error}") from error
@@ -122,11 +122,11 @@ def fenced(instructions: str, text: str) -> str:
     return _FENCED.format(instructions=instructions.strip(), text=plain(text), nonce=secrets.token_hex(16))
 
 
-def kept(environ: Mapping[str, str]) -> dict[str, str]:
+def kept(where: Where) -> dict[str, str]:
     """What of an environment the client gets."""
     return {
         name: value
-        for name, value in environ.items()
+        for name, value in where.environ.items()
         if name in _KEPT or name.upper() in _KEPT or name.startswith(_KEPT_BEGINNINGS)
     }
 

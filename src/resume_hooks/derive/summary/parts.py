@@ -5,9 +5,10 @@ The whole history counts, the latest part most: if there is too much, the older 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import Piece, cut, fit
 from resume_hooks.reading.selections import Reading
 from resume_hooks.sessions.locate import SessionFile
@@ -58,9 +59,9 @@ class _Shown(NamedTuple):
     piece: Piece
 
 
-def material(session: SessionFile, environ: Mapping[str, str]) -> SummaryMaterial:
+def material(session: SessionFile, where: Where) -> SummaryMaterial:
     """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
-    reading, names = Reading(session), names_of(session, environ)
+    reading, names = Reading(session), names_of(session, where)
     shown = list(_shown(reading, names))
     room = _room(shown)
     return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from resume_hooks.derive.summary.ask import summarise
 from resume_hooks.derive.summary.form import summary_text
 from resume_hooks.derive.summary.parts import material
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -52,29 +53,27 @@ class SummaryOutcome(NamedTuple):
     failure: str = ""
 
 
-def plan(
-    parent: SessionFile, environ: Mapping[str, str], *, wish: str = "", output_dir: str | None = None
-) -> SummaryRollover:
+def plan(parent: SessionFile, where: Where, *, wish: str = "", output_dir: str | None = None) -> SummaryRollover:
     """Decide on the child with the digest; nothing is touched, no model asked. As ``rollover.plan`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
         )
-    digest = digest_of(parent, environ)
-    decided = rollover.plan(parent, environ, output_dir=output_dir, contents=Contents(digest))
+    digest = digest_of(parent, where)
+    decided = rollover.plan(parent, where, output_dir=output_dir, contents=Contents(digest))
     return SummaryRollover(parent, digest, decided, wish.strip())
 
 
-def write(begun: SummaryRollover, environ: Mapping[str, str]) -> Receipt:
+def write(begun: SummaryRollover, where: Where) -> Receipt:
     """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
-    return rollover.write(begun.plan, environ)
+    return rollover.write(begun.plan, where)
 
 
 def add_summary(
     begun: SummaryRollover,
     written: Receipt,
     model: Model,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     limit: float,
     progress: Progress,
@@ -85,10 +84,10 @@ def add_summary(
     """
     calls = ModelCalls(model, limit, progress)
     try:
-        summary = _summary(begun, calls, environ)
+        summary = _summary(begun, calls, where)
         contents = Contents(begun.digest, summary)
-        decided = rollover.plan(begun.parent, environ, contents=contents, expected=begun.plan.birth)
-        done = _replace(begun.plan, decided, environ)
+        decided = rollover.plan(begun.parent, where, contents=contents, expected=begun.plan.birth)
+        done = _replace(begun.plan, decided, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
@@ -101,9 +100,9 @@ def failure_text(failure: str) -> str:
     return f"The summary failed: {failure}; the digest alone is in it."
 
 
-def _summary(begun: SummaryRollover, calls: ModelCalls, environ: Mapping[str, str]) -> str:
+def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> str:
     """The text of a summary. HeadlessFailed if there is none."""
-    given = material(begun.parent, environ)
+    given = material(begun.parent, where)
     summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
     known = given.numbers | _numbers(begun.digest, begun.parent.session_id)
     text = summary_text(summary, calls.spent.model, begun.parent.session_id, known, begun.wish)
@@ -118,7 +117,7 @@ def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 
 
-def _replace(before: RolloverPlan, after: RolloverPlan, environ: Mapping[str, str]) -> Receipt:
+def _replace(before: RolloverPlan, after: RolloverPlan, where: Where) -> Receipt:
     """Put one child in the place of the other, which is the same but for its contents.
 
     SessionLive where the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
@@ -130,8 +129,8 @@ def _replace(before: RolloverPlan, after: RolloverPlan, environ: Mapping[str, st
         found.extend([*rollover.checks_of(after, temporary), *create.checks_of(after.birth, temporary)])
         invariants.require(found, path)
 
-    with backups.only_one(after.birth.session_id, environ), _opened(path) as original:
-        kept = backups.keep(after.birth.session_id, original, environ)
+    with backups.only_one(after.birth.session_id, where), _opened(path) as original:
+        kept = backups.keep(after.birth.session_id, original, where)
         try:
             _require_untouched(before, kept)
             replace_session(path, original, kept, (line + b"\n" for line in after.lines), check)

@@ -23,7 +23,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.derive.trim.selection import Origins, edits_of
 from resume_hooks.errors import SessionLive, UsageError, WriteFailed
-from resume_hooks.paths import is_session_file
+from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
@@ -53,36 +53,34 @@ class InPlaceTrim(NamedTuple):
     backup: str
 
 
-def plan(session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0) -> InPlaceTrim:
+def plan(session: SessionFile, where: Where, options: Options, window: int = 0) -> InPlaceTrim:
     """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
-    _require_own_file(session, environ)
-    decided = trimming.plan(trimming.read(session, window), environ, options)
+    _require_own_file(session, where)
+    decided = trimming.plan(trimming.read(session, window), where, options)
     notes = _notes(decided)
-    if why := why_live(session, environ):
+    if why := why_live(session, where):
         notes.insert(0, IS_LIVE.format(why=why))
     return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
-def write(
-    session: SessionFile, environ: Mapping[str, str], options: Options, window: int = 0, *, live: bool = False
-) -> InPlaceTrim:
+def write(session: SessionFile, where: Where, options: Options, window: int = 0, *, live: bool = False) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile goes on behind it.
 
     SessionLive where the session is live and not ``live``, or trimmed by another process already; WriteFailed or
     CheckFailed change nothing. Where trimming would not pay nothing is written.
     """
-    _require_own_file(session, environ)
-    if not live and (why := why_live(session, environ)):
+    _require_own_file(session, where)
+    if not live and (why := why_live(session, where)):
         raise SessionLive(
             f"The session is live: {why}",
             "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
         )
-    with backups.only_one(session.session_id, environ):
+    with backups.only_one(session.session_id, where):
         original = _open(session.path)
         try:
-            backup = backups.keep(session.session_id, original, environ)
+            backup = backups.keep(session.session_id, original, where)
             try:
-                return _write(session, original, backup, environ, options, window)
+                return _write(session, original, backup, where, options, window)
             finally:
                 if _leads_to(session.path, original):  # it was not replaced
                     backups.drop(backup)
@@ -91,13 +89,13 @@ def write(
 
 
 def _write(
-    session: SessionFile, original: int, backup: str, environ: Mapping[str, str], options: Options, window: int
+    session: SessionFile, original: int, backup: str, where: Where, options: Options, window: int
 ) -> InPlaceTrim:
     kept = trimming.read(session._replace(path=backup), window, whole=True)
-    decided = trimming.plan(replace(kept, session=session), environ, options)
+    decided = trimming.plan(replace(kept, session=session), where, options)
     if not decided.pays:
         return InPlaceTrim(decided, _receipt(decided, (), []), "")
-    origins = kept.origins(environ)
+    origins = kept.origins(where)
     edits = edits_of(decided.choices, origins)
     found: list[Check] = []
 
@@ -110,8 +108,8 @@ def _write(
     return InPlaceTrim(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
 
 
-def _require_own_file(session: SessionFile, environ: Mapping[str, str]) -> None:
-    require_own(session, environ)
+def _require_own_file(session: SessionFile, where: Where) -> None:
+    require_own(session, where)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from resume_hooks import settings
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 
 THRESHOLD = 500  # characters that an output or input may have
 KEEP_RECENT = 2  # turns at the end that are left alone
@@ -93,14 +93,13 @@ def options_of(  # noqa: PLR0913 - one word an option
     only: str | None = None,
     skip: str | None = None,
     min_savings: int = MIN_SAVINGS,
-    environ: Mapping[str, str] | None = None,
+    where: Where | None = None,
 ) -> Options:
     """The typed options, with the settings for the rest. UsageError for what can't be meant."""
     general, by_tool = _thresholds(threshold)
     for count in (keep_recent, assistant, target_tokens, min_savings):
         if abs(count or 0) > MAX_NUMBER:
             raise UsageError(f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}.")
-    env = os.environ if environ is None else environ
     options = Options(
         tools=_list("tools", tools),
         threshold=general,
@@ -111,14 +110,14 @@ def options_of(  # noqa: PLR0913 - one word an option
         only=_list("only", only),
         skip=_list("skip", skip),
         min_savings=min_savings,
-        usual_threshold=settings.number("threshold", env),
-        usual_recent=settings.number("keep_recent", env),
+        usual_threshold=settings.number("threshold", where),
+        usual_recent=settings.number("keep_recent", where),
     )
     options.rules()
     return options
 
 
-def parse(text: str, environ: Mapping[str, str] | None = None) -> Options:
+def parse(text: str, where: Where | None = None) -> Options:
     """The options behind ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
     try:
         words = shlex.split(text)
@@ -132,7 +131,7 @@ def parse(text: str, environ: Mapping[str, str] | None = None) -> Options:
             thresholds.append(value)
         else:
             typed[name.replace("-", "_")] = _number(name, value) if name in NUMBERS else value
-    return options_of(threshold=thresholds, environ=environ, **typed)  # type: ignore[arg-type]
+    return options_of(threshold=thresholds, where=where, **typed)  # type: ignore[arg-type]
 
 
 def _option(words: list[str]) -> tuple[str, str]:

@@ -5,7 +5,7 @@ Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of
 from resume_hooks.errors import NothingToTrim
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import invariants, tokens
@@ -57,16 +58,16 @@ class SessionScan:
         """What can be trimmed of it."""
         return material(self.transcript, self.pieces, options, self.glance.folders)
 
-    def origins(self, environ: Mapping[str, str]) -> Origins:
+    def origins(self, where: Where) -> Origins:
         """Where the originals of its records are: where a mark leads nowhere any more, what is left is the original."""
         nodes = {node.number: node for node in self.transcript.chain}
-        originals = Originals(environ)
+        originals = Originals(where)
 
         def leads(number: int) -> bool:
             return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
 
         uuids = {number: node.uuid for number, node in nodes.items()}
-        named = own_path(self.session.path, environ)
+        named = own_path(self.session.path, where)
         return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
 
 
@@ -141,9 +142,9 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
     return SessionScan(session, transcript, pieces, survey, Glance(session.path), context, scale)
 
 
-def decide(reading: SessionScan, options: Options, environ: Mapping[str, str]) -> Decision:
+def decide(reading: SessionScan, options: Options, where: Where) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
-    origins, found = reading.origins(environ), reading.material(options)
+    origins, found = reading.origins(where), reading.material(options)
     choices = choose(found, options, origins, reading.scale, reading.context.tokens)
     return decision_of(reading, options, found, choices, origins)
 
@@ -169,7 +170,7 @@ def decision_of(
 
 def plan(
     reading: SessionScan,
-    environ: Mapping[str, str],
+    where: Where,
     options: Options,
     *,
     kind: str = "trim",
@@ -181,8 +182,8 @@ def plan(
 
     UsageError for options that can't be meant, or what can't be a parent.
     """
-    decision = decision or decide(reading, options, environ)
-    child = birth.expect(reading.session, reading.glance, kind, environ, output_dir)
+    decision = decision or decide(reading, options, where)
+    child = birth.expect(reading.session, reading.glance, kind, where, output_dir)
     head = continue_line(
         parent_id=reading.session.session_id,
         parent_file=child.parent_file,
@@ -204,10 +205,10 @@ def plan(
     return TrimPlan(child, row, options, decision)
 
 
-def write(decided: TrimPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: TrimPlan, where: Where) -> Receipt:
     """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
     )
     return receipt(decided, born)
 

@@ -6,13 +6,12 @@ It is a cache: lost, damaged, or of other rules, and everything is looked at ane
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from resume_hooks.maintenance.audit.scan import Finding, Scanned
-from resume_hooks.paths import is_private, read_regular, state_home
+from resume_hooks.paths import Where, is_private, read_regular
 from resume_hooks.redaction.rules import rules
 from resume_hooks.storage import state_file
 
@@ -28,8 +27,8 @@ MOST_KEPT = 10_000
 class Memory:
     """The last look at every file, by path."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._path = os.path.join(state_home(environ), FILE_NAME)
+    def __init__(self, where: Where) -> None:
+        self._path = os.path.join(where.state, FILE_NAME)
         self._files = self._read()
         self._seen: set[str] = set()
         self._changed = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -26,7 +26,7 @@ from resume_hooks.maintenance.scrub.locations import (
     inventory,
     notes_of,
 )
-from resume_hooks.paths import ENDING, state_home
+from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import NOTE
 from resume_hooks.sessions.subagents import name_of
@@ -73,7 +73,7 @@ class Audit(NamedTuple):
 
 
 def audit(
-    environ: Mapping[str, str],
+    where: Where,
     *,
     sessions: Collection[str] | None,
     kinds: Collection[str] = (),
@@ -84,7 +84,7 @@ def audit(
 
     ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
     """
-    work = _Work(environ, [text for place in _places(sessions, environ) for text in _texts(place)], progress)
+    work = _Work(where, [text for place in _places(sessions, where) for text in _texts(place)], progress)
     leaks = [leak for text in work.texts for leak in work.leaks(text)]
     failed = work.memory.store(everything=sessions is None)
     wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
@@ -109,13 +109,13 @@ class _Text(NamedTuple):
 class _Work:
     """The looks of one audit; a file with several names is read once."""
 
-    def __init__(self, environ: Mapping[str, str], texts: list[_Text], progress: Progress) -> None:
-        self.memory = Memory(environ)
+    def __init__(self, where: Where, texts: list[_Text], progress: Progress) -> None:
+        self.memory = Memory(where)
         self.texts = texts
         self.size = sum(text.size for text in texts)
         self.read = 0
         self.unread: list[str] = []
-        self._environ = environ
+        self._where = where
         self._progress = progress
         self._done = 0
         self._looks: dict[tuple[int, int], Scanned] = {}
@@ -153,9 +153,9 @@ class _Work:
     def _look_at_kept(self, text: _Text, known: Scanned | None) -> Scanned:
         """What the vault holds of a session is read anew where its note was written anew. OSError."""
         session_id = text.place.session_id
-        kept = manifest.find(session_id, self._environ)
+        kept = manifest.find(session_id, self._where)
         if kept is None:
-            why = manifest.why_unreadable(session_id, self._environ) if session_id else ""
+            why = manifest.why_unreadable(session_id, self._where) if session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(text.path, NOTE))
         told = (status.st_ino, text.size, status.st_mtime_ns)
@@ -166,14 +166,14 @@ class _Work:
         return Scanned(*told, 0, 0, "", findings)
 
 
-def _places(sessions: Collection[str] | None, environ: Mapping[str, str]) -> Iterator[Place]:
-    for place in inventory({}, environ):
+def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Place]:
+    for place in inventory({}, where):
         unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
         if sessions is None or place.session_id in sessions or unknown:
             yield place
     if sessions is None:
-        own = os.path.join(state_home(environ), FILE_NAME)
-        yield from (place for place in notes_of(environ) if place.kind != INDEXED and place.path != own)
+        own = os.path.join(where.state, FILE_NAME)
+        yield from (place for place in notes_of(where) if place.kind != INDEXED and place.path != own)
 
 
 def _texts(place: Place) -> Iterator[_Text]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.maintenance.fsck.findings import Finding, Kind
-from resume_hooks.paths import config_home, projects_home
+from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, string
 
@@ -51,13 +51,13 @@ class Named:
                 self.backups.setdefault(name, number)
 
 
-def of_companions(named: Named, session_id: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+def of_companions(named: Named, session_id: str, where: Where) -> Iterator[Finding]:
     """The named files that are not there."""
-    home = projects_home(environ)
+    home = where.projects
     for path, number in named.outputs.items():
         if not _lies_in(path, home) or not os.path.exists(path):
             yield Finding(OUTPUT_GONE, f"{path} is gone", number)
-    folder = os.path.join(config_home(environ), "file-history", session_id)
+    folder = os.path.join(where.config, "file-history", session_id)
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
         if name not in there:

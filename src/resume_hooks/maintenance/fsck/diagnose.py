@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import branches, compactions, damage, links, messages, pairs, sequence, thinking
@@ -10,7 +10,7 @@ from resume_hooks.maintenance.fsck.branches import Hint
 from resume_hooks.maintenance.fsck.companions import Named, of_companions
 from resume_hooks.maintenance.fsck.findings import Finding, Kind, Report, report
 from resume_hooks.maintenance.fsck.retention import Trimmed, of_originals
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
@@ -64,26 +64,24 @@ class Ledger:
             self.named.take_snapshot(record, line.number)
 
 
-def examine(session: SessionFile, environ: Mapping[str, str]) -> Report:
+def examine(session: SessionFile, where: Where) -> Report:
     """Everything that is broken in a session. Never raises for what is in the file: that is a finding."""
     try:
-        _, found = diagnose(session, environ)
+        _, found = diagnose(session, where)
     except ResumeHooksError as error:
         return report(session.session_id, session.path, [Finding(UNREADABLE, error.message)])
     return found
 
 
-def diagnose(
-    session: SessionFile, environ: Mapping[str, str], observers: Sequence[Observer] = ()
-) -> tuple[Transcript, Report]:
+def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] = ()) -> tuple[Transcript, Report]:
     """A session as it was read, and what is broken in it. SessionNotFound, NotATranscript as ``scan``."""
     ledger = Ledger()
     transcript = scan(session.path, observers=(ledger, *observers))
-    found = _findings(transcript, ledger, session.session_id, environ)
+    found = _findings(transcript, ledger, session.session_id, where)
     return transcript, report(session.session_id, session.path, found)
 
 
-def _findings(transcript: Transcript, ledger: Ledger, session_id: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _findings(transcript: Transcript, ledger: Ledger, session_id: str, where: Where) -> Iterator[Finding]:
     live = {node.number for node in transcript.chain}
     yield from ledger.certain
     yield from damage.of_bad_lines(transcript)
@@ -94,5 +92,5 @@ def _findings(transcript: Transcript, ledger: Ledger, session_id: str, environ: 
     yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
     yield from compactions.of_compactions(transcript)
     yield from sequence.of_sequence(transcript, session_id_of(transcript.path))
-    yield from of_companions(ledger.named, session_id, environ)
-    yield from of_originals(ledger.trimmed, transcript.path, environ)
+    yield from of_companions(ledger.named, session_id, where)
+    yield from of_originals(ledger.trimmed, transcript.path, where)

@@ -5,7 +5,7 @@ Deciding and acting are apart, as for every child: ``plan`` only reads, ``write`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resume_hooks.derive.child import create as birth
@@ -24,6 +24,7 @@ from resume_hooks.maintenance.fsck.links import TWICE
 from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
 from resume_hooks.maintenance.fsck.salvage import salvaged
 from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
+from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.head_tail import Glance
@@ -52,19 +53,17 @@ class RepairPlan:
     tokens_after: int
 
 
-def plan(
-    session: SessionFile, environ: Mapping[str, str], *, branch: str | None = None, output_dir: str | None = None
-) -> RepairPlan:
+def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
     """Decide on a repaired child. UsageError for a branch that isn't there; fails where nothing can be reached."""
     survey = Survey()
-    transcript, report = diagnose(session, environ, [survey])
+    transcript, report = diagnose(session, where, [survey])
     chain = repaired_chain(transcript, salvaged(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
     whole = _with_chain(transcript, chain)
     _survey_salvaged(whole, survey)
     glance = Glance(session.path)
-    child = birth.expect(session, glance, KIND, environ, output_dir)
+    child = birth.expect(session, glance, KIND, where, output_dir)
     before, after = _tokens(session.path, transcript.chain, chain)
     told = tokens.stated(session.path)
     row = succession(
@@ -87,10 +86,10 @@ def plan(
     return RepairPlan(child, row, report, tuple(_lost(report, row, chain)), before, after)
 
 
-def write(decided: RepairPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: RepairPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), environ, books=decided.child.books
+        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
     )
     return receipt(decided, born)
 

@@ -5,10 +5,11 @@ One record vouches for all that name the same file, so that a thousand of them c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.derive.originals import MARKS, Originals, is_marked
 from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.paths import Where
 from resume_hooks.transcripts.placeholders import origin_of
 from resume_hooks.transcripts.records import Record, string
 
@@ -40,11 +41,11 @@ class Trimmed:
             self.by_origin.setdefault((origin.session_id, origin.file), []).append((number, told))
 
 
-def of_originals(trimmed: Trimmed, path: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+def of_originals(trimmed: Trimmed, path: str, where: Where) -> Iterator[Finding]:
     """The trimmed records of the session at ``path`` whose originals can't be found any more."""
     if not trimmed.by_origin:
         return
-    originals = Originals(environ)
+    originals = Originals(where)
     for rows in list(trimmed.by_origin.values())[:MAX_ORIGINS]:
         if _is_there(originals, rows[0][1], path):
             continue

@@ -6,7 +6,7 @@ What was large and lies in files of its own comes along without them, too, as fi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resume_hooks.derive.child import create as birth
@@ -20,7 +20,7 @@ from resume_hooks.maintenance.scrub.inspect import cleaned_of
 from resume_hooks.maintenance.scrub.locations import COMPANION, Place, files_in
 from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.maintenance.scrub.replace import replace
-from resume_hooks.paths import ENDING, config_home
+from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import invariants, tokens
@@ -57,9 +57,7 @@ class ScrubPlan:
     tokens: int
 
 
-def plan(
-    session: SessionFile, environ: Mapping[str, str], cleaner: Cleaner, *, output_dir: str | None = None
-) -> ScrubPlan:
+def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
     """Decide on a child; nothing is written. NothingToFork where nothing was said, UsageError for what is no parent."""
     transcript, (survey, said, thoughts) = scan_live(session.path, lambda: (Survey(), ReadBack(), _Thoughts(cleaner)))
     if not any(node.spoken for node in transcript.chain):
@@ -68,7 +66,7 @@ def plan(
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
     glance = Glance(session.path)
-    expected = birth.expect(session, glance, KIND, environ, output_dir)
+    expected = birth.expect(session, glance, KIND, where, output_dir)
     expected = expected._replace(title=cleaner.words(expected.title), block=cleaner.words(expected.block))
     count = tokens.session_context(session.path, transcript.chain).tokens
     size = Size(count, round(tokens.characters_per_token(transcript.chain), 2))
@@ -93,15 +91,15 @@ def plan(
     return ScrubPlan(expected, row, cleaner, frozenset(said.thoughts), chain, count)
 
 
-def write(decided: ScrubPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: ScrubPlan, where: Where) -> Receipt:
     """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
     left: list[str] = []
 
     def check(path: str) -> Sequence[invariants.Check]:
-        left.extend(_clean_companions(decided, environ))
+        left.extend(_clean_companions(decided, where))
         return _checks(decided, path)
 
-    born = birth.bear(decided.birth, lines(decided.child), check, environ, books=decided.child.books)
+    born = birth.bear(decided.birth, lines(decided.child), check, where, books=decided.child.books)
     if left:
         born = born._replace(warnings=(*born.warnings, BACKUPS_LEFT.format(count=f"{len(left):,}")))
     return receipt(decided, born)
@@ -152,13 +150,13 @@ class _Marking:
         return cleaned if b'"thinking"' in cleaned else cleaned.replace(self._old, self._new)
 
 
-def _clean_companions(decided: ScrubPlan, environ: Mapping[str, str]) -> list[str]:
+def _clean_companions(decided: ScrubPlan, where: Where) -> list[str]:
     """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
     own = decided.birth.session_id
     for path in files_in(decided.birth.path.removesuffix(ENDING)):
-        replace(Place(COMPANION, path, own, OWN), decided.cleaner, environ)
+        replace(Place(COMPANION, path, own, OWN), decided.cleaner, where)
     gone = []
-    for path in files_in(os.path.join(config_home(environ), HISTORY, own)):
+    for path in files_in(os.path.join(where.config, HISTORY, own)):
         if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):
             os.unlink(path)
             gone.append(path)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.derive.handoff_files import ENDING
 from resume_hooks.maintenance.scrub.locations import DOCUMENT, Place, files_in
+from resume_hooks.paths import Where
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import Glance
 
 
-def documents_of(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Place]:
+def documents_of(session: SessionFile, where: Where) -> Iterator[Place]:
     """The documents and the ledger that the settings put into the session's project, or elsewhere."""
-    values = settings.load(environ)
+    values = settings.load(where)
     folder, ledger = (_path(str(values[name].value), session) for name in ("handoff_dir", "ledger_file"))
     if folder:
         for path in files_in(folder):

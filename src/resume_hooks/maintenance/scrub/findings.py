@@ -31,6 +31,7 @@ from resume_hooks.maintenance.scrub.locations import (
     notes_of,
 )
 from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT, family
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import Clients
@@ -101,22 +102,22 @@ class Findings:
 
 def look_everywhere(
     session: SessionFile,
-    environ: Mapping[str, str],
+    where: Where,
     *,
     kinds: Collection[str] = (),
     named: Mapping[str, str] | None = None,
     wanted: Wanted = Wanted(),  # noqa: B008 - a value that nobody can change
 ) -> Findings:
     """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
-    return _look(_nothing(session, kinds, wanted, named or {}), environ)
+    return _look(_nothing(session, kinds, wanted, named or {}), where)
 
 
-def look_again(found: Findings, environ: Mapping[str, str]) -> Findings:
+def look_again(found: Findings, where: Where) -> Findings:
     """Look at every place that is there now for what was found, and for what else a scan finds.
 
     What held nothing, and nobody has changed since, is not read again.
     """
-    return _look(found, environ)
+    return _look(found, where)
 
 
 def _nothing(
@@ -129,16 +130,16 @@ def _nothing(
     return Findings(session, kinds, wanted, {}, values, Memory(), (), cleaner, cleaner, "", "")
 
 
-def _look(before: Findings, environ: Mapping[str, str]) -> Findings:
+def _look(before: Findings, where: Where) -> Findings:
     session, wanted = before.session, before.wanted
-    relations = {**family(session, environ), **before.relations}
-    places = inventory(relations, environ)
-    if not is_kept(session.path, environ) and all(place.path != session.path for place in places):
+    relations = {**family(session, where), **before.relations}
+    places = inventory(relations, where)
+    if not is_kept(session.path, where) and all(place.path != session.path for place in places):
         places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            held = () if before.memory.knows(place) else _looked(place, before.scanner, environ).found
+            held = () if before.memory.knows(place) else _looked(place, before.scanner, where).found
             values |= _told(held)
             short |= {each.values[-1] for each in held if each.values and not _told([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
@@ -152,12 +153,12 @@ def _look(before: Findings, environ: Mapping[str, str]) -> Findings:
         scanner=Cleaner(before.kinds, literals),
         known=Cleaner(literals=literals, scanning=False),
     )
-    clients = Clients(environ)
-    everywhere = [*_elsewhere(session, environ), *places]
-    rows = [row for place in everywhere if (row := _row(place, found, environ, clients))]
+    clients = Clients(where)
+    everywhere = [*_elsewhere(session, where), *places]
+    rows = [row for place in everywhere if (row := _row(place, found, where, clients))]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
-    live = "" if is_kept(session.path, environ) else clients.why_live(session)
+    live = "" if is_kept(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(Glance(session.path).title))
 
 
@@ -166,10 +167,10 @@ def is_reached(relation: str, wanted: Wanted) -> bool:
     return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
 
 
-def _elsewhere(session: SessionFile, environ: Mapping[str, str]) -> Iterator[Place]:
-    yield from documents_of(session, environ)
-    yield from client_files(environ)
-    yield from notes_of(environ)
+def _elsewhere(session: SessionFile, where: Where) -> Iterator[Place]:
+    yield from documents_of(session, where)
+    yield from client_files(where)
+    yield from notes_of(where)
 
 
 def _told(found: Iterable[Found]) -> dict[str, str]:
@@ -182,20 +183,20 @@ def _told(found: Iterable[Found]) -> dict[str, str]:
     return told
 
 
-def _looked(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+def _looked(place: Place, cleaner: Cleaner, where: Where) -> Held:
     """What a place holds, nothing where it can't be read."""
     with contextlib.suppress(OSError, ResumeHooksError):
-        return look(place, cleaner, environ)
+        return look(place, cleaner, where)
     return Held(place, (), stuck=False)
 
 
-def _row(place: Place, found: Findings, environ: Mapping[str, str], clients: Clients) -> Row | None:
+def _row(place: Place, found: Findings, where: Where, clients: Clients) -> Row | None:
     """A place that holds secrets, or of which that can't be told; None for any other."""
     if place.kind != INDEXED and found.memory.knows(place):
         return None
     wanted = found.wanted
     try:
-        held = found.memory.look(place, found.cleaner_of(place), environ)
+        held = found.memory.look(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
         return _unread(place, error, wanted) if os.path.lexists(place.path) else None
     if not held.found and not held.stuck and place.kind != INDEXED:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, Found
 from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Place, files_in
-from resume_hooks.paths import ENDING, open_regular
+from resume_hooks.paths import ENDING, Where, open_regular
 from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
 from resume_hooks.sessions.archived.unpack import pieces_of
@@ -32,24 +32,24 @@ class Held(NamedTuple):
     stuck: bool
 
 
-def look(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+def look(place: Place, cleaner: Cleaner, where: Where) -> Held:
     """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
     if os.path.islink(place.path):
         raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
     found: list[Found] = []
     stuck = False
-    for cleaned in _contents(place, cleaner, environ):
+    for cleaned in _contents(place, cleaner, where):
         found += cleaned.found
         stuck = stuck or cleaned.stuck
     return Held(place, tuple(found), stuck)
 
 
-def _contents(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Iterator[Cleaned]:
+def _contents(place: Place, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
     if place.kind == KEPT:
-        kept = manifest.find(place.session_id, environ)
+        kept = manifest.find(place.session_id, where)
         if kept is None:
             raise WriteFailed(
-                manifest.why_unreadable(place.session_id, environ) or "It has no note, or can't be listed",
+                manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
                 "What it holds can't be told: update this resume-hooks, or move it away.",
             )
         yield from _cleaned_kept(kept, cleaner)
@@ -70,10 +70,10 @@ class Memory:
         """Whether a place held nothing, and nobody changed it since."""
         return place in self._clean and self._clean[place] == _state(place)
 
-    def look(self, place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> Held:
+    def look(self, place: Place, cleaner: Cleaner, where: Where) -> Held:
         """As ``look``, remembered."""
         state = _state(place)
-        held = look(place, cleaner, environ)
+        held = look(place, cleaner, where)
         if not held.found and not held.stuck:
             self._clean[place] = state
         return held

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks.archive.file_history import backup
 from resume_hooks.archive.trash import contents
 from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT
-from resume_hooks.paths import ENDING, all_folders, config_home, is_session_id, projects_home, state_home
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions.archived import manifest
@@ -57,30 +57,30 @@ class Place(NamedTuple):
     relation: str
 
 
-def inventory(relations: Mapping[str, str], environ: Mapping[str, str]) -> list[Place]:
+def inventory(relations: Mapping[str, str], where: Where) -> list[Place]:
     """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
 
     In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
     tells what they are.
     """
-    found = [*_copies(relations, environ), *_in_projects(relations, environ)]
+    found = [*_copies(relations, where), *_in_projects(relations, where)]
     order = [OTHER, PARENT, CHILD, OWN]
     return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
 
-def notes_of(environ: Mapping[str, str]) -> Iterator[Place]:
+def notes_of(where: Where) -> Iterator[Place]:
     """What else lies in our state folder: notes of one hook for another, logs; and the index."""
-    home = state_home(environ)
+    home = where.state
     for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
         if os.path.basename(path) not in _NO_NOTES:
             yield Place(NOTE, path, "", "")
-    if os.path.lexists(index_file(environ)):
-        yield Place(INDEXED, index_file(environ), "", "")
+    if os.path.lexists(index_file(where)):
+        yield Place(INDEXED, index_file(where), "", "")
 
 
-def client_files(environ: Mapping[str, str]) -> Iterator[Place]:
+def client_files(where: Where) -> Iterator[Place]:
     """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
-    home, own = config_home(environ), os.path.realpath(state_home(environ))
+    home, own = where.config, os.path.realpath(where.state)
 
     def is_left_out(folder: str) -> bool:
         return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
@@ -122,32 +122,32 @@ def _may_be_file(path: str) -> bool:
         return True
 
 
-def _copies(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
     """What is kept of sessions outside of the projects: backups, the trash, the vault."""
     for home, kind in (
-        (os.path.join(config_home(environ), HISTORY), FILE_BACKUP),
-        (os.path.join(state_home(environ), backups.FOLDER, backup.FOLDER), FILE_BACKUP),
-        (os.path.join(state_home(environ), backups.FOLDER), BACKUP),
-        (unpacked(environ), READABLE),
+        (os.path.join(where.config, HISTORY), FILE_BACKUP),
+        (os.path.join(where.state, backups.FOLDER, backup.FOLDER), FILE_BACKUP),
+        (os.path.join(where.state, backups.FOLDER), BACKUP),
+        (unpacked(where), READABLE),
     ):
-        for path in _files_of_ours(home, {os.path.join(state_home(environ), backups.FOLDER, backup.FOLDER)} - {home}):
+        for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backup.FOLDER)} - {home}):
             session_id = _id_below(home, path)
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Place(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
-    yield from _trashed(relations, environ)
-    for kept in manifest.held(environ):
+    yield from _trashed(relations, where)
+    for kept in manifest.held(where):
         yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
-    for path in manifest.unreadable(environ):
-        session_id = _id_below(vault(environ), path)
+    for path in manifest.unreadable(where):
+        session_id = _id_below(vault(where), path)
         yield Place(KEPT, path, session_id, relations.get(session_id, OTHER))
 
 
-def _trashed(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
     """The deleted sessions, and each file of the trash that is none of theirs.
 
     Whose session that is of nothing can tell, so it counts as one that came from the named one.
     """
-    home, told = os.path.join(state_home(environ), contents.FOLDER), {entry.folder for entry in contents.held(environ)}
+    home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.held(where)}
     for path in (*told, *_files_of_ours(home, told)):
         session_id = _id_below(home, path)
         yield Place(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
@@ -159,16 +159,16 @@ def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
     return (path for path in found if os.path.basename(path) != locks.NAME)
 
 
-def _in_projects(relations: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[Place]:
+def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
     """The files of all sessions in the client's project folders."""
-    for folder in all_folders(environ):
+    for folder in all_folders(where):
         for path in files_in(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             session_id = _session_of(path, first)
             kind = _kind(first, deeper, session_id)
             yield Place(kind, path, session_id, relations.get(session_id, OTHER))
-    yield from (Place(COPY, folder, "", OTHER) for folder in linked(environ))
-    home = projects_home(environ)
+    yield from (Place(COPY, folder, "", OTHER) for folder in linked(where))
+    home = where.projects
     try:
         os.scandir(home).close()
     except FileNotFoundError:

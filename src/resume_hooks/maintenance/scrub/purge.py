@@ -30,6 +30,7 @@ from resume_hooks.maintenance.scrub.locations import (
     files_in,
 )
 from resume_hooks.maintenance.scrub.related_sessions import OWN
+from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
@@ -43,7 +44,7 @@ ROUNDS = 5
 CAME = "It came while the others were rewritten. Run the command again."
 
 
-def purge(found: Findings, environ: Mapping[str, str]) -> list[Row]:
+def purge(found: Findings, where: Where) -> list[Row]:
     """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
 
     SessionLive where the session is live: nothing was changed. What can't be done is told with its place, and all
@@ -58,14 +59,14 @@ def purge(found: Findings, environ: Mapping[str, str]) -> list[Row]:
         for stage in (_is_first, _is_index, _is_own):
             for row in found.rows:
                 if _is_due(row, done) and stage(row.place):
-                    done[row.place] = _done(row, found, environ)
-        busy = _settled(found, environ)
-        found = look_again(found, environ)
+                    done[row.place] = _done(row, found, where)
+        busy = _settled(found, where)
+        found = look_again(found, where)
         if found.live or not any(_is_due(row, done) for row in found.held):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
     rows = (_ended(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
-    return [_indexed(row, environ) if row.place.kind == INDEXED else row for row in rows if row]
+    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
 
 
 def _is_due(row: Row, done: Mapping[Place, Row]) -> bool:
@@ -73,7 +74,7 @@ def _is_due(row: Row, done: Mapping[Place, Row]) -> bool:
     return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
 
 
-def _settled(found: Findings, environ: Mapping[str, str]) -> list[Row]:
+def _settled(found: Findings, where: Where) -> list[Row]:
     """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
     seen: set[str] = set()
     busy = []
@@ -81,10 +82,10 @@ def _settled(found: Findings, environ: Mapping[str, str]) -> list[Row]:
         if place.session_id and place.session_id not in seen:
             seen.add(place.session_id)
             try:
-                with commit.only_one(place.session_id, environ):
-                    commit.sweep(place.session_id, environ)
+                with commit.only_one(place.session_id, where):
+                    commit.sweep(place.session_id, where)
             except SessionLive as error:
-                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, environ))
+                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
                 busy.append(Row(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
             except ResumeHooksError:
                 continue  # the next look tells why
@@ -100,12 +101,12 @@ def _ended(done: Row | None, last: Row | None) -> Row | None:
     return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
 
 
-def clear_left(environ: Mapping[str, str]) -> None:
+def clear_left(where: Where) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
-    replace.sweep_copies(environ)
-    commit.sweep_leftovers(environ)
-    for kept in manifest.held(environ):
-        with contextlib.suppress(ResumeHooksError), commit.changing(kept, environ, "cleared"):
+    replace.sweep_copies(where)
+    commit.sweep_leftovers(where)
+    for kept in manifest.held(where):
+        with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
             pass
 
 
@@ -121,15 +122,15 @@ def _is_first(place: Place) -> bool:
     return not _is_own(place) and not _is_index(place)
 
 
-def _done(row: Row, found: Findings, environ: Mapping[str, str]) -> Row:
+def _done(row: Row, found: Findings, where: Where) -> Row:
     """A row after its place was dealt with."""
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
         return row._replace(state=REMOVED)
     try:
-        _clear(row.place, cleaner, environ)
-        left = look(row.place, cleaner, environ) if os.path.lexists(row.place.path) else None
+        _clear(row.place, cleaner, where)
+        left = look(row.place, cleaner, where) if os.path.lexists(row.place.path) else None
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
     except OSError as error:
@@ -139,37 +140,37 @@ def _done(row: Row, found: Findings, environ: Mapping[str, str]) -> Row:
     return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
 
 
-def _clear(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+def _clear(place: Place, cleaner: Cleaner, where: Where) -> None:
     if place.kind == KEPT:
-        _clear_kept(place, cleaner, environ)
+        _clear_kept(place, cleaner, where)
     elif place.kind == READABLE and place.session_id:
-        shutil.rmtree(os.path.join(unpacked(environ), place.session_id), ignore_errors=True)
+        shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
     elif place.kind == TRASHED:
-        _clear_trashed(place, cleaner, environ)
+        _clear_trashed(place, cleaner, where)
     elif place.kind == INDEXED:
-        forget_index(environ)
+        forget_index(where)
     elif place.kind == TRANSCRIPT:
-        with backups.only_one(place.session_id, environ):
-            replace.replace(place, cleaner, environ)
+        with backups.only_one(place.session_id, where):
+            replace.replace(place, cleaner, where)
     else:
-        replace.replace(place, cleaner, environ)
+        replace.replace(place, cleaner, where)
 
 
-def _clear_kept(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
-    kept = manifest.find(place.session_id, environ)
+def _clear_kept(place: Place, cleaner: Cleaner, where: Where) -> None:
+    kept = manifest.find(place.session_id, where)
     if kept is not None:
         rewrite.rewrite(
             kept,
             lambda line: cleaner.line(line).raw,
-            environ,
+            where,
             text=lambda whole: cleaner.text(whole).raw,
         )
 
 
-def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+def _clear_trashed(place: Place, cleaner: Cleaner, where: Where) -> None:
     """Rewrite the files of a deleted session; while they don't fit the digests of its note, it holds none."""
-    with contents.only_one(environ):
-        entry = next((each for each in contents.held(environ) if each.folder == place.path), None)
+    with contents.only_one(where):
+        entry = next((each for each in contents.held(where) if each.folder == place.path), None)
         if entry is None:
             raise WriteFailed(
                 f"{place.path} is of no deleted session that can be told: its note can't be read",
@@ -181,21 +182,21 @@ def _clear_trashed(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -
             if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {contents.BEGUN, contents.DONE}:
                 own = os.path.basename(path) == entry.parts[0].name
                 kind = TRANSCRIPT if own else SUBAGENT if name_of(path) else TRASHED
-                replace.replace(place._replace(kind=kind, path=path), cleaner, environ)
+                replace.replace(place._replace(kind=kind, path=path), cleaner, where)
         contents.renote(contents.weighed(entry))
 
 
-def _indexed(row: Row, environ: Mapping[str, str]) -> Row:
+def _indexed(row: Row, where: Where) -> Row:
     """The index made anew, of what there is now; a search may have made one of what was there before."""
     if row.state == LEFT:
         return row
     try:
-        forget_index(environ)
+        forget_index(where)
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message}. {error.remedy}")
     row = row._replace(state=REMOVED)
     try:
-        with opened_index(environ):
+        with opened_index(where):
             return row
     except ResumeHooksError as error:
         return row._replace(why=f"It is built anew by the next search: {error.message}")

@@ -6,10 +6,11 @@ A child holds its parent's own records. Gone ones count, too: the vault or the t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.lineage import Family
@@ -20,20 +21,20 @@ OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
 """How a session stands to the one that was named."""
 
 
-def family(session: SessionFile, environ: Mapping[str, str]) -> dict[str, str]:
+def family(session: SessionFile, where: Where) -> dict[str, str]:
     """The ids of the family's sessions, each with how it stands to the one that was named."""
-    known = Family(environ)
+    known = Family(where)
     above: list[str] = []
     with contextlib.suppress(SessionNotFound):  # gone since it was named
         above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
     below = [each.row.session_id for each in known.descendants(session.session_id)]
-    children = [*below, *_told([session.session_id, *below], environ)]
+    children = [*below, *_told([session.session_id, *below], where)]
     return dict.fromkeys(above, PARENT) | dict.fromkeys(children, CHILD) | {session.session_id: OWN}
 
 
-def _told(found: list[str], environ: Mapping[str, str]) -> list[str]:
+def _told(found: list[str], where: Where) -> list[str]:
     """The children of these, and theirs, that only our links, the vault or the trash tell of."""
-    pairs = list(_pairs(environ))
+    pairs = list(_pairs(where))
     seen, waiting, more = set(found), list(found), []
     while waiting:
         parent = waiting.pop()
@@ -44,11 +45,11 @@ def _told(found: list[str], environ: Mapping[str, str]) -> list[str]:
     return more
 
 
-def _pairs(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _pairs(where: Where) -> Iterator[tuple[str, str]]:
     """Parents and their children."""
-    yield from ((link.parent_id, link.child_id) for link in read_links(environ))
-    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.held(environ) if kept.about.parent)
-    for entry in contents.held(environ):
+    yield from ((link.parent_id, link.child_id) for link in read_links(where))
+    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.held(where) if kept.about.parent)
+    for entry in contents.held(where):
         try:
             parent = read_parent(entry.kept(entry.parts[0]))
         except OSError:

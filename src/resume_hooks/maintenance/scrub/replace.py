@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of, is_lines
 from resume_hooks.maintenance.scrub.locations import RECORDS, Place
-from resume_hooks.paths import open_regular, private_folder, state_home
+from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
@@ -29,7 +29,7 @@ FOLDER = "scrub"
 AGAIN = "Run the command once more."
 
 
-def replace(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
+def replace(place: Place, cleaner: Cleaner, where: Where) -> None:
     """Put a file without its secrets in its place; one that holds none stays as it is.
 
     WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
@@ -37,16 +37,16 @@ def replace(place: Place, cleaner: Cleaner, environ: Mapping[str, str]) -> None:
     try:
         with (
             open_regular(place.path, follow=False) as stream,
-            _copied(place.path, stream.fileno(), environ) as copy,
+            _copied(place.path, stream.fileno(), where) as copy,
         ):
             _replace(place, stream.fileno(), copy, cleaner)
     except OSError as error:
         raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
 
 
-def sweep_copies(environ: Mapping[str, str]) -> None:
+def sweep_copies(where: Where) -> None:
     """Remove the copies that a scrub which was killed left behind."""
-    folder = os.path.join(state_home(environ), FOLDER)
+    folder = os.path.join(where.state, FOLDER)
     if not os.path.islink(folder):
         sweep(folder)
         with contextlib.suppress(OSError):
@@ -76,9 +76,9 @@ def _checks(place: Place, old: str, new: str, cleaner: Cleaner) -> list[Check]:
 
 
 @contextlib.contextmanager
-def _copied(path: str, descriptor: int, environ: Mapping[str, str]) -> Iterator[str]:
+def _copied(path: str, descriptor: int, where: Where) -> Iterator[str]:
     """An exact copy of an open file, which is removed at the end. OSError, WriteFailed."""
-    copy = temporary_in(private_folder(os.path.join(state_home(environ), FOLDER)))
+    copy = temporary_in(private_folder(os.path.join(where.state, FOLDER), where))
     try:
         size, offset = os.fstat(descriptor).st_size, 0
         target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)

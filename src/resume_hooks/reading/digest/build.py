@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import record as kept
 from resume_hooks.reading.digest.agents import helped
 from resume_hooks.reading.digest.collector import Story
@@ -50,12 +51,12 @@ class Source(NamedTuple):
     path: str
 
 
-def digest_of(session: SessionFile, environ: Mapping[str, str]) -> Digest:
+def digest_of(session: SessionFile, where: Where) -> Digest:
     """The digest of a session, without secrets. SessionNotFound where it can't be read."""
     glance = Glance(session.path)
     folder = home_folder(glance)
-    with Question(folder, glance.created, environ) as question, _without_collecting():
-        sources, before, unread = _sources(session, environ)
+    with Question(folder, glance.created, where) as question, _without_collecting():
+        sources, before, unread = _sources(session, where)
         story = Story()
         passed, lost = _read_all(sources, story)
         changes, unseen = _helped(sources, story)
@@ -78,13 +79,13 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _sources(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[Source], Digest | None, int]:
+def _sources(session: SessionFile, where: Where) -> tuple[list[Source], Digest | None, int]:
     """The files to read, oldest first; the digest of what came before them; how many were left out."""
     own = Source(session.session_id, session.path)
     if before := kept.digest_at(session.path):
         return [own], before, 0
     found, room = [own], BUDGET
-    family = Family(environ)
+    family = Family(where)
     rows = [row for row in family.lineage(session.path)[:-1] if row.status != MISSING]
     while rows:
         row = rows.pop()

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from resume_hooks.paths import Where
 from resume_hooks.system.text import plain_line
 
 PATIENCE = 0.1
@@ -68,13 +69,13 @@ class State(NamedTuple):
 class Question:
     """Questions to git that run beside us; ``answer`` collects what came in time. Used with ``with``."""
 
-    def __init__(self, folder: str, since: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: str, since: str, where: Where) -> None:
         self._asked = time.monotonic()
         self._runs: list[subprocess.Popen[bytes]] = []
         self._root = _root_of(folder)
         if not self._root or not _is_safe(self._root):
             return
-        env = offline(environ)
+        env = offline(where)
         with contextlib.suppress(OSError):  # no git
             for words in _QUESTIONS:
                 self._runs.append(_started(folder, [word.format(since=since) for word in words], env))
@@ -107,9 +108,9 @@ class Question:
         return found if run.returncode == 0 else b""
 
 
-def offline(environ: Mapping[str, str]) -> dict[str, str]:
+def offline(where: Where) -> dict[str, str]:
     """The environment of a git that is asked: nothing of the user's but where things are, and no network."""
-    return {**{key: environ[key] for key in _PASSED if key in environ}, **_OFFLINE}
+    return {**{key: where.environ[key] for key in _PASSED if key in where.environ}, **_OFFLINE}
 
 
 def _started(folder: str, words: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:

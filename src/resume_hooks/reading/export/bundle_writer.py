@@ -9,14 +9,14 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import orjson
 
 from resume_hooks import __version__, clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import open_regular, read_regular
+from resume_hooks.paths import Where, open_regular, read_regular
 from resume_hooks.reading.export.bundle_format import (
     ABOUT,
     DAMAGED,
@@ -49,16 +49,14 @@ from resume_hooks.transcripts.records import parse
 T = TypeVar("T")
 
 
-def export(
-    sessions: Sequence[SessionFile], environ: Mapping[str, str], *, redact: bool, left_out: Counter[str]
-) -> Iterator[bytes]:
+def export(sessions: Sequence[SessionFile], where: Where, *, redact: bool, left_out: Counter[str]) -> Iterator[bytes]:
     """The bundle of these sessions, oldest first, piece by piece; ``left_out`` counts its secrets by kind.
 
     SessionNotFound where one can't be read.
     """
     yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": redact})
     hide = _Hiding(left_out) if redact else None
-    family = Family(environ)
+    family = Family(where)
     for number, session in enumerate(sessions, 1):
         yield from _session(session, family, hide, last=number == len(sessions))
     yield END + b"\n"

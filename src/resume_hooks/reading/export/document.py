@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.as_markdown import as_markdown
 from resume_hooks.reading.export.as_text import as_text
 from resume_hooks.reading.export.build_parts import Telling
@@ -64,17 +65,17 @@ class Document:
         self,
         sessions: Sequence[SessionFile],
         choice: Choice,
-        environ: Mapping[str, str],
+        where: Where,
         watching: Sequence[Observer] = (),
     ) -> None:
         self.sessions = tuple(sessions)
         self.choice = choice
         self.turns = 0
-        self._environ = environ
+        self._where = where
         self._left_out: Counter[str] = Counter()
         glances = [Glance(session.path) for session in sessions]
         folders = [home_folder(glance) for glance in glances]
-        self._hiding = Hiding(environ, folders, redact=choice.redact, limit=choice.limit)
+        self._hiding = Hiding(where, folders, redact=choice.redact, limit=choice.limit)
         self._telling = Telling(self._hiding, thoughts=choice.thoughts)
         self._told: list[tuple[Session, Conversation]] = []
         if choice.form != JSON:
@@ -83,7 +84,7 @@ class Document:
         self.name = file_name(title, sessions[-1].session_id, choice.form)
 
     def _read(self, glances: Sequence[Glance], folders: Sequence[str], watching: Sequence[Observer]) -> None:
-        family, known = Family(self._environ), set[str]()
+        family, known = Family(self._where), set[str]()
         for session, glance, folder in zip(self.sessions, glances, folders, strict=True):
             found = conversation(session, self.choice.what, known, watching)
             head = self._head(session, glance, folder, found, family)
@@ -129,7 +130,7 @@ class Document:
         """The bytes of the document. SessionNotFound where a file changed since it was read."""
         form = self.choice.form
         if form == JSON:
-            yield from bundle(self.sessions, self._environ, redact=self.choice.redact, left_out=self._left_out)
+            yield from bundle(self.sessions, self._where, redact=self.choice.redact, left_out=self._left_out)
             return
         parts = self._parts()
         heads = [head for head, _ in self._told]
@@ -164,10 +165,10 @@ def file_name(title: str, session_id: str, form: str) -> str:
     return f"{words or 'session'}-{_UNFIT.sub('', short)}.{form}"
 
 
-def lineage_of(session: SessionFile, environ: Mapping[str, str]) -> tuple[list[SessionFile], list[str]]:
+def lineage_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
     """A session and its ancestors, oldest first, and the ids of those that are gone."""
     there, gone = [], []
-    family = Family(environ)
+    family = Family(where)
     for row in family.lineage(session.path):
         path = session.path if row.session_id == session.session_id else family.path_of(row)
         try:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.transcripts.records import Record
@@ -36,12 +36,12 @@ class Hiding:
     Not ``redact``: secrets and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.
     """
 
-    def __init__(self, environ: Mapping[str, str], folders: Iterable[str], *, redact: bool, limit: int) -> None:
+    def __init__(self, where: Where, folders: Iterable[str], *, redact: bool, limit: int) -> None:
         self.left_out: Counter[str] = Counter()
         self.cut = 0
         self.redact = redact
         self._limit = limit
-        self._homes = _homes(environ, folders) if redact else None
+        self._homes = _homes(where, folders) if redact else None
 
     def text(self, text: str) -> str:
         """A text as it may be shown."""
@@ -103,9 +103,9 @@ def _tilde(found: re.Match[str]) -> str:
     return "-~" if found.group().startswith("-") else "~"
 
 
-def _homes(environ: Mapping[str, str], folders: Iterable[str]) -> re.Pattern[str] | None:
+def _homes(where: Where, folders: Iterable[str]) -> re.Pattern[str] | None:
     """Home folders, this user's and those that the sessions' own folders lie in, also as names of project folders."""
-    found = {environ.get("HOME", "").rstrip("/\\")}
+    found = {where.environ.get("HOME", "").rstrip("/\\")}
     found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
     homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
     if not homes:

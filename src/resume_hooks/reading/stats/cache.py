@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import projects_home, read_regular, state_home
+from resume_hooks.paths import Where, read_regular
 from resume_hooks.reading.stats.count import count
 from resume_hooks.reading.stats.counts import Counts, from_row, to_row
 from resume_hooks.sessions.lineage import Family
@@ -66,10 +66,10 @@ class _Kept(NamedTuple):
     counts: Counts
 
 
-def gather(environ: Mapping[str, str], told: Told = lambda _done, _total: None) -> Gathered:
+def gather(where: Where, told: Told = lambda _done, _total: None) -> Gathered:
     """The counts of every transcript; ``told`` hears of the bytes read so far and of all that are to be read."""
-    kept, files = _read(environ), _files(environ)
-    family = Family(environ)
+    kept, files = _read(where), _files(where)
+    family = Family(where)
     due = {key: file for key, file in files.items() if key not in kept or kept[key].stamp != _stamp(file)}
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
@@ -78,16 +78,16 @@ def gather(environ: Mapping[str, str], told: Told = lambda _done, _total: None) 
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
             fresh[key] = _Kept(_stamp(file), _with_before(count(file.path, agent=bool(file.agent)), file, family))
     if due:
-        _write(fresh, files.keys(), environ)
-    home = projects_home(environ) + os.sep
+        _write(fresh, files.keys(), where)
+    home = where.projects + os.sep
     found = [_counted(key, row, home, there=key in files) for key, row in fresh.items()]
     return Gathered(found, len(due))
 
 
-def _files(environ: Mapping[str, str]) -> dict[str, Found]:
+def _files(where: Where) -> dict[str, Found]:
     """Every transcript by its session and agent; of several copies of one the newest."""
     found: dict[str, Found] = {}
-    for file in sorted(all_files(environ), key=lambda file: file.mtime):
+    for file in sorted(all_files(where), key=lambda file: file.mtime):
         session_id = file.session_id or owner(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found
@@ -119,14 +119,14 @@ def _counted(key: str, row: _Kept, home: str, *, there: bool) -> Counted:
     return Counted(session_id, agent, path.removeprefix(home).partition(os.sep)[0], size, there, row.counts)
 
 
-def _path(environ: Mapping[str, str]) -> str:
-    return os.path.join(state_home(environ), FILE_NAME)
+def _path(where: Where) -> str:
+    return os.path.join(where.state, FILE_NAME)
 
 
-def _read(environ: Mapping[str, str]) -> dict[str, _Kept]:
+def _read(where: Where) -> dict[str, _Kept]:
     """What was kept; rows that are none are passed over, and counted anew where their transcript is there."""
     try:
-        found: Any = orjson.loads(read_regular(_path(environ), MAX_KEPT))
+        found: Any = orjson.loads(read_regular(_path(where), MAX_KEPT))
         rows = found["transcripts"].items() if found["version"] == VERSION else ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -138,12 +138,12 @@ def _read(environ: Mapping[str, str]) -> dict[str, _Kept]:
     return kept
 
 
-def _write(kept: Mapping[str, _Kept], there: Iterable[str], environ: Mapping[str, str]) -> None:
+def _write(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
     """Keep the counts, whole or not at all; a state folder that can't be written costs the next run time alone."""
     known = set(there)
     gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
     rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
     with contextlib.suppress(OSError):
         state_file.replace(
-            _path(environ), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS)
+            _path(where), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS)
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import state_home
+from resume_hooks.paths import Where
 
 MOST_ENTRIES = 200_000
 """Files and folders that are looked at; a folder that holds more is told as at least so large."""
@@ -22,9 +22,9 @@ class Part(NamedTuple):
     size: int
 
 
-def parts(environ: Mapping[str, str]) -> list[Part]:
+def parts(where: Where) -> list[Part]:
     """The entries of the state folder, the largest first; none where there is no such folder."""
-    home = state_home(environ)
+    home = where.state
     try:
         names = sorted(os.listdir(home))
     except OSError:

@@ -10,10 +10,10 @@ import contextlib
 import os
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import ENDING
+from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import NOTE, beside, folder_of, real, unpacked
 from resume_hooks.sessions.archived.manifest import Kept, Part, find, kept_ids
 from resume_hooks.sessions.archived.sessions import opened
@@ -25,31 +25,31 @@ from resume_hooks.system.text import encodable
 class Shelf:
     """The vaulted sessions of a config home: ``states`` by id, as their notes are now; no note is read for that."""
 
-    def __init__(self, environ: Mapping[str, str], found: Iterable[Found]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where, found: Iterable[Found]) -> None:
+        self._where = where
         present = {file.session_id for file in found if not file.agent}
-        gone = (session_id for session_id in kept_ids(environ) if session_id not in present)
-        self.states = {session_id: state for session_id in gone if (state := _state(session_id, environ))}
+        gone = (session_id for session_id in kept_ids(where) if session_id not in present)
+        self.states = {session_id: state for session_id in gone if (state := _state(session_id, where))}
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
-        rows = ((session_id, find(session_id, self._environ)) for session_id in self.states)
+        rows = ((session_id, find(session_id, self._where)) for session_id in self.states)
         wanted = {session_id for session_id, kept in rows if kept and kept.project in folders}
         self.states = {session_id: state for session_id, state in self.states.items() if session_id in wanted}
 
     def files(self, session_id: str) -> list[Found]:
         """The transcripts of a vaulted session and of its sub-agents."""
-        kept = find(session_id, self._environ)
+        kept = find(session_id, self._where)
         state = self.states[session_id]
-        rows = [_found(kept, part, state, self._environ) for part in kept.parts] if kept else []
+        rows = [_found(kept, part, state, self._where) for part in kept.parts] if kept else []
         return [row for row in rows if row and row.size]
 
 
 class Opening:
     """Finds where a file that the index knows can be read: where it lies, else in the kept copy of its session."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, where: Where) -> None:
+        self._where = where
         self._folders: dict[str, str | None] = {}
 
     def path_of(self, path: str, session_id: str) -> str:
@@ -57,21 +57,21 @@ class Opening:
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
-            kept = find(session_id, self._environ)
-            self._folders[session_id] = _folder(kept, self._environ) if kept else None
+            kept = find(session_id, self._where)
+            self._folders[session_id] = _folder(kept, self._where) if kept else None
         folder = self._folders[session_id]
         return _within(folder, path, session_id) if folder else path
 
 
 @contextlib.contextmanager
-def briefly_opened(kept: Kept, environ: Mapping[str, str]) -> Iterator[str | None]:
+def briefly_opened(kept: Kept, where: Where) -> Iterator[str | None]:
     """The folder in which a kept session's transcript lies, None where it can't be opened.
 
     What had to be unpacked for it goes again after the block, so that one is there at a time.
     """
-    home = os.path.join(unpacked(environ), kept.session_id)
+    home = os.path.join(unpacked(where), kept.session_id)
     known = os.path.lexists(home)
-    folder = _folder(kept, environ)
+    folder = _folder(kept, where)
     opened_at = _opened_at(folder)
     try:
         yield folder
@@ -93,20 +93,20 @@ def read_at(file: Found, folder: str) -> str:
     return _within(folder, file.path, file.session_id)
 
 
-def _state(session_id: str, environ: Mapping[str, str]) -> int:
+def _state(session_id: str, where: Where) -> int:
     """What tells a note from any other, below zero; 0 where there is none."""
     try:
-        status = os.lstat(os.path.join(folder_of(session_id, environ), NOTE))
+        status = os.lstat(os.path.join(folder_of(session_id, where), NOTE))
     except OSError:
         return 0
     told = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()
     return -1 - (zlib.crc32(told) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(kept: Kept, part: Part, state: int, environ: Mapping[str, str]) -> Found | None:
+def _found(kept: Kept, part: Part, state: int, where: Where) -> Found | None:
     """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
     agent = name_of(part.place) or ""
-    path = real(part.place, environ)
+    path = real(part.place, where)
     below = beside(part.place)
     is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{kept.session_id}/{FOLDER}/"))
     if not (part == kept.transcript or is_agent) or not (path.isascii() or encodable(path) == path):
@@ -119,9 +119,9 @@ def _found(kept: Kept, part: Part, state: int, environ: Mapping[str, str]) -> Fo
     return Found(path, kept.project, kept.session_id, agent, state, size, mtime_ns)
 
 
-def _folder(kept: Kept, environ: Mapping[str, str]) -> str | None:
+def _folder(kept: Kept, where: Where) -> str | None:
     try:
-        return os.path.dirname(opened(kept, environ).path)
+        return os.path.dirname(opened(kept, where).path)
     except (SessionNotFound, WriteFailed):
         return None
 

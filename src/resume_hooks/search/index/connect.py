@@ -10,10 +10,10 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import is_private
+from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.archived import Shelf
 from resume_hooks.search.index.database import (
     IndexDamaged,
@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 
 @contextlib.contextmanager
 def opened_index(
-    environ: Mapping[str, str],
+    where: Where,
     *,
     limit: float = float("inf"),
     progress: Progress | None = None,
@@ -61,7 +61,7 @@ def opened_index(
 
     ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
     """
-    task = _Task(environ, limit, progress, needed)
+    task = _Task(where, limit, progress, needed)
     ready = _ready(task, rebuild=rebuild)
     try:
         with telling():
@@ -76,22 +76,20 @@ def opened_index(
         ready.db.close()
 
 
-def forget_index(environ: Mapping[str, str]) -> None:
+def forget_index(where: Where) -> None:
     """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
-    path = index_file(environ)
+    path = index_file(where)
     _remove(path, _identity(path))
 
 
 class _Task:
     """What is to be indexed, and how long that may take."""
 
-    def __init__(
-        self, environ: Mapping[str, str], limit: float, progress: Progress | None, needed: Collection[str] | None
-    ) -> None:
-        self.path = index_file(environ)
-        self.environ = environ
-        self.found = all_files(environ)
-        self.shelf = Shelf(environ, self.found)
+    def __init__(self, where: Where, limit: float, progress: Progress | None, needed: Collection[str] | None) -> None:
+        self.path = index_file(where)
+        self.where = where
+        self.found = all_files(where)
+        self.shelf = Shelf(where, self.found)
         self.limit = limit
         self.progress = progress
         self.needed = needed
@@ -109,7 +107,7 @@ class _Task:
             if not work and not gone:
                 break
             left = deadline - time.monotonic()
-            done = update(db, work, gone, environ=self.environ, limit=left, progress=self.progress)
+            done = update(db, work, gone, where=self.where, limit=left, progress=self.progress)
             total = Outcome(total.files + done.files, total.size + done.size, done.behind)
             if done.behind or not unsettled(db):
                 break

@@ -11,10 +11,10 @@ import contextlib
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import is_own, private_folder, state_home
+from resume_hooks.paths import Where, is_own, private_folder
 from resume_hooks.search.index.tokenize import TOKENIZER
 from resume_hooks.storage.state_file import MODE
 
@@ -79,9 +79,9 @@ class IndexUnusable(ResumeHooksError):
     code = "index-unusable"
 
 
-def index_file(environ: Mapping[str, str]) -> str:
+def index_file(where: Where) -> str:
     """The path of the index of this config home."""
-    return os.path.join(state_home(environ), FILE_NAME)
+    return os.path.join(where.state, FILE_NAME)
 
 
 def open_index(path: str) -> sqlite3.Connection:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
 from urllib.parse import quote
 
-from resume_hooks.paths import is_private
+from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.database import VERSION, index_file
 
 _TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND offset=size"
@@ -16,10 +15,10 @@ _TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND offset
 class Known:
     """The turns of files as the index counted them; opened when first asked, read-only, never made."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._path = index_file(environ)
+    def __init__(self, where: Where) -> None:
+        self._path = index_file(where)
         self._db: sqlite3.Connection | None = None
-        self._unusable = not os.path.isfile(self._path) or not is_private(os.path.dirname(self._path))
+        self._unusable = not os.path.isfile(self._path) or not is_private(os.path.dirname(self._path), where)
 
     def turns(self, path: str) -> int | None:
         """Turns of the transcript at ``path``; None where the index does not know it as it is now."""

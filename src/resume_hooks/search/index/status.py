@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
-from resume_hooks.paths import is_private
+from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.archived import Shelf
 from resume_hooks.search.index.database import VERSION, index_file
 from resume_hooks.search.index.update import changes
@@ -40,13 +39,13 @@ class Status(NamedTuple):
     vaulted: int = 0
 
 
-def status_of(environ: Mapping[str, str]) -> Status:
+def status_of(where: Where) -> Status:
     """The state of the index of this config home."""
-    path, found = index_file(environ), all_files(environ)
+    path, found = index_file(where), all_files(where)
     there = (len(found), sum(file.size for file in found))
-    shelf = Shelf(environ, found)
+    shelf = Shelf(where, found)
     nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found) + len(shelf.states))
-    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path)):
+    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
         return nothing
     try:
         db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from itertools import starmap
 from typing import NamedTuple
 
+from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import Shelf, briefly_opened, read_at
 from resume_hooks.search.index.database import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
@@ -106,7 +107,7 @@ def update(
     work: Sequence[Work],
     gone: Collection[int],
     *,
-    environ: Mapping[str, str],
+    where: Where,
     limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> Outcome:
@@ -118,7 +119,7 @@ def update(
     try:
         with db:
             db.execute("BEGIN IMMEDIATE")
-            outcome = _Update(db, environ, progress).run(work, gone, deadline)
+            outcome = _Update(db, where, progress).run(work, gone, deadline)
     except sqlite3.OperationalError:
         with contextlib.suppress(sqlite3.Error):  # on a full disk the log would keep the room that it took
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -134,9 +135,9 @@ def unsettled(db: sqlite3.Connection) -> bool:
 
 
 class _Update:
-    def __init__(self, db: sqlite3.Connection, environ: Mapping[str, str], progress: Progress | None) -> None:
+    def __init__(self, db: sqlite3.Connection, where: Where, progress: Progress | None) -> None:
         self._db = db
-        self._environ = environ
+        self._where = where
         self._writer = Writer(db)
         self._progress = progress or (lambda _done, _total: None)
         self._uncommitted = 0
@@ -178,11 +179,11 @@ class _Update:
                 kept.setdefault(item.found.session_id, []).append(item)
         others = [(item, item.found.path) for item in work if item.found.inode >= 0]
         for session_id, items in kept.items():
-            found = find(session_id, self._environ)
+            found = find(session_id, self._where)
             if found is None:
                 others += [(item, item.found.path) for item in items]  # it went just now, which shows there
                 continue
-            with briefly_opened(found, self._environ) as folder:
+            with briefly_opened(found, self._where) as folder:
                 at = [(item, read_at(item.found, folder) if folder else item.found.path) for item in items]
                 if folder is None or not folder.startswith(found.folder):  # unpacked for now
                     yield from self._read(at)

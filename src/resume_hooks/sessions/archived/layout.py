@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
-from resume_hooks.paths import config_home, is_session_id, state_home
+from resume_hooks.paths import Where, is_session_id
 
 FOLDER = "vault"
 """One folder a session, named by its id."""
@@ -20,24 +19,24 @@ PROJECTS, HISTORY = "projects", "file-history"
 """The folders of the config home that parts come from; backups of files are kept under the second name, too."""
 
 
-def vault(environ: Mapping[str, str]) -> str:
+def vault(where: Where) -> str:
     """The folder of the vault; it may not exist."""
-    return os.path.join(state_home(environ), FOLDER)
+    return os.path.join(where.state, FOLDER)
 
 
-def unpacked(environ: Mapping[str, str]) -> str:
+def unpacked(where: Where) -> str:
     """The folder of what was unpacked; it may not exist."""
-    return os.path.join(state_home(environ), UNPACKED)
+    return os.path.join(where.state, UNPACKED)
 
 
-def folder_of(session_id: str, environ: Mapping[str, str]) -> str:
+def folder_of(session_id: str, where: Where) -> str:
     """Where a session is kept; it may not be."""
-    return os.path.join(vault(environ), session_id)
+    return os.path.join(vault(where), session_id)
 
 
-def is_link(session_id: str, environ: Mapping[str, str]) -> str:
+def is_link(session_id: str, where: Where) -> str:
     """The vault, or a session's folder in it, where that is a symbolic link; ``""`` where neither is."""
-    both = (vault(environ), folder_of(session_id, environ))
+    both = (vault(where), folder_of(session_id, where))
     return next((path for path in both if os.path.islink(path)), "")
 
 
@@ -65,26 +64,26 @@ def is_place(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def real(place: str, environ: Mapping[str, str], home: str = "") -> str:
+def real(place: str, where: Where, home: str = "") -> str:
     """The path of a place in the config home, or in another one."""
-    return os.path.join(home or config_home(environ), *place.split("/"))
+    return os.path.join(home or where.config, *place.split("/"))
 
 
-def own_home(environ: Mapping[str, str]) -> str:
+def own_home(where: Where) -> str:
     """What notes name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
-    home = config_home(environ)
-    return "" if state_home(environ).startswith(os.path.join(home, "")) else home
+    home = where.config
+    return "" if where.state.startswith(os.path.join(home, "")) else home
 
 
-def is_foreign(home: str, environ: Mapping[str, str]) -> bool:
+def is_foreign(home: str, where: Where) -> bool:
     """Whether what notes name so is another config home than this one."""
-    return home not in {"", own_home(environ)} and bool(own_home(environ))
+    return home not in {"", own_home(where)} and bool(own_home(where))
 
 
-def session_in(path: str, environ: Mapping[str, str]) -> str:
+def session_in(path: str, where: Where) -> str:
     """The session whose kept or unpacked files ``path`` is one of; ``""`` for any other path."""
     full = os.path.abspath(path)
-    for home in (vault(environ), unpacked(environ)):
+    for home in (vault(where), unpacked(where)):
         below = os.path.relpath(full, home) if full.startswith(os.path.join(home, "")) else ""
         first = below.split(os.sep)[0]
         if is_session_id(first):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.paths import is_session_id, read_regular
+from resume_hooks.paths import Where, is_session_id, read_regular
 from resume_hooks.sessions.archived.layout import LOCK, NOTE, beside, folder_of, is_link, is_place, vault
 
 VERSION = 1
@@ -157,43 +157,43 @@ def as_it_is(kept: Kept, part: Part) -> Part:
     return part._replace(size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
-def held(environ: Mapping[str, str]) -> list[Kept]:
+def held(where: Where) -> list[Kept]:
     """Every kept session whose note can be read, the last written first. Only notes are read."""
-    if os.path.islink(vault(environ)):
+    if os.path.islink(vault(where)):
         return []
-    found = (find(session_id, environ) for session_id in kept_ids(environ))
+    found = (find(session_id, where) for session_id in kept_ids(where))
     return sorted((kept for kept in found if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
 
 
-def kept_ids(environ: Mapping[str, str]) -> list[str]:
+def kept_ids(where: Where) -> list[str]:
     """The ids that have a folder in the vault, sorted."""
     try:
-        return sorted(name for name in os.listdir(vault(environ)) if is_session_id(name))
+        return sorted(name for name in os.listdir(vault(where)) if is_session_id(name))
     except OSError:
         return []
 
 
-def find(session_id: str, environ: Mapping[str, str]) -> Kept | None:
+def find(session_id: str, where: Where) -> Kept | None:
     """What is kept of a session; None where nothing is, or its note can't be read."""
-    if not is_session_id(session_id) or is_link(session_id, environ):
+    if not is_session_id(session_id) or is_link(session_id, where):
         return None
-    row = _row(session_id, environ)
-    return _kept(row, session_id, folder_of(session_id, environ)) if row.get("version") == VERSION else None
+    row = _row(session_id, where)
+    return _kept(row, session_id, folder_of(session_id, where)) if row.get("version") == VERSION else None
 
 
-def unreadable(environ: Mapping[str, str]) -> list[str]:
+def unreadable(where: Where) -> list[str]:
     """Paths of the sessions' folders in the vault that hold something, beside a lock, and no note that can be read.
 
     The vault itself where it is a link or can't be listed.
     """
-    home = vault(environ)
+    home = vault(where)
     if os.path.islink(home):
         return [home]
     try:
         names = os.listdir(home)
     except OSError as error:
         return [] if isinstance(error, FileNotFoundError) else [home]
-    wanting = (name for name in sorted(names) if is_session_id(name) and find(name, environ) is None)
+    wanting = (name for name in sorted(names) if is_session_id(name) and find(name, where) is None)
     return [path for path in (os.path.join(home, name) for name in wanting) if _holds(path)]
 
 
@@ -207,14 +207,14 @@ def _holds(folder: str) -> bool:
         return True
 
 
-def why_unreadable(session_id: str, environ: Mapping[str, str]) -> str:
+def why_unreadable(session_id: str, where: Where) -> str:
     """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no note in it."""
-    path = os.path.join(folder_of(session_id, environ), NOTE)
-    if link := is_link(session_id, environ):
+    path = os.path.join(folder_of(session_id, where), NOTE)
+    if link := is_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
-    if not os.path.lexists(path) or find(session_id, environ) is not None:
+    if not os.path.lexists(path) or find(session_id, where) is not None:
         return ""
-    version = _row(session_id, environ).get("version")
+    version = _row(session_id, where).get("version")
     if isinstance(version, int) and version > VERSION:
         return f"{path} was written by a newer resume-hooks"
     return f"{path} can't be read as a note"
@@ -230,9 +230,9 @@ def written(kept: Kept) -> bytes:
     return orjson.dumps(row) + b"\n"
 
 
-def _row(session_id: str, environ: Mapping[str, str]) -> dict[str, object]:
+def _row(session_id: str, where: Where) -> dict[str, object]:
     try:
-        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, environ), NOTE), MAX_NOTE))
+        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), NOTE), MAX_NOTE))
     except (OSError, ValueError):
         return {}
     return row if isinstance(row, dict) else {}

@@ -7,69 +7,68 @@ project folder is where children of it are written, and its old path is what the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from resume_hooks.errors import OnlyKept
-from resume_hooks.paths import find_session, projects_home
+from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
 from resume_hooks.sessions.archived.manifest import Kept, find, kept_ids
 from resume_hooks.sessions.files import SessionFile, session_file
 
 
-def is_kept(path: str, environ: Mapping[str, str]) -> bool:
+def is_kept(path: str, where: Where) -> bool:
     """Whether ``path`` is that of a kept copy."""
-    return bool(session_in(path, environ))
+    return bool(session_in(path, where))
 
 
-def project_folder_of(path: str, environ: Mapping[str, str]) -> str:
+def project_folder_of(path: str, where: Where) -> str:
     """The project folder that the session at ``path`` belongs to: the one it lies in, of a kept copy where it lay."""
-    kept = _kept_at(path, environ)
-    return os.path.join(projects_home(environ), kept.project) if kept else os.path.dirname(os.path.abspath(path))
+    kept = _kept_at(path, where)
+    return os.path.join(where.projects, kept.project) if kept else os.path.dirname(os.path.abspath(path))
 
 
-def own_path(path: str, environ: Mapping[str, str]) -> str:
+def own_path(path: str, where: Where) -> str:
     """Where the client had what lies at ``path``: of a kept copy its old place, else ``path`` itself."""
-    kept = _kept_at(path, environ)
-    return os.path.join(projects_home(environ), kept.project, below(path, environ)) if kept else path
+    kept = _kept_at(path, where)
+    return os.path.join(where.projects, kept.project, below(path, where)) if kept else path
 
 
-def below(path: str, environ: Mapping[str, str]) -> str:
+def below(path: str, where: Where) -> str:
     """What a path in the vault names, as it lay in its project folder; ``""`` for any other path."""
     full = os.path.abspath(path)
-    for home in (vault(environ), unpacked(environ)):
+    for home in (vault(where), unpacked(where)):
         if full.startswith(os.path.join(home, "")):
             return os.path.join(*os.path.relpath(full, home).split(os.sep)[2:], "").rstrip(os.sep)  # <id>/<state>/...
     return ""
 
 
-def place_of(kept: Kept, environ: Mapping[str, str]) -> str:
+def place_of(kept: Kept, where: Where) -> str:
     """The path that a kept session's transcript had."""
-    return real(kept.place, environ)
+    return real(kept.place, where)
 
 
-def vaulted(session_id: str, environ: Mapping[str, str]) -> Kept | None:
+def vaulted(session_id: str, where: Where) -> Kept | None:
     """What is kept of a session that lies in no project folder any more; None for any other."""
-    kept = find(session_id, environ)
-    return None if kept is None or find_session(session_id, environ) else kept
+    kept = find(session_id, where)
+    return None if kept is None or find_session(session_id, where) else kept
 
 
-def all_vaulted(environ: Mapping[str, str], present: frozenset[str] | set[str]) -> list[Kept]:
+def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[Kept]:
     """The kept sessions whose ids are not among those ``present`` in the projects, the last written first."""
-    gone = (find(session_id, environ) for session_id in kept_ids(environ) if session_id not in present)
+    gone = (find(session_id, where) for session_id in kept_ids(where) if session_id not in present)
     return sorted((kept for kept in gone if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
 
 
-def opened(kept: Kept, environ: Mapping[str, str]) -> SessionFile:
+def opened(kept: Kept, where: Where) -> SessionFile:
     """A kept session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.sessions.archived.unpack import opened as path_of  # noqa: PLC0415
 
-    return session_file(path_of(kept, environ))
+    return session_file(path_of(kept, where))
 
 
-def kept_facts(path: str, environ: Mapping[str, str]) -> dict[str, object]:
+def kept_facts(path: str, where: Where) -> dict[str, object]:
     """Whether the session at ``path`` is a kept copy, in which form, and since when: as documents tell it."""
-    kept = _kept_at(path, environ)
+    kept = _kept_at(path, where)
     return {
         "kept": kept is not None,
         "form": kept.form if kept else None,
@@ -77,9 +76,9 @@ def kept_facts(path: str, environ: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def require_own(session: SessionFile, environ: Mapping[str, str]) -> None:
+def require_own(session: SessionFile, where: Where) -> None:
     """Raise OnlyKept for a session of which the kept copy alone is left: that is never changed."""
-    if is_kept(session.path, environ):
+    if is_kept(session.path, where):
         raise only_kept(session.session_id)
 
 
@@ -91,6 +90,6 @@ def only_kept(session_id: str) -> OnlyKept:
     )
 
 
-def _kept_at(path: str, environ: Mapping[str, str]) -> Kept | None:
-    session_id = session_in(path, environ)
-    return find(session_id, environ) if session_id else None
+def _kept_at(path: str, where: Where) -> Kept | None:
+    session_id = session_in(path, where)
+    return find(session_id, where) if session_id else None

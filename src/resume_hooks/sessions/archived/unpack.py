@@ -12,10 +12,10 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import is_session_id, open_regular, private_folder, projects_home, state_home
+from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
 from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is, find, stored_path
@@ -32,24 +32,24 @@ _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
 
-def opened(kept: Kept, environ: Mapping[str, str]) -> str:
+def opened(kept: Kept, where: Where) -> str:
     """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
 
     SessionNotFound where it is gone from the vault, or is not what was kept; WriteFailed where it can't be unpacked.
     """
-    return os.path.join(_there(kept, environ), f"{kept.session_id}.jsonl")
+    return os.path.join(_there(kept, where), f"{kept.session_id}.jsonl")
 
 
-def compared(kept: Kept, environ: Mapping[str, str]) -> tuple[str, list[Part]]:
+def compared(kept: Kept, where: Where) -> tuple[str, list[Part]]:
     """As ``opened``, every byte compared with its hash; and the parts of the vault's own files that are others now.
 
     What was unpacked, and is not what was kept, is unpacked anew.
     """
-    path = opened(kept, environ)
+    path = opened(kept, where)
     wrong = _others(kept, os.path.dirname(path))
-    if wrong and path.startswith(os.path.join(unpacked(environ), "")):
+    if wrong and path.startswith(os.path.join(unpacked(where), "")):
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)
-        path = opened(kept, environ)
+        path = opened(kept, where)
         wrong = _others(kept, os.path.dirname(path))
     return path, wrong
 
@@ -67,27 +67,27 @@ def _others(kept: Kept, folder: str) -> list[Part]:
     return found
 
 
-def history(kept: Kept, environ: Mapping[str, str]) -> str:
+def history(kept: Kept, where: Where) -> str:
     """The folder of a session's backups of files; it may not exist. Errors as of ``opened``."""
-    return os.path.join(_there(kept, environ), HISTORY)
+    return os.path.join(_there(kept, where), HISTORY)
 
 
-def home_of(path: str, environ: Mapping[str, str]) -> str | None:
+def home_of(path: str, where: Where) -> str | None:
     """The project folder, of the config home, that a session belongs to whose kept or unpacked file ``path`` is.
 
     None for any other path.
     """
-    session_id = session_in(path, environ)
-    kept = find(session_id, environ) if session_id else None
-    return None if kept is None else os.path.join(projects_home(environ), kept.project)
+    session_id = session_in(path, where)
+    kept = find(session_id, where) if session_id else None
+    return None if kept is None else os.path.join(where.projects, kept.project)
 
 
-def _there(kept: Kept, environ: Mapping[str, str]) -> str:
+def _there(kept: Kept, where: Where) -> str:
     """A folder that holds all parts of a session, also where it was packed since its note was read."""
     try:
-        return _laid_out(kept, environ)
+        return _laid_out(kept, where)
     except SessionNotFound:
-        now = find(kept.session_id, environ)
+        now = find(kept.session_id, where)
         if (
             now is None
             or now == kept
@@ -95,19 +95,19 @@ def _there(kept: Kept, environ: Mapping[str, str]) -> str:
             or len(now.earlier) != len(kept.earlier)
         ):
             raise
-        return _laid_out(now, environ)
+        return _laid_out(now, where)
 
 
-def _laid_out(kept: Kept, environ: Mapping[str, str]) -> str:
+def _laid_out(kept: Kept, where: Where) -> str:
     """A folder that holds all parts of a session."""
-    if link := is_link(kept.session_id, environ):
+    if link := is_link(kept.session_id, where):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
     first = kept.transcript
     if all(part.where == first.where and not part.packed for part in kept.parts):
         folder = os.path.join(kept.folder, first.where)
         _require_there(os.path.join(folder, beside(first.place)), first)
         return folder
-    return _unpacked(kept, environ)
+    return _unpacked(kept, where)
 
 
 def _require_there(path: str, part: Part) -> None:
@@ -131,18 +131,18 @@ def _require_there(path: str, part: Part) -> None:
         )
 
 
-def _unpacked(kept: Kept, environ: Mapping[str, str]) -> str:
+def _unpacked(kept: Kept, where: Where) -> str:
     """The folder that a session was unpacked to, now or before."""
-    home = os.path.join(unpacked(environ), kept.session_id)
+    home = os.path.join(unpacked(where), kept.session_id)
     kept = kept._replace(parts=tuple(as_it_is(kept, part) for part in kept.parts))
     folder = os.path.join(home, _key(kept))
     if not _is_whole(folder, kept):
         with _refusing(kept):
-            for each in (state_home(environ), unpacked(environ), home):
-                if each != state_home(environ) and os.path.islink(each):
+            for each in (where.state, unpacked(where), home):
+                if each != where.state and os.path.islink(each):
                     raise NotADirectoryError(None, "Is a symbolic link", each)
-                private_folder(each)
-            _make_room(environ, kept.size, but=folder)
+                private_folder(each, where)
+            _make_room(where, kept.size, but=folder)
             _fill(kept, home, folder)
     with contextlib.suppress(OSError):
         os.utime(folder)
@@ -236,10 +236,10 @@ def _sha256(pieces: Iterable[bytes]) -> str:
     return whole.hexdigest()
 
 
-def _make_room(environ: Mapping[str, str], wanted: int, but: str) -> None:
+def _make_room(where: Where, wanted: int, but: str) -> None:
     """Remove what was unpacked and not opened for longest, as far as the bound asks; and what was interrupted."""
     found, now = [], time.time()
-    for folder in _unpacked_folders(unpacked(environ)):
+    for folder in _unpacked_folders(unpacked(where)):
         name = os.path.basename(folder)
         if name.startswith(_TEMP):
             process = name[len(_TEMP) :].partition("-")[0]

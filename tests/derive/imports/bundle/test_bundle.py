@@ -58,7 +58,7 @@ def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
 def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
     """A bundle of sessions, as a file."""
     path = home.root / "x.bundle.json"
-    path.write_bytes(b"".join(export(sessions, home.environ, redact=redact, left_out=Counter())))
+    path.write_bytes(b"".join(export(sessions, home.where, redact=redact, left_out=Counter())))
     return path
 
 
@@ -69,8 +69,8 @@ def brought(
     folder = home.root / "work"
     folder.mkdir(exist_ok=True)
     assert is_bundle(str(path))
-    with unpacked(str(path), home.environ) as packed:
-        return arrive(packed, str(path), Wish(os.path.realpath(folder), whole, force, dry_run), home.environ)
+    with unpacked(str(path), home.where) as packed:
+        return arrive(packed, str(path), Wish(os.path.realpath(folder), whole, force, dry_run), home.where)
 
 
 def talk() -> list[Record | bytes]:
@@ -151,10 +151,10 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
-    rows = Family(there.environ).lineage(found[1].receipt.file)
+    rows = Family(there.where).lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
         (ONE, "present", "original"),
         (made.session_id, "present", "fork"),
@@ -166,7 +166,7 @@ def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None
 def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
     """Another session has it there: a new one, everywhere; the child's links and its parent's follow."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(root, config_home.where), config_home.where)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
     first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
@@ -175,7 +175,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
     assert second.session_id == made.session_id
     assert ONE.encode() not in Path(first.receipt.file).read_bytes()
     assert ONE.encode() not in Path(second.receipt.file).read_bytes()
-    rows = Family(there.environ).lineage(second.receipt.file)
+    rows = Family(there.where).lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
 
 
@@ -189,17 +189,17 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
     (forced,) = brought(path, there, force=True)
     assert (forced.existing, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
-    assert len(locate.all_sessions(there.environ)) == 2
+    assert len(locate.all_sessions(there.where)) == 2
 
 
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.environ), config_home.environ)
+    made = fork.write(fork.plan(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
-    rows = Family(there.environ).lineage(second.receipt.file)
+    rows = Family(there.where).lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
     again = brought(path, there, whole=False)
     assert [came.session_id for came in again] == [first.session_id, second.session_id]
@@ -213,7 +213,7 @@ def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) ->
     for as_it_was in (True, False):
         (came,) = brought(path, there, whole=as_it_was, dry_run=True)
         assert not came.receipt.written
-    assert locate.all_sessions(there.environ) == []
+    assert locate.all_sessions(there.where) == []
     assert not (there.config / "projects").exists()
 
 
@@ -251,7 +251,7 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(TOKEN, uuid="x", session_id=ONE)]))
     counted: Counter[str] = Counter()
-    content = b"".join(export([session], config_home.environ, redact=True, left_out=counted))
+    content = b"".join(export([session], config_home.where, redact=True, left_out=counted))
     assert TOKEN.encode() not in content
     assert counted.total() == 6
     assert orjson.loads(content)["redacted"] is True
@@ -315,7 +315,7 @@ def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: Conf
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
         brought(path, there)
-    assert locate.all_sessions(there.environ) == []
+    assert locate.all_sessions(there.where) == []
 
 
 def older(path: Path) -> Path:
@@ -329,9 +329,9 @@ def test_an_older_one_comes_in_and_is_told_apart(config_home: ConfigHome, there:
     """Its records are known to be whole, the rest is not."""
     session = kept(config_home, talk(), ONE)
     path = bundled(config_home, session)
-    with unpacked(str(path), there.environ) as packed:
+    with unpacked(str(path), there.where) as packed:
         assert [each.sealed for each in packed] == [True]
-    with unpacked(str(older(path)), there.environ) as packed:
+    with unpacked(str(older(path)), there.where) as packed:
         assert [each.sealed for each in packed] == [False]
     (came,) = brought(path, there)
     assert came.receipt.written

@@ -79,7 +79,7 @@ def some(seed: int) -> Fake:
 def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     reading = plan.read(session_file(str(path)))
-    return offer(reading, options_of(keep, 2, rules), home.environ)
+    return offer(reading, options_of(keep, 2, rules), home.where)
 
 
 def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:
@@ -90,4 +90,4 @@ def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float 
 def decided(what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None) -> SmartPlan:
     """The plan that comes of rules and a model."""
     verdicts = [*of_rules(what), *asked_of(model, what, wishes).verdicts]
-    return smart.plan(what, verdicts, home.environ, folder)
+    return smart.plan(what, verdicts, home.where, folder)

@@ -47,7 +47,7 @@ def session(home: ConfigHome) -> Path:
 def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
     """A plan, and the receipt of writing it."""
     planned = decided(offered(path, home), model, home)
-    return planned, plan.write(planned, home.environ)
+    return planned, plan.write(planned, home.where)
 
 
 def test_the_child(config_home: ConfigHome) -> None:
@@ -68,8 +68,8 @@ def test_the_child(config_home: ConfigHome) -> None:
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == ("smart", list(CERTAIN), 0)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
     assert Glance(receipt.file).title == receipt.title == "The parser · smart-trim 1"
-    assert [link.kind for link in read_links(config_home.environ)] == ["smart-trim"]
-    assert [one.derivation_type for one in Family(config_home.environ).lineage(receipt.file)] == ["original", "trimmed"]
+    assert [link.kind for link in read_links(config_home.where)] == ["smart-trim"]
+    assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == ["original", "trimmed"]
     parent = read_parent(receipt.file)
     assert parent is not None
     assert (parent.kind, parent.derivation_type) == ("smart-trim", "trimmed")
@@ -95,7 +95,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     """Whatever the description says."""
     path = session(config_home)
     _, receipt = made(config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns]))
-    back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.environ), config_home.environ)
+    back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.where), config_home.where)
     whole, again = held(str(path)), held(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
@@ -121,7 +121,7 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     planned = decided(offered(path, config_home), everything(), config_home)
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
-    receipt = plan.write(planned, config_home.environ)
+    receipt = plan.write(planned, config_home.where)
     assert receipt.warnings == (WENT_ON,)
     assert "late" in by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(planned.rows)
@@ -134,7 +134,7 @@ def test_a_content_that_changed_meanwhile(config_home: ConfigHome) -> None:
     path.write_bytes(path.read_bytes().replace(b"output line", b"output LINE", 1))
     before = sorted(os.listdir(path.parent))
     with pytest.raises(PlanOutdated, match="1 of 3 contents"):
-        plan.write(planned, config_home.environ)
+        plan.write(planned, config_home.where)
     assert sorted(os.listdir(path.parent)) == before
 
 
@@ -145,7 +145,7 @@ def test_a_branch_that_was_left_meanwhile(config_home: ConfigHome) -> None:
     with path.open("ab") as stream:
         stream.write(line(user("other way", uuid="branch", parent="c0", ts=60)) + b"\n")
     with pytest.raises(PlanOutdated):
-        plan.write(planned, config_home.environ)
+        plan.write(planned, config_home.where)
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome) -> None:
@@ -154,7 +154,7 @@ def test_a_session_that_is_gone(config_home: ConfigHome) -> None:
     planned = decided(offered(path, config_home), everything(), config_home)
     path.unlink()
     with pytest.raises(SessionNotFound):
-        plan.write(planned, config_home.environ)
+        plan.write(planned, config_home.where)
     assert os.listdir(path.parent) == []
 
 
@@ -163,7 +163,7 @@ def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
     path = session(config_home)
     planned = decided(offered(path, config_home), everything(), config_home)
     verdicts = [one for one, _ in planned.rows]
-    again = planned_before(reading_of(path), planned.offer.options, verdicts, config_home.environ)
+    again = planned_before(reading_of(path), planned.offer.options, verdicts, config_home.where)
     assert again.rows == planned.rows
 
 
@@ -193,13 +193,13 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     """One smart trim of a file: checked, complete, restorable, done with after one time."""
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
-    receipt = plan.write(planned, home.environ)
+    receipt = plan.write(planned, home.where)
     parent, child = what.reading.transcript, scan(receipt.file)
     stubs = Counter(("result", call) for call in planned.trim.child.linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
-        back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), home.environ), home.environ)
+        back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), home.where), home.where)
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
         assert {one: restored[one] for one in whole if one in cut} == {one: whole[one] for one in whole if one in cut}
     left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)
@@ -235,7 +235,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         planned = decided(what, some(seed), home)
         if not any(node.spoken for node in staying(planned.trim)):
             return
-        receipt = plan.write(planned, home.environ)
+        receipt = plan.write(planned, home.where)
         assert path.read_bytes() == data
         assert all(check.ok for check in receipt.checks)
         assert_answered_in_turn(scan(receipt.file))

@@ -17,6 +17,7 @@ from resume_hooks.derive.imports.bundle import full_session as whole
 from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.derive.imports.plan import Source
 from resume_hooks.errors import NotATranscript, ResumeHooksError
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle_format import Head
 from resume_hooks.sessions.link_log import Link, record_link
 
@@ -49,7 +50,7 @@ class Wish(NamedTuple):
     dry_run: bool
 
 
-def arrive(packed: list[Packed], name: str, wish: Wish, environ: Mapping[str, str]) -> list[Arrived]:
+def arrive(packed: list[Packed], name: str, wish: Wish, where: Where) -> list[Arrived]:
     """Write the sessions of the bundle ``name``, in its order. ImportFailed, NotATranscript, WriteFailed, CheckFailed.
 
     An ancestor in which nothing was said has no conversation to import: it is passed over.
@@ -59,7 +60,7 @@ def arrive(packed: list[Packed], name: str, wish: Wish, environ: Mapping[str, st
     with _all_or_none(found, wish):
         for each in packed:
             try:
-                came = _whole(each, wish, called, environ) if wish.whole else _conversation(each, name, wish, environ)
+                came = _whole(each, wish, called, where) if wish.whole else _conversation(each, name, wish, where)
             except NotATranscript:
                 if each is packed[-1]:
                     raise
@@ -67,21 +68,21 @@ def arrive(packed: list[Packed], name: str, wish: Wish, environ: Mapping[str, st
             found.append(came)
             called[each.head.session_id] = came.session_id
     if not wish.dry_run:
-        _link(found, called, environ)
+        _link(found, called, where)
     return found
 
 
-def _conversation(packed: Packed, name: str, wish: Wish, environ: Mapping[str, str]) -> Arrived:
+def _conversation(packed: Packed, name: str, wish: Wish, where: Where) -> Arrived:
     source = Source(packed.path, name, packed.sums.sha256, packed.size)
-    decided = plan.plan(source, wish.home, environ)
+    decided = plan.plan(source, wish.home, where)
     if decided.existing is not None and not wish.force:
         return Arrived(packed.head, plan.known(decided, decided.existing), existing=True, files=0)
     receipt = plan.receipt(decided) if wish.dry_run else plan.write(decided)
     return Arrived(packed.head, receipt, existing=False, files=0)
 
 
-def _whole(packed: Packed, wish: Wish, called: Mapping[str, str], environ: Mapping[str, str]) -> Arrived:
-    decided = whole.plan(packed, wish.home, called, environ, force=wish.force)
+def _whole(packed: Packed, wish: Wish, called: Mapping[str, str], where: Where) -> Arrived:
+    decided = whole.plan(packed, wish.home, called, where, force=wish.force)
     idle = decided.existing or wish.dry_run
     receipt = whole.receipt(decided) if idle else whole.write(decided)
     return Arrived(packed.head, receipt, existing=decided.existing, files=len(packed.files))
@@ -98,10 +99,10 @@ def _all_or_none(found: list[Arrived], wish: Wish) -> Iterator[None]:
         raise
 
 
-def _link(found: list[Arrived], called: Mapping[str, str], environ: Mapping[str, str]) -> None:
+def _link(found: list[Arrived], called: Mapping[str, str], where: Where) -> None:
     """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
     for came in found:
         parent = called.get(came.head.parent_session_id, "")
         if parent and not came.existing:
             with contextlib.suppress(OSError):
-                record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), environ)
+                record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), where)

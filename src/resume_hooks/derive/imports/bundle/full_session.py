@@ -18,7 +18,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.relocate import Moving, moving
 from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import find_session, private_folder
+from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.export.bundle_format import STAYED, stand_in
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.storage.atomic import create_session
@@ -103,12 +103,12 @@ _FIELDS: dict[str, type] = {
 """A record's fields that name a session, or hold what does."""
 
 
-def plan(packed: Packed, home: str, called: Mapping[str, str], environ: Mapping[str, str], *, force: bool) -> WholePlan:
+def plan(packed: Packed, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
     """Decide on a session of the folder ``home``, a real path; nothing is written. NotATranscript for what is none."""
     transcript = scan(packed.path)
-    folder = project_folder(home, environ)
+    folder = project_folder(home, where)
     own_id = packed.head.session_id
-    there = find_session(own_id, environ)
+    there = find_session(own_id, where)
     glance = Glance(packed.path)
     move = moving(packed.head.cwd or glance.cwd, home)
     first = WholePlan(

@@ -11,14 +11,14 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.paths import is_session_id, private_folder, state_home
+from resume_hooks.paths import Where, is_session_id, private_folder
 from resume_hooks.reading.export.bundle_format import (
     ABOUT,
     END,
@@ -84,7 +84,7 @@ def is_bundle(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def unpacked(path: str, environ: Mapping[str, str]) -> Iterator[list[Packed]]:
+def unpacked(path: str, where: Where) -> Iterator[list[Packed]]:
     """The sessions of a bundle, in its order, for the length of the block.
 
     ImportFailed where it is torn, damaged, newer, or too large; WriteFailed where the disk refuses.
@@ -92,7 +92,7 @@ def unpacked(path: str, environ: Mapping[str, str]) -> Iterator[list[Packed]]:
     made: list[str] = []
     try:
         try:
-            folder = private_folder(state_home(environ))
+            folder = private_folder(where.state, where)
             sweep(folder)
             with open(path, "rb") as stream:
                 found = _Reader(stream, folder, made).sessions()

@@ -7,7 +7,7 @@ the user to questions, what trim itself would leave alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.rules import RULES
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
+from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import counted, plain
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
@@ -76,14 +77,12 @@ def options_of(keep_recent: int | None, usual_recent: int, rules: Iterable[str])
     return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
 
 
-def offer(
-    reading: SessionScan, options: Options, environ: Mapping[str, str], wanted: AbstractSet[Key] | None = None
-) -> Offer:
+def offer(reading: SessionScan, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
     """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
 
     SessionNotFound if the file changed since it was read.
     """
-    material, origins = reading.material(options), reading.origins(environ)
+    material, origins = reading.material(options), reading.origins(where)
     taken = choose(material, options, origins, reading.scale, reading.context.tokens)
     free = list(_free(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:

@@ -6,7 +6,7 @@ pass between reading a session and writing: what was agreed on is checked agains
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.derive.trim.smart.offer import RULE, Key, Offer, digest_of, key_of, offer, values
 from resume_hooks.errors import PlanOutdated
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.content import Piece
@@ -123,21 +124,19 @@ class SmartPlan:
     output_dir: str | None
 
 
-def plan(
-    offered: Offer, verdicts: Sequence[Verdict], environ: Mapping[str, str], output_dir: str | None = None
-) -> SmartPlan:
+def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None) -> SmartPlan:
     """Decide on a child without what the ``verdicts`` name. PlanOutdated if they are not of this offer."""
     rows = tuple(choices_of(offered, verdicts))
     reading, options = offered.reading, offered.options
     choices = [choice for _, choice in rows]
     decision = trimming.decision_of(reading, options, offered.material, choices, offered.origins)
     decided = trimming.plan(
-        reading, environ, options, kind=KIND, output_dir=output_dir, decision=decision, method="smart"
+        reading, where, options, kind=KIND, output_dir=output_dir, decision=decision, method="smart"
     )
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
-def write(decided: SmartPlan, environ: Mapping[str, str]) -> Receipt:
+def write(decided: SmartPlan, where: Where) -> Receipt:
     """Apply a plan, to the session as it is now: whoever agreed to it may have taken their time.
 
     PlanOutdated if one of the contents that it names is not what it was; WriteFailed and CheckFailed as a trim.
@@ -145,11 +144,11 @@ def write(decided: SmartPlan, environ: Mapping[str, str]) -> Receipt:
     session = decided.offer.reading.session
     now = locate.session_file(session.path)
     if (now.size, now.mtime) == (session.size, session.mtime):
-        return trimming.write(decided.trim, environ)
+        return trimming.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
     reading = trimming.read(now, decided.offer.reading.context.window)
-    later = planned_before(reading, decided.offer.options, verdicts, environ, decided.output_dir)
-    made = trimming.write(later.trim, environ)
+    later = planned_before(reading, decided.offer.options, verdicts, where, decided.output_dir)
+    made = trimming.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 
@@ -157,9 +156,9 @@ def planned_before(
     reading: SessionScan,
     options: Options,
     verdicts: Sequence[Verdict],
-    environ: Mapping[str, str],
+    where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
     """A plan of ``verdicts`` that were made earlier, for the session as it is now. PlanOutdated as ``plan``."""
-    offered = offer(reading, options, environ, {verdict.key for verdict in verdicts})
-    return plan(offered, verdicts, environ, output_dir)
+    offered = offer(reading, options, where, {verdict.key for verdict in verdicts})
+    return plan(offered, verdicts, where, output_dir)
