@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -219,18 +218,3 @@ def test_any_text_comes_back(text: str) -> None:
     """No text breaks the scanner; without a secret it is the same text."""
     clean, found = redact(text)
     assert found or clean == text
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "AKIA", "ghp_", "sk-ant-", "password=", "://a:b@", "-----BEGIN PRIVATE KEY-----\n", "\\u0041", "\\\\", '\\"',
-        "eyJaaaaaaaaaaaaaaaaaaa.", "\x1b[", "\x1b]8;;", "\x1b[1ma",
-        "token=a1b2c3d4e5f6g7h8i9j0.", "A1b2/", ".a1b2c3d4e5f6g7h8", "secret_", "xoxb-1",
-    ],
-)  # fmt: skip
-def test_hostile_text_takes_bounded_time(unit: str) -> None:
-    """Time grows with the length of a text, whatever it repeats: 100 KB within two seconds of a slow core."""
-    started = time.process_time()
-    redact(json.dumps(unit * (100_000 // len(unit))))
-    assert time.process_time() - started < 4

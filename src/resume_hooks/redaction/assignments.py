@@ -114,7 +114,7 @@ def field(key: bytes, value: bytes) -> list[Span]:
     """What the string ``value`` under ``key`` in a JSON object is by the name of the key; at most one."""
     if not 6 <= len(value) <= LONGEST:
         return []
-    opening = key + b'": "'
+    opening = key[-_REACH:] + b'": "'
     text = opening + value + b'"'
     found = run_values(text, text.lower(), len(opening))
     if not found and _PASSWORD.search(opening + b'zzzzzz"') and is_password(value) and b" " not in value:

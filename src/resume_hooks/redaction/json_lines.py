@@ -15,6 +15,8 @@ from resume_hooks.redaction.texts import TRIES, Secret, placeholder
 _ESCAPE = 6
 """Bytes of the longest escape, \\u and four digits."""
 
+_BACKSLASH = 92
+
 _REACH = 100
 """Bytes before a string in which its key stands."""
 
@@ -81,11 +83,18 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 def _outside(raw: bytes, place: int) -> tuple[int, int]:
     """Where an escape begins and ends that a place in a string of JSON lies within; the place itself for none."""
     for start in range(place - 1, max(-1, place - _ESCAPE), -1):
-        slashes = len(raw[: start + 1]) - len(raw[: start + 1].rstrip(b"\\"))
-        if slashes % 2:
+        if _slashes(raw, start) % 2:
             end = start + (_ESCAPE if raw[start + 1 : start + 2] == b"u" else 2)
             return (start, end) if place < end else (place, place)
     return place, place
+
+
+def _slashes(raw: bytes, last: int) -> int:
+    """How many backslashes stand in a row, ``last`` being the last of them."""
+    place = last
+    while place >= 0 and raw[place] == _BACKSLASH:
+        place -= 1
+    return last - place
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*:)?|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
+began again at each quote within it would take quadratic time."""
 
 DEEPEST = 200
 """Keys of a path; what lies deeper is told by these."""
@@ -40,6 +42,21 @@ class Leaf(NamedTuple):
     start: int
     end: int
     path: tuple[bytes, ...]
+
+
+class JsonString(NamedTuple):
+    """A string of JSON: its bytes between the quotes from ``start`` up to ``end``."""
+
+    start: int
+    end: int
+    is_key: bool
+
+
+def strings(line: bytes) -> Iterator[JsonString]:
+    """Every string of a line of JSON, keys included, in order; one without an end reaches to the end of the line."""
+    for token in _TOKEN.finditer(line):
+        if token[1] is not None:
+            yield JsonString(token.start(1), token.end(1), token[2] is not None)
 
 
 def leaves(line: bytes) -> Iterator[Leaf]:

@@ -33,8 +33,9 @@ def _coloured(raw: bytes) -> Iterator[Span]:
 def each(raw: bytes) -> Iterator[Span]:
     """Every secret that a rule finds in ``raw`` as it stands, in no order; one may stand in another."""
     lower = raw.lower()
-    for start, end in promising(raw):
-        yield from tokens(raw, lower, start, end)
+    runs = promising(raw)
+    yield from tokens(raw, lower, runs)
+    for start, _ in runs:
         yield from run_values(raw, lower, begin(raw, start))
     for place, word in words(lower):
         yield from _RULES.get(word, passwords)(raw, place)

@@ -27,7 +27,11 @@ def find(text: str) -> list[Secret]:
     found = seen(raw)
     if not found or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in found]
-    return [Secret(span.kind, _characters(raw, span.start), _characters(raw, span.end)) for span in found]
+    places, characters, before = {}, 0, 0
+    for place in sorted({place for span in found for place in (span.start, span.end)}):
+        characters += len(raw[before:place].decode("utf-8", "surrogatepass"))
+        places[place], before = characters, place
+    return [Secret(span.kind, places[span.start], places[span.end]) for span in found]
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
@@ -56,8 +60,3 @@ def placeholder(kind: str) -> str:
 def left_out(texts: Iterable[str]) -> int:
     """How many placeholders of secrets stand in texts."""
     return sum(len(_PLACEHOLDER.findall(text)) for text in texts)
-
-
-def _characters(raw: bytes, place: int) -> int:
-    """Bytes of UTF-8 as characters."""
-    return len(raw[:place].decode("utf-8", "surrogatepass"))

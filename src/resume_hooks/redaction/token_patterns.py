@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
 from resume_hooks.redaction.prefilter_patterns import begin
@@ -17,6 +19,7 @@ _BACK = 96
 
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
 _END = re.compile(rb"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
+_NEXT = re.compile(rb"-----BEGIN", re.IGNORECASE)
 _TORN = re.compile(rb"[A-Za-z0-9+/=\s\\:,.-]{0,16000}")
 _BODY = re.compile(rb"[A-Za-z0-9+/]{24}")
 _USERINFO = re.compile(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
@@ -30,23 +33,40 @@ def is_called(raw: bytes, lower: bytes, start: int, end: int) -> bool:
     return rules().keywords.search(lower, _from(raw, start), end) is not None
 
 
-def tokens(raw: bytes, lower: bytes, start: int, end: int) -> list[Span]:
-    """The tokens in a long run of letters and digits, or around it; ``lower`` is ``raw`` in lower case."""
-    wanted: dict[Rule, tuple[int, int]] = {}
-    for keyword in rules().keywords.finditer(lower, _from(raw, start), end):
-        for rule in rules().by_keyword[keyword[0]]:
-            wanted[rule] = (wanted.get(rule, (keyword.start(), 0))[0], keyword.start())
-    found = []
-    for rule, (first, last) in wanted.items():
-        for match in rule.regex.finditer(raw, max(0, first - _BACK), last + rule.reach):
-            if match.start() > last:
-                break
-            group = 1 if match.lastindex else 0
-            if match.end() > first and _counts(rule, match[group]):
-                tail = _TAIL.match(raw, match.end(group))
-                end_ = tail.end() if tail else match.end(group)
-                found.append(Span(rule.kind, match.start(group), end_, SHAPE))
-    return found
+def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
+    """The tokens in long runs of letters and digits, or around them; ``lower`` is ``raw`` in lower case.
+
+    A rule looks at no byte twice, however many of its keywords stand close together.
+    """
+    called: dict[Rule, list[int]] = {}
+    for start, end in runs:
+        for keyword in rules().keywords.finditer(lower, _from(raw, start), end):
+            for rule in rules().by_keyword[keyword[0]]:
+                called.setdefault(rule, []).append(keyword.start())
+    for rule, places in called.items():
+        for start, end in _windows(places, rule.reach):
+            for match in rule.regex.finditer(raw, start, end):
+                group = 1 if match.lastindex else 0
+                if _holds(match, places) and _counts(rule, match[group]):
+                    tail = _TAIL.match(raw, match.end(group))
+                    yield Span(rule.kind, match.start(group), tail.end() if tail else match.end(group), SHAPE)
+
+
+def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
+    """The stretches around keywords in which their tokens stand, those that overlap as one."""
+    start, end = max(0, places[0] - _BACK), places[0] + reach
+    for place in places[1:]:
+        if place - _BACK > end:
+            yield start, end
+            start = place - _BACK
+        end = place + reach
+    yield start, end
+
+
+def _holds(match: re.Match[bytes], places: list[int]) -> bool:
+    """Whether one of the keywords at ``places`` stands in a match."""
+    first = bisect_left(places, match.start())
+    return first < len(places) and places[first] < match.end()
 
 
 def private_keys(raw: bytes, place: int) -> list[Span]:
@@ -54,8 +74,8 @@ def private_keys(raw: bytes, place: int) -> list[Span]:
     begin = _BEGIN.match(raw, place)
     if not begin:
         return []
-    following = raw.find(b"-----BEGIN", begin.end(), begin.end() + LONGEST)
-    limit = following if following >= 0 else begin.end() + LONGEST
+    following = _NEXT.search(raw, begin.end(), begin.end() + LONGEST)
+    limit = following.start() if following else begin.end() + LONGEST
     end = _END.search(raw, begin.end(), limit)
     torn = _TORN.match(raw, begin.end(), limit)
     stop = end.end() if end else (torn.end() if torn else begin.end())

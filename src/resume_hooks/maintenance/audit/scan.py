@@ -86,8 +86,11 @@ def in_text(raw: bytes) -> Iterator[Finding]:
     """The secrets in a whole text; none in what is no text."""
     if b"\0" in raw[: 2 * _EDGE]:
         return  # a picture, a program
+    number = counted = 0
     for span in seen(raw) if any(True for _ in suspects(raw)) else ():
-        yield Finding(span.kind, raw.count(b"\n", 0, span.start), span.start, span.end - span.start, "", "")
+        number += raw.count(b"\n", counted, span.start)
+        counted = span.start
+        yield Finding(span.kind, number, span.start, span.end - span.start, "", "")
 
 
 def _grown(stream: BinaryIO, known: Scanned | None, status: os.stat_result, told: Callable[[int], None]) -> Scanned:

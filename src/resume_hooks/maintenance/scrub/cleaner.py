@@ -13,18 +13,16 @@ from typing import NamedTuple
 
 from resume_hooks.maintenance.scrub.literals import Literals
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, without
-from resume_hooks.redaction.json_strings import is_kept, leaves
+from resume_hooks.redaction.json_strings import is_kept, leaves, strings
 from resume_hooks.redaction.prefilter import suspects
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import Record, parse, string
+from resume_hooks.transcripts.records import Record, parse
 
 ROUNDS = 4
 """How often a text is looked at again: what was taken out may have hidden something else."""
 
-_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
-_KEY = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(?=\s*:)', re.DOTALL)
 _MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME = (b"message", b"content", b"name")
 _NAME_MARK = b"secret_removed"
@@ -87,7 +85,7 @@ class Cleaner:
         """Whether a block is thinking that holds a secret; what it holds is added to ``found``."""
         if block.get("type") != records.THINKING:
             return False
-        held = self.text(string(block, "thinking").encode("utf-8", "surrogatepass")).found
+        held = self.text(records.string(block, "thinking").encode("utf-8", "surrogatepass")).found
         found += held
         return bool(held)
 
@@ -108,7 +106,7 @@ class Cleaner:
         """A line of JSON without the secrets in its keys and in the names of tools."""
         if next(suspects(body), None) is None:
             return body
-        places = [(token.start(1), token.end(1)) for token in _KEY.finditer(body)]
+        places = [(key.start, key.end) for key in strings(body) if key.is_key]
         names = _names_of(body)
         parts, place = [], 0
         for start, end in sorted([*places, *names.items()]):
@@ -122,12 +120,13 @@ class Cleaner:
         names = _names_of(body)
         kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
         parts, place = [], 0
-        for token in _STRING.finditer(body):
-            if token.start(1) not in kept and self._may_hold(token[0]):
-                cleaned = self._string(token[0], found)
-                name = token.start(1) in names
-                parts += [body[place : token.start()], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
-                place = token.end()
+        for string in strings(body):
+            quoted = body[string.start - 1 : string.end + 1]
+            if string.start not in kept and self._may_hold(quoted):
+                cleaned = self._string(quoted, found)
+                name = string.start in names
+                parts += [body[place : string.start - 1], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
+                place = string.end + 1
         return b"".join([*parts, body[place:]])
 
     def _scanned(self, raw: bytes, found: list[Found]) -> bytes:

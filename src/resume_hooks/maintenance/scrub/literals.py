@@ -11,7 +11,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from resume_hooks.errors import UsageError
@@ -34,11 +34,11 @@ ANY_CHARACTERS = 20
 MOST_NAMED = 100
 LONGEST_NAMED = 16 * 1024
 
-MANY = 64
-"""Forms from which on their beginnings are looked for first, all at once."""
+FEW = 64
+"""Forms up to which bytes are searched for one after the other, which is fastest where none of them stands."""
 
-GATE = 6
-"""Bytes of such a beginning."""
+HEAD = 6
+"""Characters at the beginning of a form by which all forms are looked for at once; none is shorter."""
 
 LEAST_CORE = 8
 """Characters of base64 that can be nothing else but a part of the secret."""
@@ -61,8 +61,10 @@ _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _DULL_SIGNS = frozenset("-_./: ")
 """Signs that names of things have, too."""
 
-_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
+_EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 """Where a token begins, also behind an escape."""
+
+_NO_WORD = re.compile(r"(?![A-Za-z0-9])")
 
 
 def mark(kind: str) -> str:
@@ -135,96 +137,114 @@ def forms_of(value: str) -> Iterator[str]:
     yield raw.hex().upper()
 
 
+class _Form(NamedTuple):
+    """A text that a secret may be written as.
+
+    ``rest`` is what follows it in the whole secret, where the text is only its beginning; ``goes_on``: the letters and
+    digits behind it belong to it, since a rule may see only a part of a word; ``alone``: it counts as a whole token.
+    """
+
+    text: str
+    kind: str
+    rest: str = ""
+    goes_on: bool = False
+    alone: bool = False
+
+    def end(self, text: str, start: int) -> int:
+        """Where the form that stands at ``start`` ends; 0 if it does not stand there."""
+        if not text.startswith(self.text, start):
+            return 0
+        end = start + len(self.text)
+        if self.alone and not (_EDGE.match(text, start) and _NO_WORD.match(text, end)):
+            return 0
+        for sign in self.rest:
+            if text[end : end + 1] != sign:
+                break
+            end += 1
+        word = _WORD.match(text, end) if self.goes_on and _WORD.fullmatch(text[end - 1]) else None
+        return word.end() if word else end
+
+
 class Literals:
     """Secrets as texts, each with its kind; ``tokens`` are short ones, which count where no word goes on."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        self._tokens = {form: kind for value, kind in (tokens or {}).items() for form in _token_forms(value)}
-        told = "|".join(map(re.escape, sorted(self._tokens, key=len, reverse=True)))
-        pattern = rf"{_MARK.pattern}|{_BEFORE}({told})(?![A-Za-z0-9])"
-        self._token = re.compile(pattern)
-        self._raw_token = re.compile(pattern.encode("utf-8", "surrogateescape"))
-        self._raw_tokens = [form.encode("utf-8", "surrogateescape") for form in self._tokens]
-        self._kinds: dict[str, str] = {}
-        for value, kind in values.items():
-            for form in forms_of(value):
-                self._kinds.setdefault(form, kind)
-        self._values = frozenset(values)
-        heads = {value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]: value for value in values}
-        self._heads = {head: value for head, value in heads.items() if len(value) > len(head)}
-        self._ordered = sorted(self._kinds, key=len, reverse=True)
-        looked_for = dict.fromkeys([*self._ordered, *self._heads])
-        self._raw = [form.encode("utf-8", "surrogateescape") for form in looked_for if _is_encodable(form)]
-        self._gate = _gate(self._raw) if len(self._raw) > MANY else None
+        forms = {form.text: form for form in reversed([*_forms(values), *_token_forms(tokens or {})])}
+        self._forms: dict[str, list[_Form]] = {}
+        for form in sorted(forms.values(), key=lambda form: -len(form.text)):
+            self._forms.setdefault(form.text[:HEAD], []).append(form)
+        self._heads = re.compile(f"{_MARK.pattern}|{_any_of(self._forms)}")
+        self._few = [text.encode("utf-8", "surrogateescape") for text in forms if _is_encodable(text)]
+        if len(self._few) > FEW:
+            self._few = []
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
-        return bool(self._kinds or self._tokens)
+        return bool(self._forms)
 
     def stand_in(self, raw: bytes) -> bool:
         """Whether any form stands in these bytes as it is."""
-        return self._texts_stand_in(raw) or (
-            any(form in raw for form in self._raw_tokens) and any(found[1] for found in self._raw_token.finditer(raw))
-        )
-
-    def _texts_stand_in(self, raw: bytes) -> bool:
-        if self._gate is not None and self._gate.search(raw) is None:
+        if not self._forms or (self._few and not any(form in raw for form in self._few)):
             return False
-        return any(form in raw for form in self._raw)
+        return any(True for _ in self._places(raw.decode("utf-8", "surrogateescape")))
 
     def without(self, text: str) -> tuple[str, list[str]]:
         """A text with a mark in place of each form, and the kinds of what was taken out, one each."""
+        parts: list[str] = []
         kinds: list[str] = []
+        place = 0
+        for start, end, kind in self._places(text) if self._forms else ():
+            parts += [text[place:start], mark(kind)]
+            kinds.append(kind)
+            place = end
+        return "".join([*parts, text[place:]]), kinds
 
-        def taken(found: re.Match[str]) -> str:
-            kinds.append(self._kinds[next(form for form in present if found.group().startswith(form))])
-            return mark(kinds[-1])
+    def _places(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where forms begin and end, and their kinds; of those at one place the longest, none in a mark of ours.
 
-        present = [form for form in self._ordered if form in text]
-        cleaned = re.sub("|".join(map(self._pattern, present)), taken, text) if present else text
-        return self._without_tokens(self._without_cut(cleaned, kinds), kinds), kinds
-
-    def _without_tokens(self, text: str, kinds: list[str]) -> str:
-        def taken(found: re.Match[str]) -> str:
-            if not found[1]:
-                return found[0]  # a mark of ours
-            kinds.append(self._tokens[found[1]])
-            return mark(kinds[-1])
-
-        return self._token.sub(taken, text) if any(form in text for form in self._tokens) else text
-
-    def _pattern(self, form: str) -> str:
-        """What finds a form; a secret that was found goes with its whole word, of which a rule may see only a part."""
-        goes_on = form in self._values and self._kinds[form] != NAMED and _WORD.fullmatch(form[-1])
-        return re.escape(form) + (_WORD.pattern if goes_on else "")
-
-    def _without_cut(self, text: str, kinds: list[str]) -> str:
-        """A text without what is left of a secret that was cut short."""
-        for head, value in self._heads.items():
-            while (start := text.find(head)) >= 0:
-                end = start + len(head)
-                while end - start < len(value) and text[end : end + 1] == value[end - start]:
-                    end += 1
-                kinds.append(self._kinds[value])
-                if kinds[-1] != NAMED and _WORD.fullmatch(text[end - 1]) and (rest := _WORD.match(text, end)):
-                    end = rest.end()
-                text = f"{text[:start]}{mark(kinds[-1])}{text[end:]}"
-        return text
+        However many forms there are, each place is looked at once, and compared with those that begin as it does.
+        """
+        place = 0
+        while head := self._heads.search(text, place):
+            place = head.end() if _MARK.fullmatch(head[0]) else head.start() + 1
+            for form in self._forms.get(head[0], ()):
+                if end := form.end(text, head.start()):
+                    yield head.start(), end, form.kind
+                    place = end
+                    break
 
 
-def _gate(forms: Iterable[bytes]) -> re.Pattern[bytes]:
-    """What finds the beginning of any of many forms in one go: an expression that branches byte by byte."""
-    tree: dict[int, Any] = {}
-    for form in forms:
+def _forms(values: Mapping[str, str]) -> Iterator[_Form]:
+    """The forms of secrets, and what is left of each where it was cut short."""
+    for value, kind in values.items():
+        found = kind != NAMED
+        for text in forms_of(value):
+            yield _Form(text, kind, goes_on=found and text == value)
+    for value, kind in values.items():
+        head = value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]
+        if len(head) < len(value):
+            yield _Form(head, kind, value[len(head) :], goes_on=kind != NAMED)
+
+
+def _token_forms(tokens: Mapping[str, str]) -> Iterator[_Form]:
+    for value, kind in tokens.items():
+        for text in (value, *_escaped(value), quote(value.encode("utf-8", "replace"), safe="")):
+            yield _Form(text, kind, alone=True)
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    """An expression for any of many texts that branches character by character."""
+    tree: dict[str, Any] = {}
+    for text in texts:
         branch = tree
-        for byte in form[:GATE]:
-            branch = branch.setdefault(byte, {})
-    return re.compile(_branches(tree))
+        for sign in text:
+            branch = branch.setdefault(sign, {})
+    return _branches(tree)
 
 
-def _branches(tree: Mapping[int, Any]) -> bytes:
-    rows = [re.escape(bytes([byte])) + (_branches(below) if below else b"") for byte, below in tree.items()]
-    return rows[0] if len(rows) == 1 else b"(?:" + b"|".join(rows) + b")"
+def _branches(tree: Mapping[str, Any]) -> str:
+    rows = [re.escape(sign) + (_branches(below) if below else "") for sign, below in tree.items()]
+    return rows[0] if len(rows) == 1 else f"(?:{'|'.join(rows)})"
 
 
 def _escaped(text: str) -> Iterator[str]:
@@ -233,11 +253,6 @@ def _escaped(text: str) -> Iterator[str]:
         written = json.dumps(text, ensure_ascii=plain)[1:-1]
         yield written
         yield written.replace("/", "\\/")
-
-
-def _token_forms(value: str) -> set[str]:
-    forms = {value, *_escaped(value), quote(value.encode("utf-8", "replace"), safe="")}
-    return {form for form in forms if _is_encodable(form)}
 
 
 def _cores(raw: bytes) -> Iterator[str]:
