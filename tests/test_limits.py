@@ -21,14 +21,14 @@ from resume_hooks.errors import ResumeHooksError, TooDeep
 from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.reading.outline import outline
-from resume_hooks.reading.selections import Reading
+from resume_hooks.reading.selections import TurnReader
 from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import link_log, titles
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import raw_edit, records, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -118,7 +118,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),
         "handoff": lambda: rollover.plan(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
-        "reading": lambda: Reading(session),
+        "reading": lambda: TurnReader(session),
         "fsck": lambda: examine(session, config_home.where),
         "index": indexed,
     }
@@ -144,7 +144,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
     assert time.process_time() - began < MOST_SECONDS
-    assert Glance(path).title is not None
+    assert HeadTail(path).title is not None
 
 
 def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(config_home: ConfigHome) -> None:
@@ -199,7 +199,7 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     ]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     outline(session)
-    Reading(session)
+    TurnReader(session)
     examine(session, config_home.where)
     plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0))
     with opened_index(config_home.where) as index:

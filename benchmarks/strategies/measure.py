@@ -29,7 +29,7 @@ from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import ConfigHome
 from tests.needs import corpus
@@ -87,7 +87,7 @@ def left_of(path: Path, before: Left | None, parent: Path) -> Left:
 
 def fresh(path: Path, session: str, tier: Sequence[Row], whole: Sequence[Row]) -> Left:
     """What a fresh child sends: what every session begins with, and its opening."""
-    base = api_usage.base_of(Glance(str(corpus() / f"{session}.jsonl"))).tokens
+    base = api_usage.base_of(HeadTail(str(corpus() / f"{session}.jsonl"))).tokens
     found = left_of(path, None, path)
     said = round(sum(node.characters for node in scan(str(path)).chain) / tokens.CHARACTERS_PER_TOKEN)
     return found._replace(tokens=base + said, rows=tier, more=whole)
@@ -173,7 +173,7 @@ def measured(session: str) -> Iterator[tuple[str, Left, float, float, int]]:
             yield way, left, spent, left.tokens * rate, now
             if child is not None:
                 child.unlink()
-        base = api_usage.base_of(Glance(str(path))).tokens
+        base = api_usage.base_of(HeadTail(str(path))).tokens
         digest = opening(session)
         opens = base + round(sum(len(line.text) for line in digest) / tokens.CHARACTERS_PER_TOKEN) + SUMMARY
         left = Left(opens, "", frozenset(), digest, full(session))
@@ -236,7 +236,7 @@ def laid(session: str) -> Iterator[Path]:
         config = Path(root, ".claude")
         home = ConfigHome(Path(root), config, {"HOME": root, "CLAUDE_CONFIG_DIR": str(config)})
         source = corpus() / f"{session}.jsonl"
-        cwd = Glance(str(source)).cwd or "/home/user/proj"
+        cwd = HeadTail(str(source)).cwd or "/home/user/proj"
         path = home.project(cwd) / source.name
         shutil.copyfile(source, path)
         os.utime(path, (1_700_000_000, 1_700_000_000))

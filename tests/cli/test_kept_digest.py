@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest.record import digest_at
+from resume_hooks.reading.digest.entries import digest_at
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.reading.digest.talk import Talk

@@ -28,7 +28,7 @@ from resume_hooks.derive.summary.parts import MAX_PARTS, PART
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.reading.digest.as_text import OPENING
 from resume_hooks.transcripts.api_usage import HOUR
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, Context
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -163,9 +163,9 @@ def test_a_large_live_part_is_not_looked_at(config_home: ConfigHome) -> None:
     assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
 
 
-def context(tokens: int, window: int = 200_000) -> Context:
+def context(tokens: int, window: int = 200_000) -> ContextUse:
     """A context that was counted."""
-    return Context(tokens, window, measured=True)
+    return ContextUse(tokens, window, measured=True)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def context(tokens: int, window: int = 200_000) -> Context:
         (context(20_000, 50_000), context(10_000, 50_000), TRIM),
     ],
 )
-def test_what_fits_best(used: Context, trimmed: Context | None, way: str | None) -> None:
+def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str | None) -> None:
     """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim; else a fresh start."""
     found = advice(used, trimmed)
     assert (found.way if found else None) == way

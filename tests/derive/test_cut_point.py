@@ -13,7 +13,7 @@ from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, C
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.references import Place, Reference
 from resume_hooks.transcripts.linearize import linear
-from resume_hooks.transcripts.transcript import Start, Transcript, scan
+from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan
 from tests.builders import (
     EPOCH,
     SESSION,
@@ -238,7 +238,7 @@ def test_only_the_end_was_read(tmp_path: Path) -> None:
     """What the end does not tell is asked of the whole; turns are counted there alone."""
     path = write_session(tmp_path, SESSION, compacted())
     whole = scan(path)
-    part = scan(path, start=Start(whole.nodes[4].offset, 4))
+    part = scan(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.whole
     assert cut(part, AtRecord("r1")) is None
     assert cut(part, AtRecord(1)) is None

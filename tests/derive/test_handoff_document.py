@@ -14,14 +14,14 @@ from markdown_it import MarkdownIt
 from resume_hooks.derive import rollover
 from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
 from resume_hooks.derive.rollover import Contents, RolloverPlan
-from resume_hooks.reading.digest.entries import Digest, Entry
+from resume_hooks.reading.digest.entries import Digest, DigestEntry
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 
 DIGEST = Digest(
     {
-        "goal": (Entry("fix the parser", f"{SESSION}:1", "first"), Entry("and its tests", f"{SESSION}:7")),
-        "commands": (Entry("cat <<'EOF' | sh", f"{SESSION}:3"),),
+        "goal": (DigestEntry("fix the parser", f"{SESSION}:1", "first"), DigestEntry("and its tests", f"{SESSION}:7")),
+        "commands": (DigestEntry("cat <<'EOF' | sh", f"{SESSION}:3"),),
     },
     {"goal": 4},
     "on main, 2 changed",
@@ -114,7 +114,10 @@ HOSTILE = {
 def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> None:
     """The same keys, the same headings, one line each; nothing that a reader of Markdown would fetch or run."""
     words = title.replace("\ud800", "?")  # which no digest holds
-    entries = {"goal": (Entry(words, f"{SESSION}:1"), Entry(f"# {words}", note=words)), "last": (Entry(words),)}
+    entries = {
+        "goal": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
+        "last": (DigestEntry(words),),
+    }
     step = f"{title}\n```\n# no heading"
     decided = planned(config_home, title, step, Contents(Digest(entries, git=words)), gitBranch=title)
     text = text_of(decided)

@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.archive.trash import contents, delete, restore
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate, rename
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -119,7 +119,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
     rename.write(rename.renamed(ours, "the title", Where(environ(home)), force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
-    assert Glance(str(path)).agent_name == "the title"
+    assert HeadTail(str(path)).agent_name == "the title"
 
 
 def test_a_deleted_session_leaves_the_picker_and_comes_back(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from resume_hooks.paths import DIR_NAME, Where, project_names
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import Record, conversation, custom_title, last_prompt, session_bytes, session_id
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -23,7 +23,7 @@ def install(home: ClientHome, number: int, *more: Record) -> str:
     talk[0]["message"]["content"] = f"FIRST {number}"
     books = [{**record, "sessionId": own} for record in (*more, last_prompt(f"s{number}-3", f"LAST {number}"))]
     books = [{**record, "leafUuid": f"s{number}-3"} if "leafUuid" in record else record for record in books]
-    return Glance(str(home.install_session(session_bytes([*talk, *books]), own, set_cwd=True))).title
+    return HeadTail(str(home.install_session(session_bytes([*talk, *books]), own, set_cwd=True))).title
 
 
 @pytest.mark.all_versions

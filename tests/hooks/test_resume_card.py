@@ -17,9 +17,9 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.hooks.resume_card import command_of, recommended, resume_card, table
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Base, Traffic
-from resume_hooks.transcripts.head_tail import Glance
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest, Traffic
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tokens import ContextUse
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_cards import LAST_LINE, WAYS, shown
 
@@ -38,7 +38,7 @@ FIGURES = (
 def comparison(
     home: ConfigHome,
     *,
-    context: Context | None = None,
+    context: ContextUse | None = None,
     estimates: tuple[Estimate, ...] = FIGURES,
     traffic: Traffic | None = None,
     age: int | None = 40,
@@ -51,11 +51,11 @@ def comparison(
     seen = traffic or Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100)
     return Comparison(
         session_id=SESSION,
-        glance=Glance(path),
+        glance=HeadTail(path),
         folder="/home/user/proj",
-        context=context or Context(150_000, 200_000, measured=True),
+        context=context or ContextUse(150_000, 200_000, measured=True),
         traffic=seen,
-        base=Base(30_000, 18_000),
+        base=FirstRequest(30_000, 18_000),
         age=age,
         warm=age is not None and age < seen.lifetime,
         estimates=estimates,
@@ -134,14 +134,14 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, looked_at: bool, word
 @pytest.mark.parametrize(
     ("context", "advice", "words"),
     [
-        (Context(100_000, 200_000, measured=True), None, ""),
-        (Context(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
-        (Context(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "compact at once: a handoff"),
-        (Context(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
+        (ContextUse(100_000, 200_000, measured=True), None, ""),
+        (ContextUse(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
+        (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "compact at once: a handoff"),
+        (ContextUse(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
     ],
 )  # fmt: skip
 def test_it_recommends_when_it_is_late(
-    config_home: ConfigHome, context: Context, advice: Advice | None, words: str
+    config_home: ConfigHome, context: ContextUse, advice: Advice | None, words: str
 ) -> None:
     """What to do and how to type it; that resuming would compact at once; nothing while there is room."""
     found = comparison(config_home, context=context, advice=advice)
@@ -153,7 +153,7 @@ def test_it_recommends_when_it_is_late(
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
     """Where no answer was counted."""
-    found = comparison(config_home, context=Context(10, 200_000, measured=False))
+    found = comparison(config_home, context=ContextUse(10, 200_000, measured=False))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], "")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.excerpts import Passage, passage, says, without_reminders
 from resume_hooks.sessions.references import Entry, Names
-from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.content import ToolCall
 from tests.builders import (
     SESSION,
     Record,
@@ -24,7 +24,7 @@ from tests.builders import (
 )
 
 NAMES = Names(SESSION, SESSION[:8])
-CALLS = {"c": Call(0, "Bash", "ls", ())}
+CALLS = {"c": ToolCall(0, "Bash", "ls", ())}
 REMINDER = "<system-reminder>be good</system-reminder>"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.cli.passages import commands_text, errors_gap, passages_text, records_gap
-from resume_hooks.reading.selections import Reading
+from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.references import Names
 from resume_hooks.transcripts.turns import parse
@@ -31,9 +31,9 @@ from tests.needs import corpus_sessions
 NAMES = Names(SESSION, SESSION[:8])
 
 
-def reading(folder: Path, lines: list[Record | bytes]) -> Reading:
+def reading(folder: Path, lines: list[Record | bytes]) -> TurnReader:
     """A session of these records."""
-    return Reading(locate.session_file(write_session(folder, SESSION, lines)))
+    return TurnReader(locate.session_file(write_session(folder, SESSION, lines)))
 
 
 def command(number: int, answer: str | None, *, failed: bool = False, **said: object) -> list[Record]:
@@ -117,7 +117,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
     assert found.passages(found.chosen(failed=True), NAMES)[0].speaker == "failed result of Bash ls"
 
 
-LONG: list[Reading] = []
+LONG: list[TurnReader] = []
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +181,7 @@ def test_commands_without_a_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
 def test_every_real_session(file: Path) -> None:
     """Read whole without a failure, within a budget, no control in it."""
-    found = Reading(locate.SessionFile(file.stem, str(file), 0, 0))
+    found = TurnReader(locate.SessionFile(file.stem, str(file), 0, 0))
     shown = found.passages(found.chosen(), NAMES)
     text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
     assert len(text) < 20_000

@@ -15,7 +15,7 @@ from resume_hooks.paths import Where, is_session_id, project_folders, project_ke
 from resume_hooks.search.listing import Look, Row, listed, page
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import REACH, Glance
+from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import kind
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
 from tests.needs import corpus, corpus_sessions
@@ -47,7 +47,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     for number, source in enumerate(corpus_sessions()):
         own = source.stem if is_session_id(source.stem) and source.stem not in taken else session_id(number)
         taken.add(own)
-        target = config / "projects" / project_key(Glance(str(source)).cwd or CWD) / f"{own}.jsonl"
+        target = config / "projects" / project_key(HeadTail(str(source)).cwd or CWD) / f"{own}.jsonl"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
         os.utime(target, (1e9 + number, 1e9 + number))
@@ -109,7 +109,7 @@ def test_difference_files_without_a_word(both: Both) -> None:
     assert alone
     for own in alone:
         (path,) = Path(both.where.config).glob(f"projects/*/{own}.jsonl")
-        assert not {"user", "assistant"} & {kind(record) for record in Glance(str(path)).first_records}
+        assert not {"user", "assistant"} & {kind(record) for record in HeadTail(str(path)).first_records}
 
 
 def test_difference_summaries_in_the_head(both: Both) -> None:
@@ -122,7 +122,7 @@ def test_difference_summaries_in_the_head(both: Both) -> None:
 def test_difference_when_a_session_began(both: Both) -> None:
     """The SDK takes the first ``timestamp`` in the text, also one within a record; ours is the first record's own."""
     for info, row in both.pairs:
-        text = Glance(row.path).head.decode("utf-8", "replace")
+        text = HeadTail(row.path).head.decode("utf-8", "replace")
         if info.created_at is not None and row.created not in text.partition('"timestamp":"')[2][:30]:
             assert text.count('"timestamp"') > 1
 

@@ -16,7 +16,7 @@ from resume_hooks.archive.trash import delete, restore
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.sessions import locate, rename
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.needs import corpus, corpus_sessions
 
@@ -87,11 +87,11 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
         "clear": lambda session, _: tag_session(session, None),
     }[verb]
     after_ours = with_ours(paths, ours)
-    glances = [(Glance(path).title, Glance(path).tag) for path in paths]
+    glances = [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
     restored(paths, contents)
     after_theirs = with_the_sdk(paths, theirs)
     assert after_ours == after_theirs
-    assert glances == [(Glance(path).title, Glance(path).tag) for path in paths]
+    assert glances == [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
     assert len(after_ours) > SAMPLE // 2
 
 
@@ -130,9 +130,9 @@ def one(config_home: ConfigHome) -> SessionFile:
 def test_tags_are_cleaned_as_the_sdk_does(one: SessionFile, config_home: ConfigHome, tag: str) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
     rename.write(rename.tagged(one, tag, config_home.where))
-    ours = Glance(one.path).tag
+    ours = HeadTail(one.path).tag
     tag_session(SESSION, tag)
-    assert Glance(one.path).tag == ours
+    assert HeadTail(one.path).tag == ours
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n"])
@@ -157,18 +157,18 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(one: SessionFile, conf
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
     rename.write(rename.renamed(one, "ours", config_home.where))
     rename_session(SESSION, "theirs")
-    assert (Glance(one.path).custom_title, Glance(one.path).agent_name) == ("theirs", "ours")
+    assert (HeadTail(one.path).custom_title, HeadTail(one.path).agent_name) == ("theirs", "ours")
     rename.write(rename.renamed(one, "theirs", config_home.where))
-    assert Glance(one.path).agent_name == "theirs"
+    assert HeadTail(one.path).agent_name == "theirs"
 
 
 def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(one: SessionFile, config_home: ConfigHome) -> None:
     """A title is one line here, and drives no terminal."""
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
-    assert Glance(one.path).custom_title == title
+    assert HeadTail(one.path).custom_title == title
     rename.write(rename.renamed(one, title, config_home.where))
-    assert Glance(one.path).custom_title == "two lines red"
+    assert HeadTail(one.path).custom_title == "two lines red"
 
 
 def test_difference_the_sdk_gives_a_title_twice(one: SessionFile, config_home: ConfigHome) -> None:
@@ -186,9 +186,9 @@ def test_difference_the_sdk_writes_behind_half_a_line(one: SessionFile, config_h
     torn = b'{"type":"user","mess'
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
-    assert Glance(one.path).custom_title == ""
+    assert HeadTail(one.path).custom_title == ""
     rename.write(rename.renamed(one, "ours", config_home.where))
-    assert Glance(one.path).custom_title == "ours"
+    assert HeadTail(one.path).custom_title == "ours"
 
 
 def test_difference_the_sdk_writes_through_a_link(one: SessionFile, config_home: ConfigHome, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.sessions.files import SessionFile, session_file, sessions_in
 from resume_hooks.sessions.name_prefilter import as_written, sift, titled, titles_of
-from resume_hooks.transcripts.head_tail import REACH, Glance
+from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
 
@@ -52,7 +52,7 @@ def test_no_title_is_lost(
     own = way(named)
     content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
     session = one(tmp_path_factory.mktemp("sift"), content)
-    for answer in titles_of(Glance(session.path)) - {"(no prompt yet)"}:
+    for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
             assert sift(as_written(typed), [session]) == [session]
         assert titled(answer, [session]) == [session]
@@ -100,6 +100,6 @@ def test_every_title_of_the_corpus(tmp_path: Path) -> None:
     for number, path in enumerate(corpus_sessions()):
         (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
     for session in sessions_in(str(tmp_path)):
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
         assert all(sift(as_written(name), [session]) for name in names)

@@ -18,7 +18,7 @@ from resume_hooks.sessions import rename as bookkeeping
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.rename import MAX_LENGTH, renamed, tagged, write
 from resume_hooks.storage.atomic import append_records
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
 
 OLD = 1_700_000_000
@@ -66,13 +66,13 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, co
     """The last one wins."""
     before = Path(session.path).read_bytes()
     write(tagged(session, "experiment", config_home.where))
-    assert Glance(session.path).tag == "experiment"
+    assert HeadTail(session.path).tag == "experiment"
     write(tagged(session, "", config_home.where))
     assert records_after(session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
     ]
-    assert not Glance(session.path).tag
+    assert not HeadTail(session.path).tag
 
 
 def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
@@ -109,7 +109,7 @@ def test_a_title_of_another_session_is_refused(session: SessionFile, config_home
     with pytest.raises(TitleTaken, match=OTHER):
         renamed(session, "Fix", config_home.where)
     rename(session, "Fix", config_home.environ, force=True)
-    assert Glance(session.path).custom_title == "Fix"
+    assert HeadTail(session.path).custom_title == "Fix"
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
     assert renamed(locate.session_file(far), "Fix", config_home.where).records
@@ -171,7 +171,7 @@ def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: 
 def test_a_title_is_one_clean_line(session: SessionFile, config_home: ConfigHome, given_title: str, title: str) -> None:
     """Controls and what reorders text go; letters of all scripts and joined emoji stay."""
     rename(session, given_title, config_home.environ)
-    assert Glance(session.path).custom_title == title
+    assert HeadTail(session.path).custom_title == title
 
 
 @given(st.text(min_size=1, max_size=MAX_LENGTH))
@@ -237,7 +237,7 @@ def test_a_torn_last_line_is_ended_first(session: SessionFile, config_home: Conf
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"user","mess')
     rename(session, "Fix", config_home.environ)
-    assert Glance(session.path).custom_title == "Fix"
+    assert HeadTail(session.path).custom_title == "Fix"
     assert b'{"type":"user","mess\n{"type":"custom-title"' in Path(session.path).read_bytes()
 
 
@@ -251,7 +251,7 @@ def test_a_line_that_is_being_written_is_waited_for(session: SessionFile, config
         rename(session, "Fix", config_home.environ)
         later.join()
     assert record in Path(session.path).read_bytes()
-    assert Glance(session.path).custom_title == "Fix"
+    assert HeadTail(session.path).custom_title == "Fix"
 
 
 def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome) -> None:

@@ -12,12 +12,12 @@ from resume_hooks.transcripts.api_usage import (
     HOUR,
     USUAL_BASE,
     USUAL_SHARED,
-    Base,
+    FirstRequest,
     Traffic,
     base_of,
     traffic_of,
 )
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import (
     EPOCH,
     SESSION,
@@ -194,15 +194,15 @@ def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
         asked("a", "t", 1, counted(16_000, 14_000, plain=5)),
         asked("b", "a", 2, counted(30_000, 14_000)),
     ]
-    found = base_of(Glance(write_session(config_home.project(), SESSION, rows)))
-    assert found == Base(30_005 - 1_000, 16_000)
+    found = base_of(HeadTail(write_session(config_home.project(), SESSION, rows)))
+    assert found == FirstRequest(30_005 - 1_000, 16_000)
 
 
 def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
     """The usual share, at most all of it."""
     for written, shared in ((40_000, USUAL_SHARED), (5_000, 5_000)):
         rows = [user("", uuid="u"), asked("a", "u", 1, counted(0, written, plain=0))]
-        assert base_of(Glance(write_session(config_home.project(), SESSION, rows))) == Base(written, shared)
+        assert base_of(HeadTail(write_session(config_home.project(), SESSION, rows))) == FirstRequest(written, shared)
 
 
 def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
@@ -213,14 +213,14 @@ def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
         user("go on", uuid="v", parent="a"),
         asked("b", "v", 1, counted(0, 40_000, plain=0)),
     ]
-    assert base_of(Glance(write_session(config_home.project(), SESSION, rows))).tokens == 40_000 - 10_002
+    assert base_of(HeadTail(write_session(config_home.project(), SESSION, rows))).tokens == 40_000 - 10_002
 
 
 def test_without_a_first_request_within_reach_the_usual_figures_stand_in(config_home: ConfigHome) -> None:
     """A first prompt that fills the head, or a session that was never answered."""
     for rows in ([user("q", uuid="u")], [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))]):
-        glance = Glance(write_session(config_home.project(), SESSION, rows))
-        assert base_of(glance) == Base(USUAL_BASE, USUAL_SHARED)
+        glance = HeadTail(write_session(config_home.project(), SESSION, rows))
+        assert base_of(glance) == FirstRequest(USUAL_BASE, USUAL_SHARED)
 
 
 def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:

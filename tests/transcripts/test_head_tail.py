@@ -12,7 +12,7 @@ from claude_agent_sdk import get_session_info, list_sessions
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, Glance
+from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from resume_hooks.transcripts.records import is_prompt
 from tests.builders import (
     CWD,
@@ -41,9 +41,9 @@ OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
 
-def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> Glance:
+def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> HeadTail:
     """A glance at a session file of these records."""
-    return Glance(write_session(folder, SESSION, records, **options))
+    return HeadTail(write_session(folder, SESSION, records, **options))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_torn_and_foreign_lines(tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     content = session_bytes([*conversation(1), TITLE]).replace(b"\n", b"\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + content + b'\xff\n{"torn')
-    found = Glance(str(path))
+    found = HeadTail(str(path))
     assert (found.title, found.first_prompt, found.own_turns) == ("Mine", "prompt 0", True)
 
 
@@ -216,7 +216,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """An expected failure that names the file; a folder in its place too."""
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(SessionNotFound, match=str(path)):
-            Glance(str(path))
+            HeadTail(str(path))
 
 
 def test_one_line() -> None:
@@ -232,7 +232,7 @@ def test_every_session_agrees_with_the_official_sdk(path: Path, config_home: Con
     target = config_home.project() / f"{SESSION}.jsonl"
     target.write_bytes(path.read_bytes())
     info = get_session_info(SESSION)
-    found = Glance(str(target))
+    found = HeadTail(str(target))
     if info is None:  # the SDK looks for a prompt in the head alone
         within_reach = any(is_prompt(record) for record in found.first_records)
         assert found.is_sidechain or not within_reach

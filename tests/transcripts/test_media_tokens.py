@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks.transcripts.media_tokens import (
     MAX_IMAGE_TOKENS,
     PAGE_TOKENS,
-    Size,
+    ImageSize,
     image_size,
     image_tokens,
     media_tokens,
@@ -40,7 +40,7 @@ def block(data: bytes, kind: str = "image") -> Record:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_size_of_each_format(form: str) -> None:
     """Width and height out of the first bytes; 640 x 480 pixels cost 410 tokens."""
-    assert image_size(FORMS[form] + b"rest") == Size(640, 480)
+    assert image_size(FORMS[form] + b"rest") == ImageSize(640, 480)
     assert media_tokens(block(FORMS[form] + b"rest")) == 410
 
 
@@ -54,10 +54,10 @@ def test_torn_images_cost_the_most(form: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "tokens"),
-    [(Size(1, 1), 0), (Size(750, 1), 1), (Size(1_000, 1_000), 1_333), (Size(4_000, 400), 328),
-     (Size(8_000, 8_000), 1_600), (Size(0, 0), 0), (Size(4_294_967_295, 1), 0)],
+    [(ImageSize(1, 1), 0), (ImageSize(750, 1), 1), (ImageSize(1_000, 1_000), 1_333), (ImageSize(4_000, 400), 328),
+     (ImageSize(8_000, 8_000), 1_600), (ImageSize(0, 0), 0), (ImageSize(4_294_967_295, 1), 0)],
 )  # fmt: skip
-def test_images_are_scaled_as_the_api_does(size: Size, tokens: int) -> None:
+def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None:
     """At most 1,568 pixels a side and about 1,600 tokens."""
     assert image_tokens(size) == tokens
 

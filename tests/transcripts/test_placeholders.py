@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.placeholders import (
     SHORTEST,
-    Reference,
+    OriginalReference,
     is_placeholder,
     stands_for_answer,
     stands_for_something,
@@ -19,7 +19,7 @@ from resume_hooks.transcripts.placeholders import (
 from tests.builders import SESSION, ConfigHome
 from tests.derive.trim.sessions import Chain, by_uuid, planned, trimmed, written
 
-AT = Reference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
+AT = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
 MAKERS: dict[str, Callable[..., str]] = {
     "result": lambda *rest: placeholders.for_result("Read", *rest),
@@ -64,7 +64,7 @@ def test_each_kind_is_known_again(kind: str) -> None:
         text = MAKERS[kind](size, AT, "why")
         assert is_placeholder(text)
         assert stands_for_something(f"{'x' * 500}\n{text}\n{'y' * 300}")
-        assert len(MAKERS[kind](size, Reference("12345678", 0))) >= SHORTEST
+        assert len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= SHORTEST
 
 
 @pytest.mark.parametrize("kind", THEIRS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.tokens import Context, characters_per_token, context_of, recent_context, window_for
+from resume_hooks.transcripts.tokens import ContextUse, characters_per_token, context_of, recent_context, window_for
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
     SESSION,
@@ -45,7 +45,7 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TAIL_REACHES", (1_500, 6_000))
 
 
-def both(path: str) -> Context:
+def both(path: str) -> ContextUse:
     """The context in use, after both ways of finding it agreed."""
     recent = recent_context(path)
     assert recent == context_of(scan(path).chain)
@@ -177,15 +177,15 @@ def test_window(count: int, expected: int) -> None:
 def test_a_set_window_wins(tmp_path: Path) -> None:
     """The caller's window is taken over what the session tells."""
     path = write_session(tmp_path, SESSION, conversation(1))
-    assert recent_context(path, 400_000) == Context(1_100, 400_000, measured=True)
+    assert recent_context(path, 400_000) == ContextUse(1_100, 400_000, measured=True)
     assert context_of(scan(path).chain, 400_000).window == 400_000
 
 
 def test_percent_and_room() -> None:
     """The share is rounded; the client compacts at once where context and reserve pass the window."""
-    assert Context(100_000, 200_000, measured=True).percent == 50
-    assert not Context(167_000, 200_000, measured=True).compacts_at_once
-    assert Context(167_001, 200_000, measured=True).compacts_at_once
+    assert ContextUse(100_000, 200_000, measured=True).percent == 50
+    assert not ContextUse(167_000, 200_000, measured=True).compacts_at_once
+    assert ContextUse(167_001, 200_000, measured=True).compacts_at_once
 
 
 def test_ratio_of_a_session(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.write_scan import Snapshot, Survey, mended, needs_mending
+from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mended, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT = {"type": "text", "text": "said"}
@@ -70,11 +70,11 @@ def test_refused_forms_are_mended(name: str) -> None:
     assert wanted is None or not needs_mending(wanted)
 
 
-def surveyed(folder: Path, rows: list[Any]) -> Survey:
+def surveyed(folder: Path, rows: list[Any]) -> WriteScan:
     """What is found in a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = Survey()
+    survey = WriteScan()
     scan(str(path), observers=[survey])
     return survey
 

@@ -19,7 +19,7 @@ from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST = 40
 """Sessions that are offered, the newest; more are no choice."""
@@ -89,7 +89,7 @@ def _found(beginning: str) -> Iterator[CompletionItem[str]]:
 def _title(session: SessionFile) -> str:
     """The title as it can be shown; ``""`` where the file can't be read."""
     try:
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
     except ResumeHooksError:
         return ""
     return " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip() if glance.is_listed else ""

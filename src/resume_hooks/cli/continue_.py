@@ -18,7 +18,7 @@ from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 @click.command("continue")
@@ -60,7 +60,7 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
 def _start_of(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
         return start_of(made.session_id, made.file, made.folder, Where())
-    return start_of(session.session_id, session.path, home_folder(Glance(session.path)), Where())
+    return start_of(session.session_id, session.path, home_folder(HeadTail(session.path)), Where())
 
 
 def _data(begun: Start, session: SessionFile, made: Receipt | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system import clipboard
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tail_scan import is_live_part_within
 
 AS_IS, FORK = "as-is", "fork"
@@ -56,7 +56,7 @@ def settled(session: SessionFile) -> SessionFile:
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
     """Go on in a session, in this ``way``. False where that would have made a child, and none was."""
     if way == AS_IS:
-        folder = home_folder(Glance(session.path))
+        folder = home_folder(HeadTail(session.path))
         finish(start_of(session.session_id, session.path, folder, Where()), how)
         return True
     receipt = child(session, way)

@@ -12,7 +12,7 @@ from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_o
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.document import FORMS, HTML, JSON, Choice, Document, lineage_of
+from resume_hooks.reading.export.document import FORMS, HTML, JSON, Document, ExportOptions, lineage_of
 from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.reading.export.writing import Sink, Written, require_place, write
@@ -69,7 +69,7 @@ def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> 
     emit("export", data, lambda: _text(data), as_json=as_json, warnings=warnings)
 
 
-def _choice(*, as_json: bool, **asked: Any) -> Choice:
+def _choice(*, as_json: bool, **asked: Any) -> ExportOptions:
     """What the options ask for. UsageError where they contradict each other."""
     if asked["everything"] and asked["live"]:
         raise UsageError("--all and --live exclude each other", "Leave one of them out.")
@@ -80,7 +80,7 @@ def _choice(*, as_json: bool, **asked: Any) -> Choice:
     if form == JSON and (asked["everything"] or asked["live"] or not asked["thinking"]):
         raise UsageError("A bundle holds whole sessions", "Leave --all, --live and --no-thinking out.")
     what = EVERYTHING if asked["everything"] else LIVE_ONLY if asked["live"] else WHOLE
-    return Choice(form, asked["redact"], asked["thinking"], what, asked["max_chars"])
+    return ExportOptions(form, asked["redact"], asked["thinking"], what, asked["max_chars"])
 
 
 def _place(output: str | None, name: str) -> str:

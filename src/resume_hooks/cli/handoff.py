@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of, opening_text
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class HandoffHow(How):
@@ -138,7 +138,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, how: HandoffHow) -> M
     with edited(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if told := digest_edit.saved(text):
             # Decided on anew: while somebody writes others are born, and the parent goes on.
-            birth = expect(parent, Glance(parent.path), "handoff", Where(), how["output_dir"])
+            birth = expect(parent, HeadTail(parent.path), "handoff", Where(), how["output_dir"])
             told = told.replace(digest_reference(old), digest_reference(birth.session_id))
             return _make(_plan(parent, first.contents._replace(edited=told), how, birth), how)
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")

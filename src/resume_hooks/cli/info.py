@@ -13,7 +13,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import kept_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Transcript, scan
 
 
@@ -33,11 +33,11 @@ def command(locator: str | None, as_json: bool) -> None:
     session = located(locator)
     with watched(session.path, quiet=as_json) as watching:
         transcript = scan(session.path, observers=watching)
-    data = facts(session.session_id, Glance(session.path), transcript)
+    data = facts(session.session_id, HeadTail(session.path), transcript)
     emit("info", data, lambda: table(_shown(data)), as_json=as_json)
 
 
-def facts(session_id: str, glance: Glance, transcript: Transcript) -> dict[str, Any]:
+def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
     window = settings.load()["context_window"].value
     context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)

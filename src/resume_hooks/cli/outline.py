@@ -9,7 +9,7 @@ import click
 from resume_hooks.cli.output import current_folder, emit, json_option, locator_argument
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline import Outline, Turn, outline
+from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Names, names_of
@@ -55,7 +55,7 @@ def command(locator: str | None, turns: str | None, touched: str | None, max_cha
     )  # fmt: skip
 
 
-def _touches(turn: Turn, path: str | None) -> bool:
+def _touches(turn: OutlineTurn, path: str | None) -> bool:
     """Whether a turn worked on a file, named whole or by its last parts."""
     if path is None:
         return True
@@ -63,7 +63,7 @@ def _touches(turn: Turn, path: str | None) -> bool:
     return any(f"/{file.strip('/')}".endswith(f"/{wanted}") for file in turn.files)
 
 
-def _data(session: SessionFile, found: Outline, turns: list[Turn], names: Names) -> dict[str, Any]:
+def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: Names) -> dict[str, Any]:
     """The documented form; references are in full."""
     shown = {turn.number for turn in turns}
     return {

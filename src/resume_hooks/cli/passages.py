@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.char_budget import Gap, Piece, fit, fit_ends, shares
+from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
 from resume_hooks.reading.excerpts import Passage, whole_command
 from resume_hooks.reading.outline_text import marker, span_text
-from resume_hooks.reading.selections import Command, Reading
+from resume_hooks.reading.selections import CommandRow, TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Names
 from resume_hooks.sessions.subagents import title_of
@@ -47,7 +47,7 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _added(run: Sequence[Passage], names: Names) -> Piece:
+def _added(run: Sequence[Passage], names: Names) -> TextPiece:
     """What the client added in a row, told of in a line."""
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
@@ -55,7 +55,7 @@ def _added(run: Sequence[Passage], names: Names) -> Piece:
     last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
-    return Piece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
+    return TextPiece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
 
 
 def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
@@ -117,7 +117,7 @@ def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: 
     return {**_session(session), "turn_count": turn_count, "records": rows}
 
 
-def commands_data(reading: Reading, commands: Sequence[Command], names: Names) -> dict[str, Any]:
+def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: Names) -> dict[str, Any]:
     """The documented form of the commands of a session."""
     rows = [
         {
@@ -134,7 +134,7 @@ def commands_data(reading: Reading, commands: Sequence[Command], names: Names) -
     return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}
 
 
-def commands_text(about: str, commands: Sequence[Command], names: Names, limit: int) -> str:
+def commands_text(about: str, commands: Sequence[CommandRow], names: Names, limit: int) -> str:
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
@@ -150,7 +150,7 @@ def commands_text(about: str, commands: Sequence[Command], names: Names, limit: 
     return fit_ends(marker("read", about), lines, limit, gap)
 
 
-def _command(one: Command, names: Names, width: int) -> str:
+def _command(one: CommandRow, names: Names, width: int) -> str:
     state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
     words = one_line(plain_line(one.command), width)
     # The answer tells what a command said; its call is a line or so above it.

@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.excerpts import WHOLE, passage
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.render import render
-from resume_hooks.reading.selections import Reading
+from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import (
     EXAMPLE,
@@ -186,9 +186,9 @@ def _commands(session: SessionFile, turns: Turns | None, options: Options) -> No
     emit("read", data, lambda: several.commands_text(about, found, names, options.limit), as_json=options.as_json)
 
 
-def _read(session: SessionFile, options: Options) -> Reading:
+def _read(session: SessionFile, options: Options) -> TurnReader:
     with watched(session.path, quiet=options.as_json) as watching:
-        return Reading(session, watching)
+        return TurnReader(session, watching)
 
 
 def _page(session: SessionFile, before: str | None, limit: int, options: Options) -> None:

@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.sessions import is_kept, only_kept
 from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import quoted
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST = 5
 """Folders that are offered beside the current one."""
@@ -60,7 +60,7 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be gone on in where it is, None where it can. Only reads."""
     if is_kept(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
-    folder = home_folder(Glance(session.path))
+    folder = home_folder(HeadTail(session.path))
     if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []

@@ -8,7 +8,7 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit, json_option, located, locator_argument
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import kept_facts
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 @click.command("resolve")
@@ -27,7 +27,7 @@ def command(locator: str | None, as_json: bool) -> None:
     data = {
         "session_id": session.session_id,
         "session_file": session.path,
-        "title": Glance(session.path).title,
+        "title": HeadTail(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),
         **kept_facts(session.path, Where()),

@@ -15,8 +15,8 @@ from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.stats import state_sizes
-from resume_hooks.reading.stats.cache import Counted, gather
-from resume_hooks.reading.stats.state_sizes import Part
+from resume_hooks.reading.stats.cache import TranscriptCounts, gather
+from resume_hooks.reading.stats.state_sizes import FolderSize
 from resume_hooks.reading.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import Project, project_at
@@ -79,7 +79,7 @@ def _first_day(since: str | None, *, month: bool) -> str:
     return clock.stamp(moment)[:10] if moment else ""
 
 
-def _belongs(project: Project | None) -> Callable[[Counted], bool]:
+def _belongs(project: Project | None) -> Callable[[TranscriptCounts], bool]:
     """Whether a transcript is of the project; None for all."""
     if project is None:
         return lambda _: True
@@ -94,7 +94,7 @@ def _heading(data: dict[str, Any]) -> str:
     return f"{counted(data['sessions'], 'session')} of {where}{since}{gone}{agents}"
 
 
-def _text(found: Figures, state: Sequence[Part], heading: str) -> str:
+def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
     parts = [heading, _months(found.months), _savings(found.savings), _hooks(found.hooks), _state(state)]
     return "\n\n".join(part for part in parts if part)
 
@@ -134,7 +134,7 @@ def _hooks(rows: Sequence[Hook]) -> str:
     return _table(heads, cells, words=2)
 
 
-def _state(parts: Sequence[Part]) -> str:
+def _state(parts: Sequence[FolderSize]) -> str:
     if not parts:
         return ""
     largest = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in parts[:SHOWN_PARTS] if part.size)

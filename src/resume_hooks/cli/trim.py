@@ -26,7 +26,7 @@ from resume_hooks.derive.trim.preview import preview, savings_data, verdict
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class TrimHow(How):
@@ -118,7 +118,7 @@ def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str
 
 def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
     session, window = located(locator), settings.number("context_window")
-    require_folder(client, home_folder(Glance(session.path)))
+    require_folder(client, home_folder(HeadTail(session.path)))
     if how["dry_run"]:
         done = in_place.plan(session, Where(), options, window)
     else:

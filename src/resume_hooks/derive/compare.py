@@ -20,11 +20,11 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import Base, Traffic
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, Context
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 
 LOOKED_AT = 8 * 1024 * 1024
 """Bytes of a live conversation up to which it is told what a trim would leave: a tenth of a second."""
@@ -86,11 +86,11 @@ class Comparison:
     """
 
     session_id: str
-    glance: Glance
+    glance: HeadTail
     folder: str
-    context: Context
+    context: ContextUse
     traffic: Traffic
-    base: Base
+    base: FirstRequest
     age: int | None
     warm: bool
     estimates: tuple[Estimate, ...]
@@ -101,7 +101,7 @@ class Comparison:
 class _Trimmed(NamedTuple):
     """What a trim would leave of the conversation ``chain``."""
 
-    after: Context
+    after: ContextUse
     chain: list[Node]
 
 
@@ -118,10 +118,10 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
     What a trim would leave is told of a live conversation of up to ``limit`` bytes.
     """
     now_ms = clock.milliseconds(at) or 0
-    glance = Glance(path)
+    glance = HeadTail(path)
     context = tokens.recent_context(path, window)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
-    base = Base(min(base.tokens, context.tokens), min(base.shared, context.tokens))
+    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     looked_at = is_live_part_within(path, limit)
     trimmed = _trimmed(path, window, where) if looked_at else None
     warm = seen.is_warm(now_ms)
@@ -142,20 +142,20 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
     )
 
 
-def advise(path: str, context: Context, where: Where) -> Advice:
+def advise(path: str, context: ContextUse, where: Where) -> Advice:
     """What fits best in a session that is as full as ``context`` says, however much room is left."""
     trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, LOOKED_AT) else None
     return _fitting(trimmed.after if trimmed else None)
 
 
-def advice(context: Context, trimmed: Context | None) -> Advice | None:
+def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
     """What fits best, once there is something to decide; ``trimmed`` is what a trim would leave, None for unknown."""
     if context.percent < NEARLY_FULL and not context.compacts_at_once:
         return None
     return _fitting(trimmed)
 
 
-def _fitting(trimmed: Context | None) -> Advice:
+def _fitting(trimmed: ContextUse | None) -> Advice:
     if trimmed is None or trimmed.percent >= NEARLY_FULL:
         return Advice(HANDOFF, "a fresh start leaves the most room")
     if trimmed.percent <= ROOMY:
@@ -173,14 +173,14 @@ def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
     return _Trimmed(decided.after, reading.transcript.chain)
 
 
-def _opening(path: str, glance: Glance, where: Where) -> int:
+def _opening(path: str, glance: HeadTail, where: Where) -> int:
     """Tokens of what a handoff without a next step would open with, at most: lineage and a whole digest."""
     ancestors = Family(where).lineage(path)
     block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
     return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 
 
-def _reads(glance: Glance, context: Context, base: Base, trimmed: _Trimmed | None) -> int:
+def _reads(glance: HeadTail, context: ContextUse, base: FirstRequest, trimmed: _Trimmed | None) -> int:
     """Tokens that a summary reads, at most: the conversation, and where it was compacted what is left of its past."""
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     said = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
@@ -188,7 +188,7 @@ def _reads(glance: Glance, context: Context, base: Base, trimmed: _Trimmed | Non
 
 
 def _ways(
-    context: Context, seen: Traffic, base: Base, begun: _Fresh, trimmed: _Trimmed | None, *, warm: bool
+    context: ContextUse, seen: Traffic, base: FirstRequest, begun: _Fresh, trimmed: _Trimmed | None, *, warm: bool
 ) -> list[Way]:
     """Every way as numbers. Where this session's cache is warm, so is what all sessions here begin with."""
     rates = rates_of(seen.lifetime)
@@ -218,7 +218,7 @@ def _ways(
     ]
 
 
-def _compaction(chain: list[Node], base: Base) -> tuple[int, int]:
+def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     """Tokens that a compaction keeps and those of its answer: as the last one of the live chain did, else the usual."""
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER

@@ -27,16 +27,16 @@ from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, continue_line
 from resume_hooks.transcripts.raw_edit import with_own
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 FORK = "fork"
 REHOMED = "rehome"
@@ -51,9 +51,9 @@ class Reading(NamedTuple):
     session: SessionFile
     transcript: Transcript
     live: Sequence[Node]
-    survey: Survey
+    survey: WriteScan
     said: ReadBack
-    glance: Glance
+    glance: HeadTail
     cut: Cut | None
 
 
@@ -105,7 +105,7 @@ def plan(
             parent_file=expected.parent_file,
             kind=kind,
             at=expected.setting.at,
-            size=Size(after, ratio),
+            size=ChildSize(after, ratio),
         ),
         lineage=_lineage(reading, expected, move),
         books=_books(reading, expected.session_id, move),
@@ -163,10 +163,10 @@ class _Marks:
 
 def _read(session: SessionFile, truncator: Truncator | None) -> Reading:
     """Scan a session: its live part, or the whole where that alone tells what is to be cut."""
-    transcript, (survey, said) = scan_live(session.path, lambda: (Survey(), ReadBack()))
+    transcript, (survey, said) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
     found = cut_point.cut(transcript, truncator) if truncator else None
     if truncator and found is None:
-        survey, said = Survey(), ReadBack()
+        survey, said = WriteScan(), ReadBack()
         transcript = scan(session.path, observers=(survey, said))
         found = cut_point.cut(transcript, truncator)
     kept = transcript.ending(found.nodes) if found else transcript
@@ -175,7 +175,7 @@ def _read(session: SessionFile, truncator: Truncator | None) -> Reading:
             "There is nothing to fork: this session holds no conversation",
             "If it should hold one, see what is broken: resume-hooks fsck.",
         )
-    return Reading(session, kept, transcript.chain, survey, said, Glance(session.path), found)
+    return Reading(session, kept, transcript.chain, survey, said, HeadTail(session.path), found)
 
 
 def _move(reading: Reading, home: str | None, where: Where) -> Moving | None:
@@ -228,7 +228,7 @@ def _checks(decided: ForkPlan, path: str) -> list[invariants.Check]:
     """What a fork must hold beyond every session's invariants."""
     read_back, marks = ReadBack(), _Marks(decided.child, Marking(decided.birth.parent.session_id, None))
     found = invariants.check_session(path, decided.birth.session_id, [read_back, marks])
-    at_home = decided.moving is None or Glance(path).cwd == decided.moving.new
+    at_home = decided.moving is None or HeadTail(path).cwd == decided.moving.new
     return [
         *found,
         *read_back.checks(decided.child.linear, decided.thoughts),

@@ -27,16 +27,16 @@ from resume_hooks.sessions.opening_records import opening_lines, title_line
 from resume_hooks.sessions.references import names_of
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Rewound, Size, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, Rewound, continue_line
 from resume_hooks.transcripts.records import Record, message
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "rewind"
 
@@ -51,9 +51,9 @@ class Reading(NamedTuple):
 
     session: SessionFile
     transcript: Transcript
-    survey: Survey
+    survey: WriteScan
     said: ReadBack
-    glance: Glance
+    glance: HeadTail
 
 
 class Sizes(NamedTuple):
@@ -140,8 +140,8 @@ def receipt(decided: RewindPlan, born: birth.Born | None = None) -> Receipt:
 
 
 def _read(session: SessionFile) -> Reading:
-    transcript, (survey, said) = scan_live(session.path, lambda: (Survey(), ReadBack()))
-    return Reading(session, transcript, survey, said, Glance(session.path))
+    transcript, (survey, said) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
+    return Reading(session, transcript, survey, said, HeadTail(session.path))
 
 
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
@@ -170,7 +170,7 @@ def _head(expected: Birth, mark: Mark, sizes: Sizes) -> bytes:
         parent_file=expected.parent_file,
         kind=KIND,
         at=expected.setting.at,
-        size=Size(sizes.after, sizes.ratio),
+        size=ChildSize(sizes.after, sizes.ratio),
         rewound=Rewound(mark.started_at, expected.setting.at),
     )
 

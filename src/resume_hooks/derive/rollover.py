@@ -15,7 +15,7 @@ from resume_hooks.derive.child.create import Birth, Born, bear, expect, receipt_
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import as_text, record
+from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
@@ -24,7 +24,7 @@ from resume_hooks.sessions.opening_records import opening_lines, opening_text, t
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.text import encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import continue_line
 from resume_hooks.transcripts.records import kind, message, parse
@@ -77,7 +77,7 @@ def plan(
 
     NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
-    glance = Glance(parent.path)
+    glance = HeadTail(parent.path)
     _refuse(glance, next_step)
     next_step = encodable(next_step.strip())
     child = expected or expect(parent, glance, kind, where, output_dir)
@@ -93,7 +93,7 @@ def plan(
             summary=bool(contents.summary),
         ),
         *opening_lines(child.setting, text, card),
-        *([record.line(contents.digest)] if contents.digest else []),
+        *([entries.line(contents.digest)] if contents.digest else []),
         title_line(child.session_id, child.title),
         *carried_lines(glance, child.session_id),
     )
@@ -136,7 +136,7 @@ def receipt(decided: RolloverPlan, born: Born | None = None) -> Receipt:
     return found._replace(warnings=(*found.warnings, told))
 
 
-def _refuse(glance: Glance, next_step: str) -> None:
+def _refuse(glance: HeadTail, next_step: str) -> None:
     if not glance.is_sidechain and not glance.own_turns:
         raise NothingToHandOff("There is nothing to hand off: nobody asked anything in this session yet")
     if len(next_step) > MAX_STEP:
@@ -176,7 +176,7 @@ def checks_of(decided: RolloverPlan, path: str) -> list[invariants.Check]:
 
 
 def opening_of(path: str) -> object:
-    """What a fresh child opens with: the content of its first user record. OSError where it can't be read."""
+    """What a fresh child opens with: the content of its first user entries. OSError where it can't be read."""
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
         return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == "user"), None)

@@ -28,16 +28,16 @@ from resume_hooks.sessions.references import Entry
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
-from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, continue_line
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, message, with_content
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "untrim"
 
@@ -52,8 +52,8 @@ class Reading:
     session: SessionFile
     transcript: Transcript
     pieces: Pieces
-    survey: Survey
-    context: Context
+    survey: WriteScan
+    context: ContextUse
     scale: Scale
     trimmed: tuple[Node, ...]
 
@@ -88,8 +88,8 @@ class UntrimPlan:
     restored: tuple[Restored, ...]
     missing: tuple[Missing, ...]
     digests: Mapping[str, bytes]
-    before: Context
-    after: Context
+    before: ContextUse
+    after: ContextUse
 
     @property
     def characters(self) -> int:
@@ -99,7 +99,7 @@ class UntrimPlan:
 
 def read(session: SessionFile, window: int = 0) -> Reading:
     """Scan a session for what is trimmed in it."""
-    pieces, survey, marked = Pieces(), Survey(), _Marked()
+    pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.path, observers=(pieces, survey, marked))
     chain = transcript.chain
     context, scale = weigh(session.path, chain, pieces, window)
@@ -128,14 +128,14 @@ def plan(
         )
         raise SessionNotFound(_lost(missing, len(wanted)), remedy)
     session, transcript = reading.session, reading.transcript
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     child = birth.expect(session, glance, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
     if whole and (told := _legend_of(transcript)) is not None:
         edits.setdefault(told.number, _without_legend)
     before, after = _sizes(reading, restored, whole=whole)
-    size = Size(after.tokens, round(reading.scale.ratio, 2))
+    size = ChildSize(after.tokens, round(reading.scale.ratio, 2))
     at = child.setting.at
     row = succession(
         transcript,
@@ -264,7 +264,7 @@ def _checks(decided: UntrimPlan, path: str) -> list[invariants.Check]:
     ]
 
 
-def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tuple[Context, Context]:
+def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
     told = tokens.stated(reading.session.path)

@@ -13,10 +13,10 @@ from resume_hooks.hooks.answer import time_limit
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.as_text import facts
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, Entry
+from resume_hooks.reading.digest.entries import Digest, DigestEntry
 from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT = 2.0
 """Seconds; the client waits."""
@@ -57,7 +57,7 @@ def _cleared(lineage: Sequence[Ancestor]) -> int:
 
 
 def _block(rows: Sequence[Ancestor], path: str) -> str:
-    glance = Glance(path)
+    glance = HeadTail(path)
     block = lineage_block.render(
         rows[:-1], title=glance.title, session_id=rows[-1].session_id, file=path, created=glance.created
     )
@@ -69,6 +69,6 @@ def _without(digest: Digest, sessions: set[str]) -> Digest:
     return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in SECTIONS})
 
 
-def _session_of(entry: Entry) -> str:
+def _session_of(entry: DigestEntry) -> str:
     """The session that an entry is out of, also where a sub-agent of it did what it tells."""
     return entry.ref.partition(":")[0].partition("/")[0]

@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.tokens import ContextUse
 
 MAX_INPUT = 32 * 1024 * 1024
 NEVER = 10**9
@@ -67,7 +67,7 @@ def notice(session_id: str, path: str) -> str:
     return _line(session_id, path, context) if due else ""
 
 
-def _line(session_id: str, path: str, context: Context) -> str:
+def _line(session_id: str, path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise  # noqa: PLC0415
     from resume_hooks.hooks.resume_card import NAMES, command_of  # noqa: PLC0415 - nothing to most turns' ends

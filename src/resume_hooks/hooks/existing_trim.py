@@ -9,7 +9,7 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
@@ -21,7 +21,7 @@ def standing_trim(parent: SessionFile, child_id: str) -> Receipt | None:
     if path is None or named is None or named.session_id != parent.session_id:
         return None
     try:
-        child, glance = Glance(path), Glance(parent.path)
+        child, glance = HeadTail(path), HeadTail(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
     if child.touched or any(_goes_on(record, child.derived_at) for record in glance.last_records):
@@ -50,7 +50,7 @@ def _goes_on(record: Record, at: str) -> bool:
     return (spoken or answered) and normal(record.get("timestamp")) > at
 
 
-def _stats(child: Glance) -> dict[str, int]:
+def _stats(child: HeadTail) -> dict[str, int]:
     """What the child's first line tells of its trim; anybody may have edited it."""
     metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
     return {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}

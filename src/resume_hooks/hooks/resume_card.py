@@ -13,8 +13,8 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES
-from resume_hooks.transcripts.head_tail import Glance
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tokens import ContextUse
 
 BRANCH = 40
 """Columns that the name of a branch may fill."""
@@ -47,13 +47,13 @@ def resume_card(found: Comparison, copied: Copied, text: str) -> str:
     return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
 
 
-def used(context: Context) -> str:
+def used(context: ContextUse) -> str:
     """How full a context is: ``163,400 tokens, 82 % of 200,000``."""
     about = "" if context.measured else "about "
     return f"{about}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"
 
 
-def size(glance: Glance) -> str:
+def size(glance: HeadTail) -> str:
     """The size of its file, and the branch that it was on last: ``4.1 MB · main``."""
     branch = one_line(plain_line(glance.branch), BRANCH)
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"

@@ -173,11 +173,11 @@ def _counts(where: Where) -> dict[str, Any]:
 
 
 def _state(where: Where) -> list[dict[str, Any]]:
-    rows: dict[str, state_sizes.Part] = {}
+    rows: dict[str, state_sizes.FolderSize] = {}
     for part in state_sizes.parts(where):
         name = part.name if part.name in PARTS else "other"
-        known = rows.get(name, state_sizes.Part(name, 0, 0))
-        rows[name] = state_sizes.Part(name, known.files + part.files, known.size + part.size)
+        known = rows.get(name, state_sizes.FolderSize(name, 0, 0))
+        rows[name] = state_sizes.FolderSize(name, known.files + part.files, known.size + part.size)
     return [row._asdict() for row in rows.values()]
 
 

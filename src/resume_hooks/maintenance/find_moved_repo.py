@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.repository import SAFE, offline
 from resume_hooks.system import subprocesses
 from resume_hooks.system.git_worktrees import worktrees
 from resume_hooks.system.text import counted
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 REACH = 4 * 1024 * 1024
 """Bytes at the end of a transcript that are searched for traces."""
@@ -119,7 +119,7 @@ def neighbours(paths: Iterable[str]) -> Iterator[str]:
         if project not in seen and len(seen) < FOLDERS:
             seen.add(project)
             with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                folder = Glance(path).cwd
+                folder = HeadTail(path).cwd
                 if os.path.isabs(folder) and "\0" not in folder and os.path.isdir(folder):
                     yield folder
 

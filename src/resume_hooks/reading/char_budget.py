@@ -26,7 +26,7 @@ TAIL_SHARE = 3
 """Of the output of a tool a third of the room is for its end, where errors stand."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
 
     ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing`` characters were taken
@@ -79,7 +79,7 @@ def bounded(text: str, limit: int) -> tuple[str, int]:
     return text[:reach] + text[-reach:], len(text) - 2 * reach
 
 
-def fit(opening: str, pieces: Sequence[Piece], limit: int, gap: Gap) -> str:
+def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
     """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
         return "\n".join([opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)])
@@ -134,7 +134,7 @@ def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]
     return given
 
 
-def cut(piece: Piece, room: int) -> str:
+def cut(piece: TextPiece, room: int) -> str:
     """The body of a piece in ``room`` characters, with the notice of what is missing; the notice alone if need be."""
     body = piece.body
     if len(body) <= room:
@@ -149,7 +149,7 @@ def cut(piece: Piece, room: int) -> str:
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 
 
-def _chosen(pieces: Sequence[Piece], room: int) -> list[bool]:
+def _chosen(pieces: Sequence[TextPiece], room: int) -> list[bool]:
     """Which pieces stay: all if their least fits, else the voices from the first on, then what stands among them."""
     kept = [True] * len(pieces)
     if sum(piece.least for piece in pieces) <= room:
@@ -173,7 +173,7 @@ def _splits(kept: Sequence[bool], place: int) -> bool:
     return before and after
 
 
-def _laid_out(pieces: Sequence[Piece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
+def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
     gaps = {start: gap(start, end) for start, end in _gaps(kept)}
     stay = [place for place, here in enumerate(kept) if here]
     fixed = sum(len(line) + 1 for line in gaps.values()) + sum(len(pieces[place].head) + 2 for place in stay)

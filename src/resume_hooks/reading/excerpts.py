@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.char_budget import Piece, bounded, indented
+from resume_hooks.reading.char_budget import TextPiece, bounded, indented
 from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_text, rendered, text_of
 from resume_hooks.sessions.references import Entry, Names, Place, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
-from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -70,7 +70,7 @@ class Passage(NamedTuple):
         """Of the whole text, which ``text`` may be less of."""
         return len(self.shown.text)
 
-    def piece(self, names: Names, limit: int = 0, *, with_turn: bool = False) -> Piece:
+    def piece(self, names: Names, limit: int = 0, *, with_turn: bool = False) -> TextPiece:
         """As it is printed in an answer of ``limit`` characters, 0 for any number."""
         reference = names.reference(self.entry.word)
         turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
@@ -78,7 +78,7 @@ class Passage(NamedTuple):
         head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
         text, missing = bounded(self.text, limit)
         command = whole_command(reference, self.characters)
-        return Piece(head, indented(plain(text)), command, self.voice, missing)
+        return TextPiece(head, indented(plain(text)), command, self.voice, missing)
 
 
 def whole_command(reference: str, characters: int = 0) -> str:
@@ -111,7 +111,7 @@ def _tells(block: Record) -> bool:
 
 
 def passage(
-    record: Record, entry: Entry, names: Names, calls: Mapping[str, Call], turn: int = -1, *, subagent: bool = False
+    record: Record, entry: Entry, names: Names, calls: Mapping[str, ToolCall], turn: int = -1, *, subagent: bool = False
 ) -> Passage:
     """A record as a passage; ``calls`` are those that it may answer, ``subagent`` that it stands in the file of one."""
     shown = rendered(record, calls)
@@ -161,7 +161,7 @@ def is_failure(record: Record) -> bool:
     return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
 
 
-def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters: int) -> str:
+def _brief(record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int) -> str:
     """What a record says, with its calls in a line each, and without what the client added by itself."""
     kind = records.kind(record)
     if is_added(record):
@@ -175,7 +175,7 @@ def _brief(record: Record, reference: str, calls: Mapping[str, Call], characters
     return without_reminders(said.removeprefix("[error]\n") if failed_in(record) else said, reference)
 
 
-def _call(block: Record, own: Mapping[str, Call], reference: str) -> str:
+def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
     """A call in one line: the tool, what it is about, and how much more it was given."""
     call = own.get(string(block, "id"))
     about = call.target if call else ""

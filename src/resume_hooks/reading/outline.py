@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.outline_scan import FIRST_WORDS, Compaction, Tally
+from resume_hooks.reading.outline_scan import FIRST_WORDS, Compaction, OutlineScan
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, name_of, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
@@ -24,7 +24,7 @@ LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
 """Where a turn stands: sent on resume (or some of it), before a compaction, on a branch that was left."""
 
 
-class Turn(NamedTuple):
+class OutlineTurn(NamedTuple):
     """A turn: ``line`` is that of its prompt, or of the first record where it has none (number 0).
 
     ``files`` are those that tools read or wrote, of which ``edited`` were written. ``tokens`` is the context after it
@@ -44,7 +44,7 @@ class Turn(NamedTuple):
     place: str
 
 
-class Started(NamedTuple):
+class OutlineAgent(NamedTuple):
     """A sub-agent; ``turn`` is the one that started it, None where nothing tells."""
 
     name: str
@@ -62,9 +62,9 @@ class Outline(NamedTuple):
     created: str
     ended: str
     turn_count: int
-    turns: tuple[Turn, ...]
+    turns: tuple[OutlineTurn, ...]
     compactions: tuple[Compaction, ...]
-    subagents: tuple[Started, ...]
+    subagents: tuple[OutlineAgent, ...]
     lines: int
     size: int
     bad_lines: tuple[int, ...]
@@ -76,8 +76,8 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     With a ``reach`` that of the whole lines in the last so many bytes, in which turns and lines count from there.
     ``watching`` are further observers of the scan.
     """
-    glance = Glance(session.path)
-    tally = Tally(subagent=name_of(session.path) is not None)
+    glance = HeadTail(session.path)
+    tally = OutlineScan(subagent=name_of(session.path) is not None)
     transcript = scan(session.path, reach, observers=[tally, *watching])
     places = _places(tally, transcript)
     turns = tuple(_turns(tally, places))
@@ -95,13 +95,13 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     )
 
 
-def _turns(tally: Tally, places: Sequence[str]) -> Iterator[Turn]:
+def _turns(tally: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
     """The turns, number 0 only where something stands before the first prompt."""
     for turn, place in zip(tally.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue
         edited = tuple(path for path, written in turn.files.items() if written)
-        yield Turn(
+        yield OutlineTurn(
             number=turn.number,
             line=turn.line,
             time=turn.time,
@@ -116,7 +116,7 @@ def _turns(tally: Tally, places: Sequence[str]) -> Iterator[Turn]:
         )
 
 
-def _places(tally: Tally, transcript: Transcript) -> list[str]:
+def _places(tally: OutlineScan, transcript: Transcript) -> list[str]:
     """Where each turn stands. Plain exports have no links and sub-agents one chain of their own: all of it is live."""
     if tally.subagent or not transcript.nodes:
         return [LIVE] * len(tally.turns)
@@ -140,7 +140,7 @@ def _places(tally: Tally, transcript: Transcript) -> list[str]:
     return found
 
 
-def _before_compactions(tally: Tally, transcript: Transcript) -> set[int]:
+def _before_compactions(tally: OutlineScan, transcript: Transcript) -> set[int]:
     """The lines of what the live conversation held before it was compacted, walked up through every boundary."""
     chain = transcript.chain
     if not chain or not (chain[0].boundary or chain[0].summary):
@@ -164,18 +164,18 @@ def _previous(nodes: Sequence[Node]) -> dict[int, Node]:
     return {node.number: before for before, node in pairs if node.boundary or node.summary}
 
 
-def _started(session: SessionFile, tally: Tally) -> Iterator[Started]:
+def _started(session: SessionFile, tally: OutlineScan) -> Iterator[OutlineAgent]:
     """The sub-agents of a session in the order in which they were started, those of no known turn last."""
     found = subagents_of(session.path) if not tally.subagent else []
     order = {agent: place for place, agent in enumerate(tally.agents)}
     for one in sorted(found, key=lambda one: order.get(_id_of(one), len(order))):
         turn, task = tally.agents.get(_id_of(one), (None, ""))
         try:
-            glance, count = Glance(one.path), _lines(one.path)
+            glance, count = HeadTail(one.path), _lines(one.path)
         except (OSError, SessionNotFound):
             continue  # deleted since it was listed
         words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
-        yield Started(one.name, plain_line(kind_of(one.path)), words, turn, count, glance.size)
+        yield OutlineAgent(one.name, plain_line(kind_of(one.path)), words, turn, count, glance.size)
 
 
 def _id_of(one: Subagent) -> str:

@@ -32,7 +32,7 @@ class Compaction(NamedTuple):
     summary: int
 
 
-class Gathered:
+class TurnScan:
     """A turn that is being gathered; ``before`` are the tokens of the context that it began with, 0 for unknown."""
 
     def __init__(self, number: int, line: int, before: int) -> None:
@@ -48,12 +48,12 @@ class Gathered:
         self.empty = True
 
 
-class Tally:
+class OutlineScan:
     """An observer of ``transcript.scan`` that gathers an outline; ``subagent``: the file is a sub-agent's own."""
 
     def __init__(self, *, subagent: bool) -> None:
         self.subagent = subagent
-        self.turns = [Gathered(0, 0, 0)]
+        self.turns = [TurnScan(0, 0, 0)]
         self.compactions: list[Compaction] = []
         self.logical: dict[int, str] = {}
         self.tasks: dict[str, str] = {}
@@ -67,7 +67,7 @@ class Tally:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         if opens_turn(record, subagent=self.subagent):
-            turn = Gathered(len(self.turns), line.number, self.turns[-1].tokens)
+            turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
             turn.first_words, turn.time = first_words(record), string(record, "timestamp")
             self.turns.append(turn)
         turn = self.turns[-1]
@@ -94,7 +94,7 @@ class Tally:
         if self.compactions and self.compactions[-1].summary < 0:
             self.compactions[-1] = self.compactions[-1]._replace(summary=number)
 
-    def _take_work(self, turn: Gathered, record: Record, node: Node | None) -> None:
+    def _take_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = string(record, "type")
         if kind == records.ASSISTANT:
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
@@ -109,7 +109,7 @@ class Tally:
             turn.failed += len(failed_in(record))
             self._take_agent(record, node)
 
-    def _take_call(self, turn: Gathered, block: Record) -> None:
+    def _take_call(self, turn: TurnScan, block: Record) -> None:
         tool, given = string(block, "name"), records.mapping(block, "input")
         turn.tools[tool] = turn.tools.get(tool, 0) + 1
         path = next((found for key in records.FILE_KEYS if (found := string(given, key))), "")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import fit_ends
-from resume_hooks.reading.outline import COMPACTED, LIVE, Outline, Started, Turn
+from resume_hooks.reading.outline import COMPACTED, LIVE, Outline, OutlineAgent, OutlineTurn
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.references import Names
@@ -41,7 +41,9 @@ def marker(verb: str, about: str) -> str:
     return f"resume-hooks {verb}: {one_line(plain_line(about), 400)} · {EVIDENCE}"
 
 
-def outline_text(found: Outline, turns: Sequence[Turn], names: Names, limit: int, touched: str | None = None) -> str:
+def outline_text(
+    found: Outline, turns: Sequence[OutlineTurn], names: Names, limit: int, touched: str | None = None
+) -> str:
     """The ``turns`` of an outline in at most ``limit`` characters with the last line feed; 0 sets no limit.
 
     ``touched``: the file that they were chosen by, for the command that shows those left out.
@@ -83,12 +85,12 @@ def _opening(found: Outline, names: Names) -> list[str]:
     return [marker("outline", f"{found.title} · {names.short}"), " · ".join(fact for fact in facts if fact)]
 
 
-def _blocks(found: Outline, turns: Sequence[Turn], names: Names, width: Width) -> list[list[str]]:
+def _blocks(found: Outline, turns: Sequence[OutlineTurn], names: Names, width: Width) -> list[list[str]]:
     """The lines of each turn: its own, its sub-agents, the compactions in it; the last has what belongs to none."""
     compactions: dict[int, list[Compaction]] = {}
     for compaction in found.compactions:
         compactions.setdefault(compaction.turn, []).append(compaction)
-    agents: dict[int | None, list[Started]] = {}
+    agents: dict[int | None, list[OutlineAgent]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(agent)
     blocks = [
@@ -104,7 +106,7 @@ def _blocks(found: Outline, turns: Sequence[Turn], names: Names, width: Width) -
     return blocks
 
 
-def _turn(turn: Turn, names: Names, width: Width) -> str:
+def _turn(turn: OutlineTurn, names: Names, width: Width) -> str:
     tools = [f"{plain_line(one_line(tool, 40))} {count}" for tool, count in turn.tools.items()]
     facts = (
         f"{turn.number}",
@@ -120,7 +122,7 @@ def _turn(turn: Turn, names: Names, width: Width) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _files(turn: Turn, room: int) -> str:
+def _files(turn: OutlineTurn, room: int) -> str:
     """The files that were edited, then those that were only read, by their last parts."""
     read = [path for path in turn.files if path not in turn.edited]
     parts = []
@@ -131,7 +133,7 @@ def _files(turn: Turn, room: int) -> str:
     return "; ".join(parts)
 
 
-def _tokens(turn: Turn) -> str:
+def _tokens(turn: OutlineTurn) -> str:
     if not turn.tokens:
         return ""
     grown = f" (+{turn.growth:,})" if turn.growth else ""
@@ -143,7 +145,7 @@ def _some(words: Sequence[str], room: int) -> str:
     return ", ".join(words[:room]) + more
 
 
-def _agents(agents: Sequence[Started], names: Names, width: Width) -> list[str]:
+def _agents(agents: Sequence[OutlineAgent], names: Names, width: Width) -> list[str]:
     shown = [
         " · ".join(
             part

@@ -14,21 +14,21 @@ from resume_hooks.reading.render import calls_before, calls_in
 from resume_hooks.sessions.references import Entries, Entry, Names
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.lines import Line, lines_before, opened, read_lines
 from resume_hooks.transcripts.records import Record
 
 Row = tuple[Entry, Record]
 
 
-class Page(NamedTuple):
+class PassagePage(NamedTuple):
     """A page of a transcript, oldest first, its records not counted; ``more``: there is something before it."""
 
     passages: list[Passage]
     more: bool
 
 
-def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> Page:
+def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> PassagePage:
     """The last ``limit`` records that say something before a line; None: before the end.
 
     A last line that is still being written is no record yet. SessionNotFound where the file gets shorter meanwhile.
@@ -36,7 +36,7 @@ def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> Pa
     with opened(entries.file) as stream:
         end = entries.size if before is None else before.offset
         found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
-        return Page(_read(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
+        return PassagePage(_read(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
 
 
 def around(
@@ -76,8 +76,8 @@ def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] 
         yield row
 
 
-def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, Call]:
-    made: dict[str, Call] = {}
+def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, ToolCall]:
+    made: dict[str, ToolCall] = {}
     answered: list[str] = []
     for _, record in rows:
         made |= calls_in(record)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.reading.digest.as_text import full
-from resume_hooks.reading.digest.record import digest_in
+from resume_hooks.reading.digest.entries import digest_in
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.references import Entry
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import Call, Pieces
+from resume_hooks.transcripts.content import Pieces, ToolCall
 from resume_hooks.transcripts.lines import Line, lines_before, opened
 from resume_hooks.transcripts.nodes import node_of
 from resume_hooks.transcripts.records import Record, string
@@ -47,10 +47,10 @@ def render(record: Record, entry: Entry) -> Rendering:
         return rendered(record, calls_before(stream, entry.offset, records.answered(record)) | calls_in(record))
 
 
-def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, Call]:
+def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:
     """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id; of several the nearest."""
     missing = {call for call in wanted if call}
-    found: dict[str, Call] = {}
+    found: dict[str, ToolCall] = {}
     for line in lines_before(stream, end) if missing else ():
         if b'"tool_use"' in line.raw:
             made = calls_in(records.parse(line.body) or {})
@@ -61,7 +61,7 @@ def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str,
     return found
 
 
-def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
+def rendered(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """A record as text, where the ``calls`` that it may answer are known."""
     named = [calls[call] for call in records.answered(record) if call in calls] or list(calls_in(record).values())
     tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
@@ -74,7 +74,7 @@ def rendered(record: Record, calls: Mapping[str, Call]) -> Rendering:
     )
 
 
-def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
+def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
@@ -91,7 +91,7 @@ def text_of(record: Record, calls: Mapping[str, Call] | None = None) -> str:
     return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
 
 
-def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
+def _block(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
@@ -111,7 +111,7 @@ def _block(block: Record, calls: Mapping[str, Call] | None = None) -> str:
     return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
 
 
-def _result(block: Record, calls: Mapping[str, Call] | None) -> str:
+def _result(block: Record, calls: Mapping[str, ToolCall] | None) -> str:
     call = calls.get(string(block, "tool_use_id")) if calls else None
     parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
     parts += ["[error]"] if records.is_error(block) else []
@@ -155,7 +155,7 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)
 
 
-def calls_in(record: Record) -> dict[str, Call]:
+def calls_in(record: Record) -> dict[str, ToolCall]:
     """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
     pieces = Pieces()
     if records.kind(record) == records.ASSISTANT:

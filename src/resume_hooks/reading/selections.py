@@ -15,7 +15,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Entry, Names
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import Call
+from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
@@ -28,7 +28,7 @@ SHELLS = frozenset({"Bash", "PowerShell"})
 _EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """A record that says something, in which ``turn`` it stands, and whether it tells of a failure."""
 
     number: int
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     failed: bool
 
 
-class Command(NamedTuple):
+class CommandRow(NamedTuple):
     """A command of a shell: ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
     ``code`` is the exit code where the client wrote it down; ``answer`` the line of the result, -1 for none.
@@ -53,7 +53,7 @@ class Command(NamedTuple):
     answer: int = -1
 
 
-class Reading:
+class TurnReader:
     """A transcript as it is read: ``rows`` in the order of the file, how many ``turns`` and bytes (``size``) it has.
 
     ``watching`` are further observers of the scan.
@@ -62,10 +62,10 @@ class Reading:
     def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
         self.session = session
         self.subagent = name_of(session.path) is not None
-        self.rows: list[Row] = []
+        self.rows: list[RecordRow] = []
         self.turns = 0
-        self._commands: dict[str, Command] = {}
-        self._calling: dict[str, Row] = {}
+        self._commands: dict[str, CommandRow] = {}
+        self._calling: dict[str, RecordRow] = {}
         self.size = scan(session.path, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -73,7 +73,7 @@ class Reading:
         self.turns += opens_turn(record, subagent=self.subagent)
         if not says(record):
             return
-        row = Row(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
+        row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
         for block in records.blocks(record) if node is None or node.calls or node.results else ():
             if block.get("type") == records.CALL:
@@ -81,26 +81,28 @@ class Reading:
             elif block.get("type") == records.RESULT:
                 self._take_answer(row, record, block)
 
-    def _take_call(self, row: Row, record: Record, block: Record) -> None:
+    def _take_call(self, row: RecordRow, record: Record, block: Record) -> None:
         call = string(block, "id")
         self._calling[call] = row
         if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
             words = string(block["input"], "command")
-            self._commands[call or str(row.number)] = Command(row.number, row.turn, string(record, "timestamp"), words)
+            self._commands[call or str(row.number)] = CommandRow(
+                row.number, row.turn, string(record, "timestamp"), words
+            )
 
-    def _take_answer(self, row: Row, record: Record, block: Record) -> None:
+    def _take_answer(self, row: RecordRow, record: Record, block: Record) -> None:
         command = self._commands.get(string(block, "tool_use_id"))
         if command is not None:
             state, code = _outcome(record, block)
             done = command._replace(state=state, code=code, answer=row.number)
             self._commands[string(block, "tool_use_id")] = done
 
-    def commands(self, asked: Turns | None = None) -> list[Command]:
+    def commands(self, asked: Turns | None = None) -> list[CommandRow]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""
         within = self._within(asked)
         return [command for command in self._commands.values() if command.turn in within]
 
-    def chosen(self, asked: Turns | None = None, *, failed: bool = False) -> list[Row]:
+    def chosen(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
         """The records of the turns ``asked`` for, all or only failures."""
         within = self._within(asked)
         return [row for row in self.rows if row.turn in within and (row.failed or not failed)]
@@ -108,11 +110,11 @@ class Reading:
     def _within(self, asked: Turns | None) -> range:
         return asked.within(self.turns) if asked else range(self.turns + 1)
 
-    def entry(self, row: Row) -> Entry:
+    def entry(self, row: RecordRow) -> Entry:
         """Where a record lies."""
         return Entry(self.session.session_id, self.session.path, row.number, row.offset, row.length)
 
-    def passages(self, rows: Iterable[Row], names: Names) -> list[Passage]:
+    def passages(self, rows: Iterable[RecordRow], names: Names) -> list[Passage]:
         """Records as passages, read from disk. SessionNotFound where the file changed meanwhile."""
         found = ((row, self.entry(row), self.entry(row).record()) for row in rows)
         return [
@@ -121,7 +123,7 @@ class Reading:
             if record is not None
         ]
 
-    def calls_of(self, record: Record) -> dict[str, Call]:
+    def calls_of(self, record: Record) -> dict[str, ToolCall]:
         """The calls that a record answers, by their ids, looked up where they were made."""
         rows = dict.fromkeys(self._calling[call] for call in records.answered(record) if call in self._calling)
         return {call: found for row in rows for call, found in calls_in(self.entry(row).record() or {}).items()}

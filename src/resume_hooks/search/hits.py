@@ -23,7 +23,7 @@ from resume_hooks.search.record_text import Text, Texts, phrase_of
 from resume_hooks.search.snippets import Snippet, pattern_of, snippet_of
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.references import SHORT
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 WIDTH = 260
 """Characters of a snippet."""
@@ -232,9 +232,9 @@ class _Session:
         self.short = short
 
     @cached_property
-    def _glance(self) -> Glance | None:
+    def _glance(self) -> HeadTail | None:
         try:
-            return Glance(self.file)
+            return HeadTail(self.file)
         except SessionNotFound:
             return None
 

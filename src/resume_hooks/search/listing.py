@@ -28,7 +28,7 @@ from resume_hooks.sessions.store_protocol import LocalStore, SessionStore
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 ORIGINAL = "original"
 
@@ -145,14 +145,14 @@ class Look:
 
     def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> Row | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
         if not (glance.is_listed or (helpers and glance.is_helper and glance.says_something)):
             return None
         if project is not None and not project.holds(glance.folders, os.path.basename(os.path.dirname(session.path))):
             return None
         return None if self._family.is_superseded(session.path) else self._row(session, glance)
 
-    def _row(self, session: SessionFile, glance: Glance) -> Row:
+    def _row(self, session: SessionFile, glance: HeadTail) -> Row:
         parent = self._family.parent_of(session.path)
         context = tokens.end_context(glance.last_records, self._window)
         told = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None

@@ -17,7 +17,7 @@ from resume_hooks.sessions.subagents import locate
 from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import encodable
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 ALIASES = {
     "user": ("prompt",),
@@ -71,7 +71,7 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 def project_of(path: str) -> Scope:
     """The project of the session at ``path``, the folder that its file lies in included."""
-    scope = project_at(home_folder(Glance(path)))
+    scope = project_at(home_folder(HeadTail(path)))
     # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
     beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
     return replace(scope, projects=scope.projects | beside)

@@ -22,7 +22,7 @@ from resume_hooks.paths import (
     project_key,
     session_id_of,
 )
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import refuse_foreign
 
@@ -126,7 +126,7 @@ def belongs(path: str, cwd: str) -> bool:
     """
     key = os.path.basename(os.path.dirname(path))[:MAX_KEY]
     try:
-        fitting = [folder for folder in Glance(path).folders if project_key(folder)[:MAX_KEY] == key]
+        fitting = [folder for folder in HeadTail(path).folders if project_key(folder)[:MAX_KEY] == key]
     except SessionNotFound:
         return False  # deleted since it was listed
     return not fitting or paths.canonical(cwd) in {paths.canonical(folder) for folder in fitting}
@@ -214,7 +214,7 @@ def _newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 def _is_talk(session: SessionFile) -> bool:
     try:
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
     except SessionNotFound:
         return False  # deleted since the folder was listed
     return glance.touched and not glance.is_sidechain and not glance.entrypoint.startswith("sdk")

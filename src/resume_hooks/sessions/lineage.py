@@ -22,7 +22,7 @@ from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, read_parent
 
 KEPT, MISSING = "kept", "missing"
@@ -177,7 +177,7 @@ class Family:
         """
         by = self._superseded.get(session_id_of(path) or "", "")
         there = find_session(by, self._where) or self._kept(by)
-        return there is not None and not Glance(path).touched
+        return there is not None and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
         """Whether a row's session is superseded, wherever its file lies."""
@@ -256,7 +256,7 @@ def _as_file(kept: Kept, where: Where) -> SessionFile:
 
 
 def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
-    glance = Glance(path)
+    glance = HeadTail(path)
     session_id = session_id_of(path) or store.session_file(path).session_id
     status = KEPT if is_kept(path, where) else "present"
     row = _derived(session_id, own_path(path, where), parent, status)

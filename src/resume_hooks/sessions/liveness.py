@@ -17,7 +17,7 @@ from resume_hooks.paths import Where, is_session_id, project_key, read_object
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 FRESH = 60
 """Seconds after a write during which a session counts as live."""
@@ -76,7 +76,7 @@ class Clients:
     def _why_unlisted(self, session: SessionFile) -> str:
         """Why it may be open in a client that does not list itself; processes are seen only where there is /proc."""
         if self._unlisted is None:
-            parts = Glance(session.path).version.split(".")
+            parts = HeadTail(session.path).version.split(".")
             version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
             return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
         inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
@@ -87,7 +87,7 @@ class Clients:
 def _is_newborn(session: SessionFile) -> bool:
     """Whether the last write was our own: a child that nobody went on in yet."""
     try:
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
     except SessionNotFound:
         return False
     return bool(glance.derived_at) and not glance.touched

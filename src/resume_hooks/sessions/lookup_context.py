@@ -14,7 +14,7 @@ from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions.files import SessionFile, belongs
 from resume_hooks.sessions.name_prefilter import sift, titles_of
 from resume_hooks.sessions.store_protocol import LocalStore, SessionStore
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class Facts(NamedTuple):
@@ -87,7 +87,7 @@ def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for session in sessions:
         try:
-            title = Glance(session.path).title
+            title = HeadTail(session.path).title
         except SessionNotFound:
             continue  # deleted since the folder was listed
         rows.append(
@@ -108,7 +108,7 @@ def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 def _read(session: SessionFile) -> Facts | None:
     try:
-        glance = Glance(session.path)
+        glance = HeadTail(session.path)
     except SessionNotFound:
         return None  # deleted since it was listed
     return Facts(titles_of(glance), glance.tag, glance.pull_requests, glance.is_listed)

@@ -13,7 +13,7 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.transcripts.head_tail import REACH, Glance
+from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
 """What stands in the lines that a session can be named by, and hardly elsewhere: quotes within text are escaped."""
@@ -46,14 +46,14 @@ def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     return [session for session in sift(as_written(title), sessions) if title in _titles_at(session.path)]
 
 
-def titles_of(glance: Glance) -> frozenset[str]:
+def titles_of(glance: HeadTail) -> frozenset[str]:
     """The titles that a session answers to: the custom one as it is, and the line that listings show."""
     return frozenset({glance.custom_title, glance.title}) - {""}
 
 
 def _titles_at(path: str) -> frozenset[str]:
     try:
-        return titles_of(Glance(path))
+        return titles_of(HeadTail(path))
     except SessionNotFound:
         return frozenset()  # deleted since the folder was listed
 
@@ -81,7 +81,7 @@ def _naming(session: SessionFile) -> bytes:
             head = os.pread(descriptor, REACH, 0) if session.size > REACH else tail
             lines += _lines_with(_KINDS[:1], head)
             if cleared or not _TITLE.search(lines):  # then a summary or a prompt stands for one
-                lines += orjson.dumps(Glance(session.path).title)
+                lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
     finally:

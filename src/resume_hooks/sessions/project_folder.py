@@ -6,11 +6,11 @@ import os
 
 from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import string
 
 
-def home_folder(glance: Glance) -> str:
+def home_folder(glance: HeadTail) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
     key = os.path.basename(project_folder_of(glance.path, Where()))
     seen = [folder for r in (*glance.first_records, *glance.last_records) if (folder := string(r, "cwd"))]

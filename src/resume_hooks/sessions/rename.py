@@ -22,7 +22,7 @@ from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
 MAX_LENGTH = 200
@@ -82,7 +82,7 @@ def write(change: Change) -> None:
     if not change.records:
         return
     append_records(path, [orjson.dumps(record) for record in change.records])
-    now = Glance(path)
+    now = HeadTail(path)
     held = {"custom-title": now.custom_title, "agent-name": now.agent_name, "tag": now.tag}
     if any(held[record["type"]] != change.new for record in change.records):
         raise WriteFailed(
@@ -95,7 +95,7 @@ def _change(session: SessionFile, old: str, new: str, records: list[Record], whe
     return Change(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
 
 
-def _own(session: SessionFile, where: Where) -> Glance:
+def _own(session: SessionFile, where: Where) -> HeadTail:
     """A glance at a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
     require_own(session, where)
     if not is_session_file(session.path):
@@ -110,7 +110,7 @@ def _own(session: SessionFile, where: Where) -> Glance:
         raise WriteFailed(
             f"{session.path} is read-only, so nothing was added to it", f"chmod u+w {shlex.quote(session.path)}"
         )
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     if glance.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     return glance

@@ -16,7 +16,7 @@ from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
 
 PREFIX = "agent-"
@@ -145,7 +145,7 @@ def kind_of(path: str) -> str:
 
 def title_of(path: str) -> str:
     """The title of a transcript; of a sub-agent's the words that it was started with."""
-    glance = Glance(path)
+    glance = HeadTail(path)
     if name_of(path) is None:
         return glance.title
     asked = ({**record, "isSidechain": False} for record in glance.first_records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import Record
@@ -33,7 +33,7 @@ USUAL_SHARED = 18_000
 """Of these, tokens that the cache held already from other sessions: the median of 47 sessions (16,000 to 25,000)."""
 
 
-class Base(NamedTuple):
+class FirstRequest(NamedTuple):
     """What every new session here begins with, in tokens: the client's own instructions, tools, files of the project.
 
     ``shared`` of them come out of the cache as long as any session of that kind keeps it warm.
@@ -77,7 +77,7 @@ def traffic_of(path: str) -> Traffic:
     raise AssertionError("a whole scan is whole")
 
 
-def base_of(glance: Glance) -> Base:
+def base_of(glance: HeadTail) -> FirstRequest:
     """What a new session begins with, by the first request of this one; the usual figures where that is out of reach.
 
     The first request less what was said before it: attachments stay in, since a new session is given its own.
@@ -92,9 +92,9 @@ def base_of(glance: Glance) -> Base:
         if node.input_tokens and records.model(record):
             count = max(0, node.input_tokens - round(said / tokens.CHARACTERS_PER_TOKEN))
             shared = records.positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
-            return Base(count, min(shared, count))
+            return FirstRequest(count, min(shared, count))
         said += node.characters
-    return Base(USUAL_BASE, USUAL_SHARED)
+    return FirstRequest(USUAL_BASE, USUAL_SHARED)
 
 
 class _Turn:

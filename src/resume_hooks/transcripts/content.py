@@ -46,7 +46,7 @@ _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "url", "
 _EXTENT = ("offset", "limit", "pages")
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call: what it is about (a file, a command...), and which part of it where it names one."""
 
     number: int
@@ -88,7 +88,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self.found: list[Piece] = []
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, ToolCall] = {}
         self.failed: set[str] = set()
         self.answered: dict[str, int] = {}
         self.origins: dict[int, Origin] = {}
@@ -158,7 +158,7 @@ class Pieces:
             return
         target = next((found for key in _TARGETS if (found := string(given, key))), "")
         extent = tuple(_plain(given.get(key)) for key in _EXTENT)
-        self.calls[call] = Call(node.number, tool, target, extent)
+        self.calls[call] = ToolCall(node.number, tool, target, extent)
         for key in INPUTS.get(tool, ()):
             for address, text in _strings(given.get(key), (*at, "input", key)):
                 if len(text) > SHORTEST and not stands_for_something(text):

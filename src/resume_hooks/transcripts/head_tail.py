@@ -25,7 +25,7 @@ WIDE_REACH = 1024 * 1024
 TITLE_LENGTH = 80
 
 
-class Glance:
+class HeadTail:
     """The two ends of one session file. SessionNotFound where it can't be read."""
 
     def __init__(self, path: str) -> None:

@@ -25,7 +25,7 @@ _HEAD = 64 * 1024
 """Characters of base64 that are decoded in search of an image's size; multiple of four."""
 
 
-class Size(NamedTuple):
+class ImageSize(NamedTuple):
     """Pixels."""
 
     width: int
@@ -44,19 +44,19 @@ def media_tokens(block: Record) -> int:
     return image_tokens(size) if size else MAX_IMAGE_TOKENS
 
 
-def image_tokens(size: Size) -> int:
+def image_tokens(size: ImageSize) -> int:
     """Tokens of an image of that size, scaled down as the API does."""
     scale = min(1.0, MAX_SIDE / max(size.width, size.height, 1))
     return min(MAX_IMAGE_TOKENS, round(size.width * scale * size.height * scale / PIXELS_A_TOKEN))
 
 
-def image_size(head: bytes) -> Size | None:
+def image_size(head: bytes) -> ImageSize | None:
     """The size of a PNG, GIF, WebP or JPEG image from its first bytes; None for others and torn ones."""
     try:
         if head.startswith(b"\x89PNG"):
-            return Size(*struct.unpack(">II", head[16:24]))
+            return ImageSize(*struct.unpack(">II", head[16:24]))
         if head.startswith(b"GIF8"):
-            return Size(*struct.unpack("<HH", head[6:10]))
+            return ImageSize(*struct.unpack("<HH", head[6:10]))
         if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
             return _webp(head)
         return _jpeg(head) if head.startswith(b"\xff\xd8") else None
@@ -64,28 +64,28 @@ def image_size(head: bytes) -> Size | None:
         return None
 
 
-def _webp(head: bytes) -> Size | None:
+def _webp(head: bytes) -> ImageSize | None:
     kind = head[12:16]
     if len(head) < 30:
         return None
     if kind == b"VP8X":
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
-        return Size(width, height)
+        return ImageSize(width, height)
     if kind == b"VP8L":
         bits = int.from_bytes(head[21:25], "little")
-        return Size((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        return ImageSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     width, height = struct.unpack("<HH", head[26:30])
-    return Size(width & 0x3FFF, height & 0x3FFF)
+    return ImageSize(width & 0x3FFF, height & 0x3FFF)
 
 
-def _jpeg(head: bytes) -> Size | None:
+def _jpeg(head: bytes) -> ImageSize | None:
     """The frame header of a JPEG: segments are walked, since a thumbnail inside has one of its own."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4])
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
             height, width = struct.unpack(">HH", head[at + 5 : at + 9])
-            return Size(width, height)
+            return ImageSize(width, height)
         at += 2 + length
     return None
 

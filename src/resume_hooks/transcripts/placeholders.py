@@ -30,7 +30,7 @@ THEIR_REACH = 4_500
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
 
 
-class Reference(NamedTuple):
+class OriginalReference(NamedTuple):
     """Where the original is: the session that holds it, and its record (0-based line)."""
 
     session_id: str
@@ -41,32 +41,32 @@ class Reference(NamedTuple):
         return f"{self.session_id[:8]}:{self.record}"
 
 
-def for_result(tool: str, characters: int, original: Reference, why: str = "") -> str:
+def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for the output of a tool."""
     return _text(f"Results from {_word(tool)} tool suppressed", f"content was {characters:,} characters", original, why)
 
 
-def for_input(tool: str, characters: int, original: Reference, why: str = "") -> str:
+def for_input(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for an input of a tool."""
     return _text(f"Input of {_word(tool)} tool suppressed", f"content was {characters:,} characters", original, why)
 
 
-def for_text(characters: int, original: Reference, why: str = "") -> str:
+def for_text(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for something the model said."""
     return _text("Claude response trimmed", f"was {characters:,} characters", original, why)
 
 
-def for_media(tokens: int, original: Reference, why: str = "") -> str:
+def for_media(tokens: int, original: OriginalReference, why: str = "") -> str:
     """What stands for an image or a document; their cost is in tokens."""
     return _text("Image or document suppressed", f"content was {tokens:,} tokens", original, why)
 
 
-def for_pasted(characters: int, original: Reference, why: str = "") -> str:
+def for_pasted(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for the middle of a long prompt."""
     return _text("Pasted text suppressed", f"content was {characters:,} characters", original, why)
 
 
-def for_attachment(characters: int, original: Reference, why: str = "") -> str:
+def for_attachment(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for something that the client attached."""
     return _text("Attachment suppressed", f"content was {characters:,} characters", original, why)
 
@@ -90,7 +90,7 @@ def _was_cut(text: str) -> bool:
     return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
 
 
-def _text(what: str, size: str, original: Reference, why: str) -> str:
+def _text(what: str, size: str, original: OriginalReference, why: str) -> str:
     return f"[{what} - original {size}; original: {original}{f'; {why}' if why else ''}]"
 
 
@@ -111,9 +111,9 @@ class Origin(NamedTuple):
     record: int
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> OriginalReference:
         """What a placeholder names."""
-        return Reference(self.session_id, self.record)
+        return OriginalReference(self.session_id, self.record)
 
     def marks(self, block: int) -> dict[str, Any]:
         """The fields of a trimmed record; ``block`` is the first one that was trimmed."""

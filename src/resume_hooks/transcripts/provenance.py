@@ -38,7 +38,7 @@ class Parent(NamedTuple):
     exported_file: str = ""
 
 
-class Size(NamedTuple):
+class ChildSize(NamedTuple):
     """What a child came to, for as long as no answer counted it."""
 
     context_tokens: int
@@ -77,7 +77,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     kind: str,
     at: str,
     summary: bool = False,
-    size: Size | None = None,
+    size: ChildSize | None = None,
     trim: Trim | None = None,
     rewound: Rewound | None = None,
 ) -> bytes:

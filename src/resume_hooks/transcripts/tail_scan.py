@@ -14,7 +14,7 @@ from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
 from resume_hooks.transcripts.lines import Line, Numbers, line_with, opened
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, parse
-from resume_hooks.transcripts.transcript import Observer, Start, Transcript, scan
+from resume_hooks.transcripts.transcript import Observer, ScanStart, Transcript, scan
 
 _HINT = b'"last-prompt"'
 _BOUNDARY = f'"{COMPACTION}"'.encode()
@@ -45,11 +45,11 @@ def is_live_part_within(path: str, limit: int) -> bool:
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
 
-def _start_of_live(path: str) -> Start:
+def _start_of_live(path: str) -> ScanStart:
     """Where the records begin that the last compaction left; the start of the file where the whole is to be read."""
     with opened(path) as stream:
         offset = _offset_of_live(stream)
-        return Start(offset, Numbers(offset).of(stream, offset))
+        return ScanStart(offset, Numbers(offset).of(stream, offset))
 
 
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:

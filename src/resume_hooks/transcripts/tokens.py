@@ -32,7 +32,7 @@ MAX_FIRST_LINE = 64 * 1024
 """Bytes of a first line in which a trim's numbers are looked for."""
 
 
-class Context(NamedTuple):
+class ContextUse(NamedTuple):
     """Tokens in use and the window they are used of; ``measured`` is false where no answer told the count."""
 
     tokens: int
@@ -50,13 +50,13 @@ class Context(NamedTuple):
         return self.tokens + RESERVED_OUTPUT > self.window
 
 
-def context_of(chain: list[Node], window: int = 0) -> Context:
+def context_of(chain: list[Node], window: int = 0) -> ContextUse:
     """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
     node = _last_measured(chain)
     if node is not None:
-        return Context(node.context_tokens, window or window_for(node.context_tokens), measured=True)
+        return ContextUse(node.context_tokens, window or window_for(node.context_tokens), measured=True)
     estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
-    return Context(estimate, window or window_for(estimate), measured=False)
+    return ContextUse(estimate, window or window_for(estimate), measured=False)
 
 
 def _last_measured(chain: list[Node]) -> Node | None:
@@ -70,7 +70,7 @@ def _last_measured(chain: list[Node]) -> Node | None:
     return max((node for node in counted if node.message_id == answer), key=lambda node: node.number)
 
 
-def sent_context(chain: list[Node], ratio: float, window: int = 0) -> Context:
+def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse:
     """The context that the client would send on resume: what was counted last, and what came after at ``ratio``."""
     context = context_of(chain, window)
     last = _last_measured(chain)
@@ -98,17 +98,17 @@ def window_for(tokens: int) -> int:
     return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
 
 
-def session_context(path: str, chain: list[Node], window: int = 0) -> Context:
+def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
     """The context in use in a session, whose live chain is ``chain``.
 
     A child that nobody went on in was never counted: what it came to stands in its first line.
     """
     context = context_of(chain, window)
     told = None if context.measured else stated(path)
-    return Context(told.tokens, window or window_for(told.tokens), measured=False) if told else context
+    return ContextUse(told.tokens, window or window_for(told.tokens), measured=False) if told else context
 
 
-def recent_context(path: str, window: int = 0) -> Context:
+def recent_context(path: str, window: int = 0) -> ContextUse:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 
     The end tells where the branch that the client would choose ends there and was measured there, or was compacted
@@ -125,7 +125,7 @@ def recent_context(path: str, window: int = 0) -> Context:
     return session_context(path, scan(path).chain, window)
 
 
-def end_context(found: Sequence[Record], window: int = 0) -> Context | None:
+def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
     """The context that was counted last among the records of a file's end, in their order.
 
     None where nothing was counted there since the last compaction. Which branch a client would choose is not asked.
@@ -136,11 +136,11 @@ def end_context(found: Sequence[Record], window: int = 0) -> Context | None:
         if string(record, "subtype") == records.COMPACTION:
             return None
         if count := counted_tokens(record)[1]:
-            return Context(count, window or window_for(count), measured=True)
+            return ContextUse(count, window or window_for(count), measured=True)
     return None
 
 
-class Stated(NamedTuple):
+class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
     ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
@@ -151,7 +151,7 @@ class Stated(NamedTuple):
     ratio: float
 
 
-def stated(path: str) -> Stated | None:
+def stated(path: str) -> StatedSize | None:
     """What the first line of a session states of its size; None where it states nothing. Anybody may have edited it."""
     try:
         with open(path, "rb") as stream:
@@ -161,7 +161,7 @@ def stated(path: str) -> Stated | None:
     return stated_in(parse(first) or {}) if b'_metadata"' in first else None
 
 
-def stated_in(record: Record) -> Stated | None:
+def stated_in(record: Record) -> StatedSize | None:
     """What the first record of a session states, as ``stated`` has it."""
     said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
     counted = mapping(trimmed, "stats")
@@ -170,4 +170,4 @@ def stated_in(record: Record) -> Stated | None:
         return None
     ratio = said.get("characters_per_token")
     sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
-    return Stated(count, positive(counted.get("original_tokens")), sound)
+    return StatedSize(count, positive(counted.get("original_tokens")), sound)

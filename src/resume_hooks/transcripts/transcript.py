@@ -19,7 +19,7 @@ from resume_hooks.transcripts.lines import Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 
 
-class Turn(NamedTuple):
+class ChainTurn(NamedTuple):
     """A prompt and everything up to the next one; ``number`` counts from 1 within the live chain."""
 
     number: int
@@ -60,11 +60,11 @@ class Transcript:
         return live_chain(self.nodes, self.checkpoint, self.size)
 
     @cached_property
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[ChainTurn]:
         """The live chain cut at its prompts; what stands before the first prompt belongs to no turn."""
         starts = [index for index, node in enumerate(self.chain) if node.prompt]
         ends = [*starts[1:], len(self.chain)]
-        return [Turn(n, tuple(self.chain[a:b])) for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)]
+        return [ChainTurn(n, tuple(self.chain[a:b])) for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)]
 
     @cached_property
     def pairs(self) -> dict[str, tuple[Node, Node | None]]:
@@ -98,14 +98,14 @@ Observer = Callable[[Line, records.Record, "Node | None"], None]
 """Called with each readable line, its record, and the node of a linked one."""
 
 
-class Start(NamedTuple):
+class ScanStart(NamedTuple):
     """A line of a file that it is read from: its byte offset and its 0-based number."""
 
     offset: int
     number: int
 
 
-def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: Start | None = None) -> Transcript:
+def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: ScanStart | None = None) -> Transcript:
     """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
 
     ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
@@ -131,7 +131,7 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
     return transcript
 
 
-def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: Start | None) -> Iterator[Line]:
+def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: ScanStart | None) -> Iterator[Line]:
     if transcript.whole:
         return read_lines(stream)
     if start is None:

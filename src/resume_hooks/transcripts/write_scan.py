@@ -27,7 +27,7 @@ class Snapshot(NamedTuple):
     length: int
 
 
-class Survey:
+class WriteScan:
     """An observer of ``transcript.scan``; ``mends`` are numbers of records that an API would refuse as they are.
 
     ``replaced`` are offsets and lengths of the lines about results that the client sends shorter.

@@ -16,7 +16,7 @@ from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import Record, message, parse, text
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 from tests.builders import (
     CWD,
     SESSION,
@@ -46,7 +46,7 @@ def planned(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = No
     """A child of a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = Survey()
+    survey = WriteScan()
     transcript = scan(str(path), observers=[survey])
     how = {"title": "child", "head": b'{"head":1}', "lineage": BLOCK, "edits": edits, **more}
     return succession(transcript, survey, SETTING, **how)

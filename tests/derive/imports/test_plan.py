@@ -20,7 +20,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests import strangers
@@ -305,7 +305,7 @@ def test_titles(config_home: ConfigHome, here: str) -> None:
 def test_a_tag_that_drives_a_terminal(config_home: ConfigHome, here: str) -> None:
     """Stays readable."""
     tagged = [*conversation(1), {"type": "tag", "tag": "\x1b[31mred\n" + "y " * 200, "sessionId": "x"}]
-    tag = Glance(imported(config_home, here, tagged).file).tag
+    tag = HeadTail(imported(config_home, here, tagged).file).tag
     assert tag.startswith("red y y")
     assert len(tag) <= 80
 

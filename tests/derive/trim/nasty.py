@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.lines import BOM
-from resume_hooks.transcripts.placeholders import Reference
+from resume_hooks.transcripts.placeholders import OriginalReference
 from tests import builders
 from tests.builders import Record
 
@@ -24,7 +24,7 @@ IMAGE = {
 TOOLS = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
 TEXTS = (
     "", "  \n", "short", "word " * 15, "long \u2028 line " * 60, "x" * 120, "y" * 877, "paste " * 500,
-    "\U0001f600 emoji " * 90, placeholders.for_result("Read", 9_000, Reference("1a2b3c4d", 7)),
+    "\U0001f600 emoji " * 90, placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7)),
     "head " * 40 + "\n\n[...truncated - original content was 9,999 characters, showing first 200]",
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.sessions.references import parse
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text
 from resume_hooks.transcripts.transcript import scan
 from tests import builders
@@ -74,7 +74,7 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["continue_metadata"]["continuation_type"] == "trim"
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
-    assert [Glance(str(file)).title for file in (child, other)] == ["The parser · trim 1", "The parser · trim 2"]
+    assert [HeadTail(str(file)).title for file in (child, other)] == ["The parser · trim 1", "The parser · trim 2"]
     assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [(SESSION, "trim")] * 2
     lineage = Family(config_home.where).lineage(str(child))
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.reading.export.document import HTML, MARKDOWN, TEXT, Choice, Document
+from resume_hooks.reading.export.document import HTML, MARKDOWN, TEXT, Document, ExportOptions
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
@@ -23,7 +23,9 @@ def documents(home: ConfigHome) -> Try:
         path = put(folder, SESSION, transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN, TEXT))
         what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
-        choice = Choice(form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000)))
+        choice = ExportOptions(
+            form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000))
+        )
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         try:
             document = Document([session], choice, home.where)

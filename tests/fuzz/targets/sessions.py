@@ -18,14 +18,14 @@ from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
-from resume_hooks.reading.selections import Reading
+from resume_hooks.reading.selections import TurnReader
 from resume_hooks.search.listing import listed
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
 from resume_hooks.sessions.locate import SessionFile, resolve, session_file
 from resume_hooks.sessions.references import names_of
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.provenance import read_parent
@@ -60,7 +60,7 @@ def chain(home: ConfigHome) -> Try:
     return one
 
 
-def _compare(fast: tokens.Context, sure: tokens.Context) -> None:
+def _compare(fast: tokens.ContextUse, sure: tokens.ContextUse) -> None:
     assert fast.tokens >= 0
     if fast.measured and sure.measured:
         assert fast.tokens == sure.tokens
@@ -129,13 +129,13 @@ def readings(home: ConfigHome) -> Try:
         path = put(folder, SESSION, transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         names = names_of(session, home.where)
-        glance = Glance(path)
+        glance = HeadTail(path)
         assert isinstance(glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str)
         for row in listed(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
             assert outline(session).lines == scan(path).line_count
-            reading = Reading(session)
+            reading = TurnReader(session)
             passages = reading.passages(reading.rows, names)
         except ResumeHooksError as error:
             told(error)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.reading.digest.as_text import BULLET, HEAD, OPENING, facts, full, opening
-from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry, entry
+from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, entry
 from tests.builders import SESSION, session_id
 
 OTHER = session_id(2)
@@ -17,7 +17,7 @@ OTHER = session_id(2)
 
 def made(section: str, count: int, *, size: int = 20, session: str = SESSION) -> Digest:
     """A digest of one section with so many entries."""
-    rows = tuple(Entry(f"{number} {'x' * size}", f"{session}:{number}") for number in range(count))
+    rows = tuple(DigestEntry(f"{number} {'x' * size}", f"{session}:{number}") for number in range(count))
     return Digest({section: rows})
 
 
@@ -25,8 +25,8 @@ def test_what_a_digest_looks_like() -> None:
     """Sections by name, entries with notes and references, records of the main session by their line alone."""
     digest = Digest(
         {
-            "goal": (Entry("go", f"{SESSION}:0", "first"), Entry("older", f"{OTHER}:7")),
-            "changed": (Entry("a.py", f"{SESSION}:4", "2 changes"), Entry("b.py")),
+            "goal": (DigestEntry("go", f"{SESSION}:0", "first"), DigestEntry("older", f"{OTHER}:7")),
+            "changed": (DigestEntry("a.py", f"{SESSION}:4", "2 changes"), DigestEntry("b.py")),
         },
         {"changed": 3},
         "branch main, clean",
@@ -61,7 +61,9 @@ def test_an_empty_digest() -> None:
 def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
     """A short id would name both."""
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
-    digest = Digest({"goal": (Entry("a", f"{SESSION}:1"), Entry("b", f"{SESSION}:2"), Entry("c", f"{twin}:3"))})
+    digest = Digest(
+        {"goal": (DigestEntry("a", f"{SESSION}:1"), DigestEntry("b", f"{SESSION}:2"), DigestEntry("c", f"{twin}:3"))}
+    )
     assert full(digest).split("\n") == [
         f"digest (:N is record {SESSION}:N)", "goal, in the user's words:",
         "  - a (:1)", "  - b (:2)", f"  - c ({twin}:3)",
@@ -70,7 +72,7 @@ def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
 
 def test_a_sub_agents_record_goes_by_both_names() -> None:
     """Cut to its session alone the reference would lead to another record."""
-    digest = Digest({"changed": (Entry("a", f"{SESSION}:1"), Entry("b", f"{SESSION}/agent-12:3"))})
+    digest = Digest({"changed": (DigestEntry("a", f"{SESSION}:1"), DigestEntry("b", f"{SESSION}/agent-12:3"))})
     assert "  - b (11111111/agent-12:3)" in full(digest)
 
 

@@ -11,10 +11,10 @@ import pytest
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest import entries as kept
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
-from resume_hooks.reading.digest.prescan import Skimmed, skim
+from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
+from resume_hooks.reading.digest.prescan import Prescan, prescan
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -40,7 +40,7 @@ def _said(line: bytes) -> str:
     return " ".join(plain_line(found).split())
 
 
-def _claimed(section: str, entry: Entry, said: str) -> list[str]:
+def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     """What the record of an entry must hold, where it says ``said``."""
     text = entry.text
     if section in {"changed", "read"}:
@@ -103,14 +103,14 @@ def test_skimming_tells_what_parsing_tells() -> None:
     skimmed = 0
     for file in SESSIONS:
         for line in _lines(file):
-            found = skim(line)
+            found = prescan(line)
             if found is not None:
                 skimmed += 1
                 assert _parsed(line) == found, line[:300]
     assert skimmed > 1_000
 
 
-def _parsed(line: bytes) -> Skimmed:
+def _parsed(line: bytes) -> Prescan:
     record = records.parse(line) or {}
     answered = [block for block in records.blocks(record) if block.get("type") == "tool_result"]
     assert len(answered) <= 1
@@ -119,7 +119,7 @@ def _parsed(line: bytes) -> Skimmed:
     if not answered:
         assert {block.get("type") for block in records.blocks(record)} <= {"thinking"}
         assert records.kind(record) in {"assistant", "attachment", "progress"}
-    return Skimmed(
+    return Prescan(
         records.string(record, "uuid"),
         records.string(record, "parentUuid"),
         record.get("isSidechain") is True,

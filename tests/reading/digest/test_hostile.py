@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest import entries as kept
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile, session_file

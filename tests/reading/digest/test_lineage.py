@@ -234,7 +234,7 @@ def test_many_generations(config_home: ConfigHome) -> None:
 
 def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest are read; that others were not is said."""
-    monkeypatch.setattr(build, "BUDGET", 5_000)
+    monkeypatch.setattr(build, "ANCESTOR_BUDGET", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
         talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))

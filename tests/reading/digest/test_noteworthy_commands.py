@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.noteworthy_commands import program_of
-from resume_hooks.reading.digest.shell import simple_commands
+from resume_hooks.reading.digest.shell import program_of, simple_commands
 
 WORK = [
     ("go test ./...", "go test"),

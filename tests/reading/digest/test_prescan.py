@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.digest.prescan import SHORTEST, Skimmed, skim
+from resume_hooks.reading.digest.prescan import SHORTEST, Prescan, prescan
 from resume_hooks.transcripts import records
 from tests.builders import assistant, chain_record, result, user
 
@@ -27,16 +27,16 @@ def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
     return {**record, "message": record.pop("message"), "uuid": stamp[1], "timestamp": stamp[0], **extra}
 
 
-def told(record: dict[str, Any]) -> Skimmed | None:
+def told(record: dict[str, Any]) -> Prescan | None:
     """What is skimmed of a record as it is written."""
-    return skim(orjson.dumps(record) + b"\n")
+    return prescan(orjson.dumps(record) + b"\n")
 
 
 def test_an_answer() -> None:
     """Its call, and its place in the conversation."""
-    assert told(answer()) == Skimmed(UUID, PARENT, False, "toolu_1")
-    assert told(answer(toolUseResult={"file": LONG})) == Skimmed(UUID, PARENT, False, "toolu_1")
-    assert told(answer(isSidechain=True)) == Skimmed(UUID, PARENT, True, "toolu_1")
+    assert told(answer()) == Prescan(UUID, PARENT, False, "toolu_1")
+    assert told(answer(toolUseResult={"file": LONG})) == Prescan(UUID, PARENT, False, "toolu_1")
+    assert told(answer(isSidechain=True)) == Prescan(UUID, PARENT, True, "toolu_1")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_what_is_left_to_the_parser(record: dict[str, Any]) -> None:
 
 def test_other_ways_of_writing_json() -> None:
     """Blanks between the tokens, a line that is torn."""
-    assert skim(json.dumps(answer()).encode() + b"\n") is None
-    assert skim(orjson.dumps(answer())[:-3]) is None
+    assert prescan(json.dumps(answer()).encode() + b"\n") is None
+    assert prescan(orjson.dumps(answer())[:-3]) is None
 
 
 _WORDS = st.sampled_from(
@@ -128,7 +128,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @given(_lines())
 def test_skimming_never_differs_from_parsing(line: bytes) -> None:
     """Where it tells anything, the record is no error, no prompt, and has these ids."""
-    found = skim(line)
+    found = prescan(line)
     if found is None:
         return
     record = records.parse(line) or {}

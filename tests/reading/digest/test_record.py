@@ -12,10 +12,10 @@ import pytest
 from resume_hooks.derive import rollover
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import record as kept
-from resume_hooks.reading.digest.entries import Digest, Entry, entry
+from resume_hooks.reading.digest import entries as kept
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.head_tail import REACH, Glance
+from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
@@ -26,12 +26,12 @@ def record(**fields: Any) -> dict[str, Any]:
     return {"type": kept.KIND, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
 
 
-WHOLE = Digest({"goal": (Entry("go", f"{SESSION}:0", "first"),)}, {"changed": 2}, "branch main", 1, 7)
+WHOLE = Digest({"goal": (DigestEntry("go", f"{SESSION}:0", "first"),)}, {"changed": 2}, "branch main", 1, 7)
 
 
 def test_a_digest_comes_back_as_it_was() -> None:
     """Whatever its texts hold."""
-    odd = Digest({"goal": (entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), Entry("a  b.py", "", ""))})
+    odd = Digest({"goal": (entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), DigestEntry("a  b.py", "", ""))})
     for digest in (WHOLE, odd, Digest()):
         assert kept.digest_in(parse(kept.line(digest)) or {}) == digest
 
@@ -98,7 +98,7 @@ def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
     lines = Path(child).read_bytes().split(b"\n")
     assert kept.digest_in(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
     assert kept.digest_at(child) == talked().digest(config_home)
-    assert Glance(child).custom_title
+    assert HeadTail(child).custom_title
 
 
 def test_the_largest_digest_lies_within_a_glance(config_home: ConfigHome) -> None:

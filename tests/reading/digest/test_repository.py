@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.repository import BRANCH, Question, State
+from resume_hooks.reading.digest.repository import BRANCH, GitQuery, RepositoryState
 from tests.builders import ConfigHome
 from tests.needs import need
 from tests.reading.digest.talk import Talk, notes
@@ -40,17 +40,19 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True, env=env, capture_output=True)
 
 
-def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05) -> State:
+def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05) -> RepositoryState:
     """What git says of a folder, given a moment."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
-    with Question(str(folder), LONG_AGO, Where(env)) as question:
+    with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
         time.sleep(wait)
         return question.answer()
 
 
-def patiently(folder: Path) -> State:
+def patiently(folder: Path) -> RepositoryState:
     """The same on a machine that is busy."""
-    return next((state for _ in range(20) if (state := asked(folder)).line != "not asked"), State("not asked"))
+    return next(
+        (state for _ in range(20) if (state := asked(folder)).line != "not asked"), RepositoryState("not asked")
+    )
 
 
 def script(path: Path, text: str) -> Path:
@@ -62,7 +64,9 @@ def script(path: Path, text: str) -> Path:
 
 def test_a_clean_repository(repo: Path) -> None:
     """Branch, commits since, clean."""
-    assert patiently(repo) == State("branch main, 1 commit since the session began, clean", str(repo), frozenset())
+    assert patiently(repo) == RepositoryState(
+        "branch main, 1 commit since the session began, clean", str(repo), frozenset()
+    )
 
 
 def test_what_is_not_committed(repo: Path) -> None:
@@ -105,8 +109,8 @@ def test_a_worktree(repo: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
 def test_no_repository(folder: str) -> None:
     """Nothing is said, and nothing is asked of a folder that is not named whole."""
-    with Question(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
-        assert question.answer() == State("")
+    with GitQuery(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
+        assert question.answer() == RepositoryState("")
 
 
 def test_no_git(repo: Path) -> None:
@@ -147,7 +151,7 @@ def _runs(pid: str) -> bool:
 
 def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
     """An error in between leaves no process: the block ends them."""
-    with Question(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
+    with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         runs = list(question._runs)
         assert len(runs) == 2
     assert all(run.returncode is not None for run in runs)

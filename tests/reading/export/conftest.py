@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.export.document import HTML, Choice, Document
+from resume_hooks.reading.export.document import HTML, Document, ExportOptions
 from resume_hooks.reading.export.select_records import WHOLE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -29,7 +29,7 @@ from tests.builders import (
 )
 
 Exported = Callable[..., str]
-"""A document of a session's file, by its form; further words are fields of ``Choice``."""
+"""A document of a session's file, by its form; further words are fields of ``ExportOptions``."""
 
 GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
 """What looks like a secret and is none."""
@@ -128,7 +128,7 @@ def session(config_home: ConfigHome) -> Path:
 def document(path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object) -> Document:
     """A document of one session."""
     fields = {"form": form, "redact": True, "thoughts": True, "what": WHOLE, "limit": 100_000, **choice}
-    return Document([session_file(str(path))], Choice(**fields), home.where)  # type: ignore[arg-type]
+    return Document([session_file(str(path))], ExportOptions(**fields), home.where)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from resume_hooks.reading.export.page.markup import Html, element, escape, joine
 from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import MOST as MOST_PROSE
 from resume_hooks.reading.export.page.prose import prose
-from resume_hooks.reading.export.parts import Picture
+from resume_hooks.reading.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.reading.export.conftest import PNG, Exported
 from tests.reading.export.vectors import ELEMENTS, VECTORS, PageParts, hostile
@@ -151,12 +151,12 @@ def test_a_difference_of_long_texts() -> None:
 )
 def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
     """Few kinds are shown, and of those only what is base64."""
-    assert picture(Picture(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
+    assert picture(MediaPart(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
 
 
 def test_an_image() -> None:
     """It is held in the page."""
-    assert f'src="data:image/png;base64,{PNG}"' in picture(Picture("image", "image/png", PNG, "image, png"))
+    assert f'src="data:image/png;base64,{PNG}"' in picture(MediaPart("image", "image/png", PNG, "image, png"))
 
 
 def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> None:

@@ -8,15 +8,15 @@ import string
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.redact import BEHIND, DEEPEST, Hiding
+from resume_hooks.reading.export.redact import BEHIND, DEEPEST, ExportRedactor
 from tests.reading.export.conftest import GITHUB
 
 HOME = {"HOME": "/home/ann"}
 
 
-def hiding(limit: int = 0, *, redact: bool = True) -> Hiding:
+def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     """As a document has it."""
-    return Hiding(Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], redact=redact, limit=limit)
+    return ExportRedactor(Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], redact=redact, limit=limit)
 
 
 @pytest.mark.parametrize(

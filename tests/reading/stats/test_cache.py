@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.reading.stats import cache
-from resume_hooks.reading.stats.cache import Counted, gather
+from resume_hooks.reading.stats.cache import TranscriptCounts, gather
 from resume_hooks.reading.stats.counts import Child, Counts, Day
 from resume_hooks.reading.stats.state_sizes import parts
 from resume_hooks.reading.stats.totals import Figures, figures, percentile
@@ -18,7 +18,7 @@ from tests.builders import SESSION, ConfigHome, assistant, conversation, line, s
 OTHER = session_id(2)
 
 
-def everything(found: cache.Gathered, since: str = "") -> Figures:
+def everything(found: cache.AllCounts, since: str = "") -> Figures:
     """The figures of all projects."""
     return figures(found.transcripts, since, lambda _: True)
 
@@ -184,9 +184,9 @@ def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, va
 def test_hooks_by_event_and_whose() -> None:
     """Summed over files and days in range."""
 
-    def one(number: int, day: str, durations: dict[int, int]) -> Counted:
+    def one(number: int, day: str, durations: dict[int, int]) -> TranscriptCounts:
         counts = Counts((), {day: Day(1)}, {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}, None)
-        return Counted(session_id(number), "", "p", 1, there=True, counts=counts)
+        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts)
 
     rows = [one(1, "2026-01-01", {500: 100}), one(2, "2026-01-02", {1: 1}), one(3, "2026-01-03", {3: 2, 70: 1})]
     found = figures(rows, "2026-01-02", lambda _: True).hooks
@@ -199,8 +199,8 @@ def test_hooks_by_event_and_whose() -> None:
 def test_child_kinds_in_order() -> None:
     """By month, then kind."""
 
-    def one(number: int, child: Child) -> Counted:
-        return Counted(session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child))
+    def one(number: int, child: Child) -> TranscriptCounts:
+        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child))
 
     at = "2026-0{}-01T00:00:00.000Z"
     rows = [one(n, Child(kind, at.format(month), 10, 4)) for n, kind, month in ((1, "trim", 2), (2, "fork", 2))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import NoFileHistory
-from resume_hooks.reading.outline_scan import Tally, first_words
+from resume_hooks.reading.outline_scan import OutlineScan, first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.lines import Line
@@ -81,7 +81,7 @@ class History:
 
 def read(session: SessionFile) -> History:
     """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
-    tally, gathered = Tally(subagent=False), _Gathered()
+    tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
     numbers = {node.uuid: node.number for node in transcript.nodes}
     states = tuple(sorted(gathered.states(numbers), key=lambda state: state.line))

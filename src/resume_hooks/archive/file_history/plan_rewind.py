@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 FOLDER = "file-history"
 FIRST = 1
@@ -43,7 +43,7 @@ def _home(session: SessionFile) -> str:
 
     CantRestore for any other: transcripts are moved, and another project may be by now where theirs was.
     """
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     home, kept = home_folder(glance), os.path.dirname(session.path)
     if os.path.isabs(home) and (is_keyed(home, os.path.basename(kept)) or (glance.cwd and _is_here(home))):
         return home

@@ -25,7 +25,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.subagents import subagents_of
 from resume_hooks.storage.move import move, take, weigh
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class Deletion(NamedTuple):
@@ -50,7 +50,7 @@ def plan(session: SessionFile, where: Where) -> Deletion:
         raise UsageError(
             f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
         )
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     try:
         parts = tuple(_parts(session, where))
     except OSError as error:

@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.manifest import Earlier, Kept, Part, find, s
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 
@@ -147,7 +147,7 @@ def _goes_on(kept: Kept, part: Part, source: Source) -> bool:
 
 def _write(kept: Kept | None, session: SessionFile, plan: Plan, where: Where) -> Kept:
     folder = folder_of(session.session_id, where)
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     parts = {part.place: part for part in _put(kept, plan, folder)}
     place = f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl"
     first = parts.pop(place)

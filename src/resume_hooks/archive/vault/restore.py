@@ -27,7 +27,7 @@ from resume_hooks.storage.move import is_same, is_stub
 from resume_hooks.storage.state_file import MODE, sweep
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import parse
 
@@ -67,7 +67,7 @@ def plan(kept: Kept, where: Where) -> Retrieval:
             f"{source} is not what was kept: its hash differs, so nothing was brought back",
             "See what else is wrong: resume-hooks archive --verify",
         )
-    kept = kept._replace(title=encodable(plain_line(Glance(source).title)))  # an earlier state may have had another
+    kept = kept._replace(title=encodable(plain_line(HeadTail(source).title)))  # an earlier state may have had another
     sound = kept._replace(parts=tuple(part for part in kept.parts if part not in broken))
     place = real(kept.place, where)
     try:

@@ -16,7 +16,7 @@ from resume_hooks.sessions.archived.layout import beside, unpacked
 from resume_hooks.sessions.archived.manifest import Kept, Part
 from resume_hooks.sessions.archived.unpack import lay_out
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_WHOLE = 64 * 1024 * 1024
 """Bytes of a text that comes whole; a larger one comes line by line."""
@@ -57,7 +57,7 @@ def _told_anew(kept: Kept) -> Kept:
     os.mkdir(folder, 0o700)
     lay_out(kept, [kept.transcript], folder)
     path = os.path.join(folder, beside(kept.place))
-    return kept._replace(title=encodable(plain_line(Glance(path).title)), about=about_of(path, kept.about.parent))
+    return kept._replace(title=encodable(plain_line(HeadTail(path).title)), about=about_of(path, kept.about.parent))
 
 
 class _Changed:

@@ -14,7 +14,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 EVERY = 0.05
 """Seconds between two pieces."""
@@ -57,7 +57,7 @@ def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
     """The sessions of the project of ``cwd``, or of all, newest first, with what they began with."""
     for row in listing.listed(cwd, where, everywhere=everywhere):
         try:
-            prompt = Glance(row.path).first_prompt
+            prompt = HeadTail(row.path).first_prompt
         except SessionNotFound:
             continue  # deleted since it was listed
         yield Found(row, one_line(prompt, PROMPT))

@@ -16,7 +16,7 @@ from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline import Turn, outline
+from resume_hooks.reading.outline import OutlineTurn, outline
 from resume_hooks.search.listing import Row
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
@@ -105,7 +105,7 @@ def _outline(row: Row, _where: Where) -> list[str]:
     return [said, *(turns or ["no whole turn there"])]
 
 
-def _turn(turn: Turn, *, whole: bool) -> str:
+def _turn(turn: OutlineTurn, *, whole: bool) -> str:
     """A turn in a line. Its number is known only where the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     words = turn.first_words if turn.number else "before the first prompt" if whole else "... within a turn"

@@ -8,16 +8,16 @@ from typing import BinaryIO
 from resume_hooks.derive.child.carried import carried_lines
 from resume_hooks.derive.child.relocate import Moving
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.raw_edit import encode, with_fields
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import Snapshot, Survey
+from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
 
 
 def books_of(
-    transcript: Transcript, survey: Survey, glance: Glance, session_id: str, moving: Moving | None = None
+    transcript: Transcript, survey: WriteScan, glance: HeadTail, session_id: str, moving: Moving | None = None
 ) -> list[bytes]:
     """The lines, without endings, that follow the chain. Snapshots stay byte for byte but for a session's id.
 
@@ -30,13 +30,13 @@ def books_of(
     return [*rows, *carried_lines(glance, session_id, moved=moving is not None)]
 
 
-def snapshots_of(transcript: Transcript, survey: Survey) -> list[Snapshot]:
+def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
     """The lines about the user's files at the messages of a conversation."""
     kept = {node.uuid for node in transcript.chain}
     return [snapshot for snapshot in survey.snapshots if snapshot.message in kept]
 
 
-def replaced_of(transcript: Transcript, survey: Survey, session_id: str) -> list[bytes]:
+def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> list[bytes]:
     """The lines about results that the client sends shorter than they were; for a child that changes none of them."""
     return [_renamed(body, session_id) for body in _bodies(transcript, survey.replaced)]
 

@@ -5,7 +5,7 @@ Invariant: nothing of a line changes but the session id at its top level.
 
 from __future__ import annotations
 
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_field
 from resume_hooks.transcripts.records import kind, parse
 
@@ -16,7 +16,7 @@ CARRIED = ("tag", "pr-link", "mode", *PLACES)
 """The kinds that are carried, the last of each."""
 
 
-def carried_lines(glance: Glance, session_id: str, *, moved: bool = False) -> list[bytes]:
+def carried_lines(glance: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
     """The parent's carried bookkeeping as lines without endings, byte for byte but for the session's id.
 
     What says where the session is stays behind where it ``moved``.

@@ -29,7 +29,7 @@ from resume_hooks.sessions.titles import child_title, root_of
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import invariants as checks
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent, read_parent
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
@@ -71,7 +71,7 @@ class Born(NamedTuple):
 
 def expect(
     parent: SessionFile,
-    glance: Glance,
+    glance: HeadTail,
     kind: str,
     where: Where,
     output_dir: str | None = None,
@@ -184,7 +184,7 @@ def checks_of(expected: Birth, path: str) -> list[checks.Check]:
     """What every child must hold as it is read back from ``path``."""
     return [
         checks.Check("the first line names the parent", _names(read_parent(path), expected)),
-        checks.Check("the title is its own", Glance(path).custom_title == expected.title),
+        checks.Check("the title is its own", HeadTail(path).custom_title == expected.title),
     ]
 
 

@@ -16,7 +16,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.head_tail import Glance, is_talk
+from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
 
@@ -47,7 +47,7 @@ def standing_rewind(parent: SessionFile, where: Where) -> Receipt | None:
 
 class _Standing(NamedTuple):
     link: Link
-    child: Glance
+    child: HeadTail
 
 
 def _newest(parent: SessionFile, kind: str, where: Where) -> _Standing | None:
@@ -57,13 +57,13 @@ def _newest(parent: SessionFile, kind: str, where: Where) -> _Standing | None:
     if link is None or path is None:
         return None
     try:
-        child, glance = Glance(path), Glance(parent.path)
+        child, glance = HeadTail(path), HeadTail(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
     return None if child.touched or _went_on(glance, clock.normal(link.at)) else _Standing(link, child)
 
 
-def _went_on(glance: Glance, at: str) -> bool:
+def _went_on(glance: HeadTail, at: str) -> bool:
     """Whether there was talk after ``at``, be it one prompt with more work behind it than the tail holds."""
     reached = any("" < clock.normal(record.get("timestamp")) <= at for record in glance.last_records)
 

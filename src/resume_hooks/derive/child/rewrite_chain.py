@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import (
     with_content,
 )
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import Survey, mended
+from resume_hooks.transcripts.write_scan import WriteScan, mended
 
 Edit = Callable[[Record], Record | None]
 """A record as it shall stand in the child; None leaves it out."""
@@ -80,7 +80,7 @@ class Succession:
 
 def succession(  # noqa: PLR0913 - what a child is made of
     transcript: Transcript,
-    survey: Survey,
+    survey: WriteScan,
     setting: Setting,
     *,
     title: str,
@@ -248,7 +248,7 @@ class _Edits:
     In that order: the caller's go by the places of blocks, and mending takes blocks out.
     """
 
-    def __init__(self, row: Linear, survey: Survey, wanted: Mapping[int, Edit]) -> None:
+    def __init__(self, row: Linear, survey: WriteScan, wanted: Mapping[int, Edit]) -> None:
         self._found: dict[int, list[Edit]] = {}
         for node in row.nodes:
             if node.number in wanted:

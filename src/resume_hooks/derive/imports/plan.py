@@ -28,7 +28,7 @@ from resume_hooks.sessions.titles import child_title, root_of
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, Glance
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.lines import BOM, Line
@@ -37,7 +37,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, kind
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "import"
 
@@ -86,7 +86,7 @@ class ImportPlan:
 
 class _Reading(NamedTuple):
     transcript: Transcript
-    survey: Survey
+    survey: WriteScan
     said: ReadBack
     sorting: _Sorting
 
@@ -110,7 +110,7 @@ def plan(source: Source, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none; nothing is written."""
     reading = _read(source)
     folder = os.path.join(where.projects, project_key(home))
-    glance = Glance(source.path)
+    glance = HeadTail(source.path)
     setting = _setting(glance, home)
     row = linear(reading.transcript.chain)
     child = succession(
@@ -182,7 +182,7 @@ def known(decided: ImportPlan, existing: SessionFile) -> Receipt:
     return receipt(decided)._replace(
         session_id="",
         file="",
-        title=Glance(existing.path).title,
+        title=HeadTail(existing.path).title,
         parent_session_id=existing.session_id,
         parent_file=existing.path,
     )
@@ -200,7 +200,7 @@ def first_line(source: Source, at: str) -> bytes:
 
 
 def _read(source: Source) -> _Reading:
-    survey, said, sorting = Survey(), ReadBack(), _Sorting()
+    survey, said, sorting = WriteScan(), ReadBack(), _Sorting()
     _refuse_page(source)
     try:
         transcript = scan(source.path, observers=(survey, said, sorting))
@@ -229,7 +229,7 @@ def _refuse_page(source: Source) -> None:
         raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
 
 
-def _setting(glance: Glance, home: str) -> Setting:
+def _setting(glance: HeadTail, home: str) -> Setting:
     version = glance.version if _VERSION.fullmatch(glance.version) else ""
     return Setting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
 
@@ -247,7 +247,7 @@ def _is_torn(transcript: Transcript) -> bool:
     return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 
-def _tag(glance: Glance, session_id: str) -> tuple[bytes, ...]:
+def _tag(glance: HeadTail, session_id: str) -> tuple[bytes, ...]:
     tag = one_line(plain_line(glance.tag), TITLE_LENGTH)
     return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
 
@@ -314,5 +314,5 @@ def _checks(decided: ImportPlan, path: str) -> list[invariants.Check]:
         invariants.Check("every block is one that the API takes", fields.fitting),
         invariants.Check("the first line names the source", first == decided.child.head + b"\n"),
         invariants.Check("it is nobody's child", read_parent(path) is None),
-        invariants.Check("the title is its own", Glance(path).custom_title == decided.child.title),
+        invariants.Check("the title is its own", HeadTail(path).custom_title == decided.child.title),
     ]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import Piece, cut, fit
-from resume_hooks.reading.selections import Reading
+from resume_hooks.reading.char_budget import TextPiece, cut, fit
+from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Names, names_of
 from resume_hooks.system.text import counted
@@ -56,18 +56,18 @@ class SummaryMaterial(NamedTuple):
 class _Shown(NamedTuple):
     number: int
     turn: int
-    piece: Piece
+    piece: TextPiece
 
 
 def material(session: SessionFile, where: Where) -> SummaryMaterial:
     """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
-    reading, names = Reading(session), names_of(session, where)
+    reading, names = TurnReader(session), names_of(session, where)
     shown = list(_shown(reading, names))
     room = _room(shown)
     return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
 
 
-def _shown(reading: Reading, names: Names) -> Iterator[_Shown]:
+def _shown(reading: TurnReader, names: Names) -> Iterator[_Shown]:
     """One record after the other, so that never more than one long output is in memory."""
     for row in reading.rows:
         for one in reading.passages([row], names):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Piece, Pieces
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.tokens import ContextUse
 
 CLEARED = "microcompact_boundary"
 """The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
@@ -59,7 +59,7 @@ class _Gap(NamedTuple):
     media: int
 
 
-def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[Context, Scale]:
+def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[ContextUse, Scale]:
     """What the client would send of the session at ``path``, and the scale of its pieces."""
     stated = tokens.stated(path)
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)

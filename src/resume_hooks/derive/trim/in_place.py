@@ -31,7 +31,7 @@ from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.content import THINKING, Pieces
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode
@@ -194,7 +194,7 @@ def _receipt(decided: TrimPlan, found: tuple[Check, ...], notes: list[str]) -> R
     return made._replace(
         session_id=parent.session_id,
         file=parent.path,
-        title=Glance(parent.path).title,
+        title=HeadTail(parent.path).title,
         written=bool(found),
         checks=found,
         warnings=tuple(notes),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, Options
-from resume_hooks.transcripts.content import Call, Piece, Pieces
+from resume_hooks.transcripts.content import Piece, Pieces, ToolCall
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -29,7 +29,7 @@ class Material:
     places: dict[int, int]
     protected: int
     last_turn: int
-    calls: dict[str, Call]
+    calls: dict[str, ToolCall]
     answered: frozenset[str]
     failed: frozenset[str]
     restored: frozenset[str] = frozenset()
@@ -116,7 +116,7 @@ def _start_of_turn(chain: Sequence[Node], count: int) -> int:
 
 
 def restored_writes(
-    calls: Mapping[str, Call], done: Iterable[str], times_ms: Mapping[int, int | None], folders: Iterable[str]
+    calls: Mapping[str, ToolCall], done: Iterable[str], times_ms: Mapping[int, int | None], folders: Iterable[str]
 ) -> frozenset[str]:
     """The calls that were the last Write of a file in ``folders``, if the file on disk is newer: their inputs stay.
 

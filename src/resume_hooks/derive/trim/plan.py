@@ -27,13 +27,13 @@ from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
-from resume_hooks.transcripts.provenance import Size, Trim, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, Trim, continue_line
 from resume_hooks.transcripts.tail_scan import scan_live
-from resume_hooks.transcripts.tokens import Context
+from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
@@ -49,9 +49,9 @@ class SessionScan:
     session: SessionFile
     transcript: Transcript
     pieces: Pieces
-    survey: Survey
-    glance: Glance
-    context: Context
+    survey: WriteScan
+    glance: HeadTail
+    context: ContextUse
     scale: Scale
 
     def material(self, options: Options) -> Material:
@@ -79,8 +79,8 @@ class Decision(NamedTuple):
 
     choices: tuple[Choice, ...]
     savings: Savings
-    before: Context
-    after: Context
+    before: ContextUse
+    after: ContextUse
     thoughts: frozenset[int]
     origins: Origins
     unknown_tools: tuple[str, ...]
@@ -106,12 +106,12 @@ class TrimPlan:
         return self.decision.savings
 
     @property
-    def before(self) -> Context:
+    def before(self) -> ContextUse:
         """What the client would send of the session."""
         return self.decision.before
 
     @property
-    def after(self) -> Context:
+    def after(self) -> ContextUse:
         """What it would send of the child."""
         return self.decision.after
 
@@ -129,17 +129,17 @@ class TrimPlan:
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
     """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
     if whole:
-        pieces, survey = Pieces(), Survey()
+        pieces, survey = Pieces(), WriteScan()
         transcript = scan(session.path, observers=(pieces, survey))
     else:
-        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), Survey()))
+        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), WriteScan()))
     if not any(node.spoken for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
             "If it should hold one, see what is broken: resume-hooks fsck.",
         )
     context, scale = weigh(session.path, transcript.chain, pieces, window)
-    return SessionScan(session, transcript, pieces, survey, Glance(session.path), context, scale)
+    return SessionScan(session, transcript, pieces, survey, HeadTail(session.path), context, scale)
 
 
 def decide(reading: SessionScan, options: Options, where: Where) -> Decision:
@@ -189,7 +189,7 @@ def plan(
         parent_file=child.parent_file,
         kind=kind,
         at=child.setting.at,
-        size=Size(decision.after.tokens, decision.savings.ratio),
+        size=ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
     )
     row = succession(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.material import Material
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Call, Piece
+from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece, ToolCall
 
 READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -52,14 +52,14 @@ def _superseded(material: Material, options: Options) -> Iterator[Pick]:  # noqa
             yield Pick(piece, "the file was read again later")
 
 
-def _covered_by(read: Call) -> tuple[tuple[object, ...], ...]:
+def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     """The extents whose reading shows all that ``read`` did: its own, and the whole file if that reaches so far."""
     offset, limit, pages = read.extent
     lines = (offset if isinstance(offset, int) else 1) + (limit if isinstance(limit, int) else WHOLE_LINES) - 1
     return (read.extent, ()) if pages is None and lines <= WHOLE_LINES else (read.extent,)
 
 
-def _is_whole(call: Call) -> bool:
+def _is_whole(call: ToolCall) -> bool:
     return all(part is None for part in call.extent)
 
 

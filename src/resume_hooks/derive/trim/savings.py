@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.selection import Choice, Origins
-from resume_hooks.transcripts.placeholders import Reference
+from resume_hooks.transcripts.placeholders import OriginalReference
 
 LARGEST = 10  # pieces that are named one by one
 
@@ -24,7 +24,7 @@ class SavingsRow(NamedTuple):
 class LargestPiece(NamedTuple):
     """One of the largest pieces and where its original is."""
 
-    original: Reference
+    original: OriginalReference
     rule: str
     tool: str
     target: str

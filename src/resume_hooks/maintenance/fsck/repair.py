@@ -27,13 +27,13 @@ from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, continue_line
 from resume_hooks.transcripts.records import parse_strict
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "repair"
 
@@ -55,14 +55,14 @@ class RepairPlan:
 
 def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
     """Decide on a repaired child. UsageError for a branch that isn't there; fails where nothing can be reached."""
-    survey = Survey()
+    survey = WriteScan()
     transcript, report = diagnose(session, where, [survey])
     chain = repaired_chain(transcript, salvaged(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
     whole = _with_chain(transcript, chain)
     _survey_salvaged(whole, survey)
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     child = birth.expect(session, glance, KIND, where, output_dir)
     before, after = _tokens(session.path, transcript.chain, chain)
     told = tokens.stated(session.path)
@@ -76,7 +76,7 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
             parent_file=child.parent_file,
             kind=KIND,
             at=child.setting.at,
-            size=Size(after, told.ratio) if told else None,
+            size=ChildSize(after, told.ratio) if told else None,
         ),
         lineage=child.block,
         edits=_edits(report),
@@ -118,7 +118,7 @@ def _with_chain(transcript: Transcript, chain: list[Node]) -> Transcript:
     return whole
 
 
-def _survey_salvaged(whole: Transcript, survey: Survey) -> None:
+def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
     """Have the survey see the records of bad lines too, under the numbers that they have in the chain."""
     with open(whole.path, "rb") as stream:
         for node in whole.chain:

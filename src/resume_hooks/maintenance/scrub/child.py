@@ -24,15 +24,15 @@ from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Size, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, continue_line
 from resume_hooks.transcripts.records import Record, blocks, with_content
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.write_scan import Survey
+from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "scrub"
 
@@ -59,17 +59,19 @@ class ScrubPlan:
 
 def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
     """Decide on a child; nothing is written. NothingToFork where nothing was said, UsageError for what is no parent."""
-    transcript, (survey, said, thoughts) = scan_live(session.path, lambda: (Survey(), ReadBack(), _Thoughts(cleaner)))
+    transcript, (survey, said, thoughts) = scan_live(
+        session.path, lambda: (WriteScan(), ReadBack(), _Thoughts(cleaner))
+    )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
             "There is nothing to copy: this session holds no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     expected = birth.expect(session, glance, KIND, where, output_dir)
     expected = expected._replace(title=cleaner.words(expected.title), block=cleaner.words(expected.block))
     count = tokens.session_context(session.path, transcript.chain).tokens
-    size = Size(count, round(tokens.characters_per_token(transcript.chain), 2))
+    size = ChildSize(count, round(tokens.characters_per_token(transcript.chain), 2))
     named, own = session.session_id, expected.session_id
     books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, glance, own)]
     marking = _Marking(cleaner, named, own)

@@ -11,7 +11,7 @@ from resume_hooks.maintenance.scrub.locations import DOCUMENT, Place, files_in
 from resume_hooks.paths import Where
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 
 def documents_of(session: SessionFile, where: Where) -> Iterator[Place]:
@@ -29,5 +29,5 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[Place]:
 def _path(value: str, session: SessionFile) -> str:
     """Where a setting leads; ``""`` for none, and where the session's project is not here."""
     value = os.path.expanduser(value)
-    home = home_folder(Glance(session.path)) if value and not os.path.isabs(value) else os.sep
+    home = home_folder(HeadTail(session.path)) if value and not os.path.isabs(value) else os.sep
     return os.path.join(home, value) if value and os.path.isdir(home) else ""

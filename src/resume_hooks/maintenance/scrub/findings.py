@@ -35,7 +35,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
 """What a place came to: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
@@ -159,7 +159,7 @@ def _look(before: Findings, where: Where) -> Findings:
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
     live = "" if is_kept(session.path, where) else clients.why_live(session)
-    return replace(found, rows=tuple(rows), live=live, title=found.known.words(Glance(session.path).title))
+    return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
 
 
 def is_reached(relation: str, wanted: Wanted) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.entries import SECTIONS, Digest, Entry
+from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.references import SHORT, shortened
@@ -154,7 +154,7 @@ def _head(name: str, whole: int, shown: int) -> str:
     return f"{_HEADS[name]} ({whole}):" if whole > shown else f"{_HEADS[name]}:"
 
 
-def _row(entry: Entry, names: _Names, room: int | None = None) -> str:
+def _row(entry: DigestEntry, names: _Names, room: int | None = None) -> str:
     """An entry with its note and its reference; cut to ``room`` characters, where it has to be its note goes first."""
     text, ref = entry.text, names.reference(entry.ref)
     for note in (", ".join(filter(None, (entry.note, ref))), ref, ""):

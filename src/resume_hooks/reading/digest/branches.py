@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from resume_hooks.reading.digest.facts import Said
+from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.transcripts.records import Record, mapping, string
 
 
@@ -52,7 +52,7 @@ class Branches:
         """The client noted at which record it stood."""
         self._hint = leaf
 
-    def end_file(self, session_id: str) -> Callable[[Said], bool]:
+    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
         """A file was read to its end: tells of what was said whether it still counts.
 
         What does not: branches of this file that leave the live one, and what a parent went on with after this file
@@ -62,7 +62,7 @@ class Branches:
         self._parents, self._last, self._hint, self._copied_until = {}, "", "", 0
         leaves: dict[str, bool] = {}
 
-        def counts(said: Said) -> bool:
+        def counts(said: Quote) -> bool:
             if said.place.session_id != session_id:
                 return not copied_until or said.place.order <= copied_until
             return not _leaves(said.uuid, live, parents, leaves)

@@ -14,24 +14,26 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import record as kept
-from resume_hooks.reading.digest.agents import helped
-from resume_hooks.reading.digest.collector import Story
+from resume_hooks.reading.digest import entries as kept
+from resume_hooks.reading.digest import shell_writes
+from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest, without_secrets
-from resume_hooks.reading.digest.facts import Change
-from resume_hooks.reading.digest.prescan import skim
-from resume_hooks.reading.digest.repository import Question
+from resume_hooks.reading.digest.facts import FileChange
+from resume_hooks.reading.digest.prescan import prescan
+from resume_hooks.reading.digest.repository import GitQuery
 from resume_hooks.reading.digest.sections import fitted, sections_of
+from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.subagents import PREFIX, Subagent, nested
 from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM
 from resume_hooks.transcripts.records import parse
 
-BUDGET = 100_000_000
+ANCESTOR_BUDGET = 100_000_000
 """Bytes of ancestors that are read beside the session itself."""
 
 REACH = 200_000_000
@@ -53,11 +55,11 @@ class Source(NamedTuple):
 
 def digest_of(session: SessionFile, where: Where) -> Digest:
     """The digest of a session, without secrets. SessionNotFound where it can't be read."""
-    glance = Glance(session.path)
+    glance = HeadTail(session.path)
     folder = home_folder(glance)
-    with Question(folder, glance.created, where) as question, _without_collecting():
+    with GitQuery(folder, glance.created, where) as question, _without_collecting():
         sources, before, unread = _sources(session, where)
-        story = Story()
+        story = LineageFacts()
         passed, lost = _read_all(sources, story)
         changes, unseen = _helped(sources, story)
         git = question.answer()
@@ -84,7 +86,7 @@ def _sources(session: SessionFile, where: Where) -> tuple[list[Source], Digest |
     own = Source(session.session_id, session.path)
     if before := kept.digest_at(session.path):
         return [own], before, 0
-    found, room = [own], BUDGET
+    found, room = [own], ANCESTOR_BUDGET
     family = Family(where)
     rows = [row for row in family.lineage(session.path)[:-1] if row.status != MISSING]
     while rows:
@@ -100,7 +102,7 @@ def _sources(session: SessionFile, where: Where) -> tuple[list[Source], Digest |
     return found[::-1], None, 0
 
 
-def _read(source: Source, story: Story) -> int:
+def _read(source: Source, story: LineageFacts) -> int:
     """Read a file into the story; returns how many of its bytes were passed over for its size."""
     try:
         with open(source.path, "rb", buffering=BUFFER) as stream:
@@ -117,7 +119,7 @@ def _read(source: Source, story: Story) -> int:
         story.end_file(source.session_id)
 
 
-def _read_all(sources: Sequence[Source], story: Story) -> tuple[int, int]:
+def _read_all(sources: Sequence[Source], story: LineageFacts) -> tuple[int, int]:
     """Read the sources; returns the bytes that were passed over, and how many ancestors are gone since."""
     lost = 0
     for source in sources[:-1]:
@@ -128,18 +130,18 @@ def _read_all(sources: Sequence[Source], story: Story) -> tuple[int, int]:
     return _read(sources[-1], story), lost
 
 
-def _helped(sources: Sequence[Source], story: Story) -> tuple[list[Change], int]:
+def _helped(sources: Sequence[Source], story: LineageFacts) -> tuple[list[FileChange], int]:
     """What sub-agents changed, and how many of them were not read; a copy under a child's id is none of its own."""
     known: set[str] = set()
     found = [helped(source.path, source.session_id, story, known) for source in sources]
     return [change for one in found for change in one.changes], sum(one.unread for one in found)
 
 
-def _take_in(lines: Iterator[bytes], first: int, source: Source, story: Story) -> int:
+def _take_in(lines: Iterator[bytes], first: int, source: Source, story: LineageFacts) -> int:
     """Take in lines, the first of which has that number; returns the number after the last."""
     number = first - 1
     for number, raw in enumerate(lines, first):  # a value for each line would cost a tenth of the whole
-        skimmed = skim(raw)
+        skimmed = prescan(raw)
         if skimmed is not None and story.take_skimmed(skimmed, source.session_id, number):
             continue
         if _KEY in raw:
@@ -156,3 +158,67 @@ def _lines_until(stream: BinaryIO, offset: int) -> int:
     while (room := offset - stream.tell()) > 0 and (piece := stream.read(min(BUFFER, room))):
         count += piece.count(b"\n")
     return count + bool(stream.readline())
+
+
+SUBAGENT_BUDGET = 20_000_000
+"""Bytes of sub-agents that are read, those that ended last first."""
+
+
+class SubagentChanges(NamedTuple):
+    """The files that sub-agents changed, and how many of them were not read."""
+
+    changes: tuple[FileChange, ...]
+    unread: int
+
+
+def helped(session_file: str, session_id: str, story: LineageFacts, known: set[str]) -> SubagentChanges:
+    """What the sub-agents of a session changed that was read into ``story``; ``known`` are those told of before."""
+    room, unread = SUBAGENT_BUDGET, 0
+    changes: list[FileChange] = []
+    found = [agent for agent in _agents_of(session_file, session_id, story) if agent.name not in known]
+    known |= {agent.name for agent in found}
+    for agent in sorted(found, key=lambda agent: -_order(agent, story)):
+        try:
+            room -= os.path.getsize(agent.path)
+            if room >= 0:
+                changes += _changes(agent, _order(agent, story))
+        except OSError:
+            unread += 1
+        else:
+            unread += room < 0
+    return SubagentChanges(tuple(changes), unread)
+
+
+def _agents_of(session_file: str, session_id: str, story: LineageFacts) -> Iterator[Subagent]:
+    """Those in the session's own folder, and of those beside it (clients before 2.1) the ones that answered."""
+    folder = os.path.dirname(session_file)
+    inside = list(nested(os.path.splitext(session_file)[0], session_id))
+    yield from inside
+    known = {agent.name for agent in inside}
+    for agent_id in story.agents:
+        name = f"{PREFIX}{os.path.basename(agent_id)}"
+        path = os.path.join(folder, f"{name}.jsonl")
+        if name not in known and os.path.isfile(path) and not os.path.islink(path):
+            yield Subagent(session_id, name, path)
+
+
+def _order(agent: Subagent, story: LineageFacts) -> int:
+    """When a sub-agent ended, among the records of its session; 0 where that was not told."""
+    return story.agents.get(agent.name.removeprefix(PREFIX), 0)
+
+
+def _changes(agent: Subagent, order: int) -> Iterator[FileChange]:
+    own = LineageFacts(sidechain=True)
+    name = f"{agent.session_id}/{agent.name}"
+    with open(agent.path, "rb", buffering=BUFFER) as stream:
+        for number, raw in enumerate(stream):
+            skimmed = prescan(raw)
+            if skimmed is not None and own.take_skimmed(skimmed, name, number):
+                continue
+            if (record := parse(raw)) is not None:
+                own.take(record, name, number)
+    for change in own.changes:
+        yield change._replace(place=change.place._replace(order=order))
+    for run in own.runs:
+        for path in () if run.failed else shell_writes.changed_by(simple_commands(run.command)):
+            yield FileChange(path, run.folder, run.place._replace(order=order))

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from resume_hooks.reading.digest import call_outcomes
+from resume_hooks.reading.digest import facts
 from resume_hooks.reading.digest.branches import Branches
-from resume_hooks.reading.digest.facts import Call, Change, Place, Refusal, Run, Said
-from resume_hooks.reading.digest.open_list import OpenList
-from resume_hooks.reading.digest.prescan import Skimmed
+from resume_hooks.reading.digest.facts import FileChange, OpenList, PendingCall, Quote, RecordPlace, Refusal, ShellRun
+from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
@@ -36,37 +35,37 @@ _FOREIGN_WRITER = re.compile(
 )
 
 
-class Story:
+class LineageFacts:
     """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
 
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.open_list = OpenList()
-        self.said: list[Said] = []
-        self.closing: list[Said] = []
+        self.said: list[Quote] = []
+        self.closing: list[Quote] = []
         """What the assistant said last before each prompt."""
-        self.answers: list[Said] = []
+        self.answers: list[Quote] = []
         self.refusals: list[Refusal] = []
-        self.runs: list[Run] = []
-        self.changes: list[Change] = []
-        self.looked_at: dict[tuple[str, str], Place] = {}
+        self.runs: list[ShellRun] = []
+        self.changes: list[FileChange] = []
+        self.looked_at: dict[tuple[str, str], RecordPlace] = {}
         """Files that were read, by path and the folder that they were read from."""
-        self.plans: list[Said] = []
-        self.links: dict[str, Place] = {}
-        self.summaries: list[Place] = []
-        self.questions: list[Said] = []
+        self.plans: list[Quote] = []
+        self.links: dict[str, RecordPlace] = {}
+        self.summaries: list[RecordPlace] = []
+        self.questions: list[Quote] = []
         self.agents: dict[str, int] = {}
         """The sub-agents that answered, by id, and the order in which they did."""
-        self.unanswered: Said | None = None
+        self.unanswered: Quote | None = None
         """What the assistant said since the last prompt, its last words."""
-        self._open: dict[str, Call] = {}
+        self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
         self._sidechain = sidechain
         self._branches = Branches()
         self._order = 0
 
     @property
-    def last_said(self) -> Said | None:
+    def last_said(self) -> Quote | None:
         """What the assistant said last, after the last prompt or before it."""
         return self.unanswered or (self.said[-1] if self.said else None)
 
@@ -94,9 +93,9 @@ class Story:
             return
         handler = _HANDLERS.get(string(record, "type"))
         if handler is not None:
-            handler(self, record, Place(session_id, number, self._order))
+            handler(self, record, RecordPlace(session_id, number, self._order))
 
-    def take_skimmed(self, skimmed: Skimmed, session_id: str, number: int) -> bool:
+    def take_skimmed(self, skimmed: Prescan, session_id: str, number: int) -> bool:
         """Take in what was skimmed of a record; False where the whole of it matters."""
         if skimmed.sidechain != self._sidechain:
             return True
@@ -106,29 +105,29 @@ class Story:
         self._order += 1
         if not self._branches.is_known(skimmed.uuid, skimmed.parent, self._order) and call is not None:
             del self._open[skimmed.call]
-            self._worked(call, "", Place(session_id, number, self._order), skimmed.uuid)
+            self._worked(call, "", RecordPlace(session_id, number, self._order), skimmed.uuid)
         return True
 
-    def _assistant(self, record: Record, place: Place) -> None:
+    def _assistant(self, record: Record, place: RecordPlace) -> None:
         if not records.model(record) and not records.counted_tokens(record)[1]:
             return  # the client's own words, or our card
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.TEXT:
                 text = string(block, "text").strip()
-                if text and not call_outcomes.is_placeholder(text):
-                    self.unanswered = Said(text, place, string(record, "uuid"))
+                if text and not facts.is_placeholder(text):
+                    self.unanswered = Quote(text, place, string(record, "uuid"))
                     self.said.append(self.unanswered)
             elif kind == records.CALL:
                 self._called(record, block, place)
 
-    def _called(self, record: Record, block: Record, place: Place) -> None:
-        call = Call(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
+    def _called(self, record: Record, block: Record, place: RecordPlace) -> None:
+        call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
-            self.questions += [Said(asked, place, string(record, "uuid")) for asked in _questions(call)]
+            self.questions += [Quote(asked, place, string(record, "uuid")) for asked in _questions(call)]
 
-    def _user(self, record: Record, place: Place) -> None:
+    def _user(self, record: Record, place: RecordPlace) -> None:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
             self._told(record, place)
             return
@@ -141,19 +140,19 @@ class Story:
             self._notified(content, place)
         plan = string(record, "planContent")
         if plan.strip():
-            self.plans.append(Said(plan, place, string(record, "uuid")))
+            self.plans.append(Quote(plan, place, string(record, "uuid")))
         if records.is_prompt(record):
-            self._typed(Said(records.prompt_text(record), place, string(record, "uuid")))
+            self._typed(Quote(records.prompt_text(record), place, string(record, "uuid")))
 
-    def _told(self, record: Record, place: Place) -> None:
+    def _told(self, record: Record, place: RecordPlace) -> None:
         """A summary of the client's, or what a child of ours was told: of that, what the user put there counts."""
         text = records.text(record)
         if text.startswith(lineage_block.OPENING):
-            self._typed(Said(_put_by_user(text), place, string(record, "uuid")))
+            self._typed(Quote(_put_by_user(text), place, string(record, "uuid")))
         elif record.get("isCompactSummary") is True:
             self.summaries.append(place)
 
-    def _typed(self, said: Said) -> None:
+    def _typed(self, said: Quote) -> None:
         if self.prompts.take(said):
             self._prompted()
 
@@ -164,37 +163,37 @@ class Story:
             self.unanswered = None
         self.questions.clear()
 
-    def _attached(self, record: Record, place: Place) -> None:
+    def _attached(self, record: Record, place: RecordPlace) -> None:
         found = records.mapping(record, "attachment")
         kind, uuid = string(found, "type"), string(record, "uuid")
         if kind == QUEUED:
             prompt = string(found, "prompt")
             self._notified(prompt, place)
-            self._typed(Said(prompt, place, uuid))
+            self._typed(Quote(prompt, place, uuid))
         elif kind == HOOK_CONTEXT:
             texts = found.get("content")
             for text in texts if isinstance(texts, list) else ():
                 if isinstance(text, str) and text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
-                    self._typed(Said(_put_by_user(text), place, uuid))
+                    self._typed(Quote(_put_by_user(text), place, uuid))
 
-    def _queued(self, record: Record, place: Place) -> None:
+    def _queued(self, record: Record, place: RecordPlace) -> None:
         if self.prompts.queued(record, place):
             self._prompted()
         self._notified(string(record, "content"), place)
 
-    def _linked(self, record: Record, place: Place) -> None:
+    def _linked(self, record: Record, place: RecordPlace) -> None:
         if url := string(record, "prUrl"):
             self.links[url] = place
 
-    def _hinted(self, record: Record, _place: Place) -> None:
+    def _hinted(self, record: Record, _place: RecordPlace) -> None:
         self._branches.hinted(string(record, "leafUuid"))
 
-    def _result(self, record: Record, block: Record, place: Place) -> None:
+    def _result(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = self._open.pop(string(block, "tool_use_id"), None)
         if call is None:
             return
         text = records.result_text(block)
-        if refused := call_outcomes.refusal(call, record, block, text, place):
+        if refused := facts.refusal(call, record, block, text, place):
             self._refused(refused)
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
@@ -207,18 +206,18 @@ class Story:
         if refused.by_user and refused.said.text:
             self._typed(refused.said._replace(correcting=True))
 
-    def _worked(self, call: Call, text: str, place: Place, uuid: str) -> None:
+    def _worked(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         """A tool other than the shell did what it was called for."""
         if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
-            self.changes += [Change(path, call.folder, call.place) for path in call.paths()]
+            self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
         elif call.tool in _READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._answered(text, place, uuid)
         elif call.tool == "ExitPlanMode":
             plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
-            if not call_outcomes.is_placeholder(plan):
-                self.plans.append(Said(plan or inside, call.place if plan else place, uuid))
+            if not facts.is_placeholder(plan):
+                self.plans.append(Quote(plan or inside, call.place if plan else place, uuid))
         elif call.tool == "TodoWrite":
             self.open_list.write(call)
         elif call.tool == "TaskCreate":
@@ -226,29 +225,29 @@ class Story:
         elif call.tool == "TaskUpdate":
             self.open_list.update(call)
 
-    def _answered(self, text: str, place: Place, uuid: str) -> None:
+    def _answered(self, text: str, place: RecordPlace, uuid: str) -> None:
         if not text.startswith(_ANSWERED):
             return  # nobody was there
         pairs = _pairs(text[:ANSWERS])
-        self.answers += [Said(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
+        self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
-        self._typed(Said("\n".join(answered for _, answered in pairs), place, uuid))
+        self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
     def _answered_by_agent(self, record: Record) -> None:
         if agent := string(records.tool_details(record), "agentId"):
             self.agents[agent] = self._order
 
-    def _ran(self, call: Call, record: Record, block: Record, text: str, place: Place) -> None:
-        run = call_outcomes.run_of(call, record, block, text, place)
+    def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
+        run = facts.run_of(call, record, block, text, place)
         if run is None:
             return
-        if task := call_outcomes.task_of(record, text):
+        if task := facts.task_of(record, text):
             self._in_background[task] = len(self.runs)
         self.runs.append(run)
 
-    def _notified(self, text: str, place: Place) -> None:
+    def _notified(self, text: str, place: RecordPlace) -> None:
         """The client told what became of a command in the background."""
-        ending = call_outcomes.notified(text)
+        ending = facts.notified(text)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
@@ -268,16 +267,16 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(a[1], b[1]) for a, b in pairwise(found) if text[a.end() : b.start()].strip() == "="]
 
 
-def _questions(call: Call) -> list[str]:
+def _questions(call: PendingCall) -> list[str]:
     rows = records.objects(call.given.get("questions"))
     return [question for row in rows if (question := string(row, "question"))]
 
 
-_HANDLERS: dict[str, Callable[[Story, Record, Place], None]] = {
-    records.ASSISTANT: Story._assistant,  # noqa: SLF001 - the table belongs to the class
-    records.USER: Story._user,  # noqa: SLF001
-    records.ATTACHMENT: Story._attached,  # noqa: SLF001
-    "pr-link": Story._linked,  # noqa: SLF001
-    "queue-operation": Story._queued,  # noqa: SLF001
-    "last-prompt": Story._hinted,  # noqa: SLF001
+_HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
+    records.ASSISTANT: LineageFacts._assistant,  # noqa: SLF001 - the table belongs to the class
+    records.USER: LineageFacts._user,  # noqa: SLF001
+    records.ATTACHMENT: LineageFacts._attached,  # noqa: SLF001
+    "pr-link": LineageFacts._linked,  # noqa: SLF001
+    "queue-operation": LineageFacts._queued,  # noqa: SLF001
+    "last-prompt": LineageFacts._hinted,  # noqa: SLF001
 }

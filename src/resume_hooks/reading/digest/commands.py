@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.collector import Story
-from resume_hooks.reading.digest.entries import Entry, entry
-from resume_hooks.reading.digest.facts import Run
-from resume_hooks.reading.digest.noteworthy_commands import program_of
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.facts import ShellRun
 from resume_hooks.reading.digest.prose import cut
-from resume_hooks.reading.digest.shell import Simple
+from resume_hooks.reading.digest.shell import SimpleCommand, program_of
 from resume_hooks.redaction.texts import redact
 
 LONGEST = 600
@@ -58,11 +57,11 @@ _RARE = ("git", "gh", "curl", "wget")
 """Programs whose commands are mostly about one commit, one page."""
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A run, the simple commands in it, its ``core`` and its ``program``, and what its output ``complains`` of."""
 
-    run: Run
-    parts: tuple[Simple, ...]
+    run: ShellRun
+    parts: tuple[SimpleCommand, ...]
     core: str
     program: str
     complaint: str
@@ -73,27 +72,27 @@ class Command(NamedTuple):
         return self.run.status == 0 and not self.run.failed and not self.complaint
 
 
-def commands_of(story: Story) -> list[Command]:
+def commands_of(story: LineageFacts) -> list[ShellCommand]:
     """Every command of a story, oldest first."""
-    known: dict[str, tuple[tuple[Simple, ...], str, str]] = {}
+    known: dict[str, tuple[tuple[SimpleCommand, ...], str, str]] = {}
     found = []
     for run in story.runs:
         parts, core, program = known.get(run.command) or known.setdefault(run.command, _taken_apart(run.command))
-        found.append(Command(run, parts, core, program, _complaint(run) if program else ""))
+        found.append(ShellCommand(run, parts, core, program, _complaint(run) if program else ""))
     return found
 
 
-def _taken_apart(command: str) -> tuple[tuple[Simple, ...], str, str]:
+def _taken_apart(command: str) -> tuple[tuple[SimpleCommand, ...], str, str]:
     parts = shell.simple_commands(command)
     return parts, shell.core(command), program_of(parts)
 
 
-def worked(commands: Sequence[Command], folder: str) -> Iterator[Entry]:
+def worked(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
     """Commands that worked, in the form that did last: by how often and how lately they ran.
 
     After them those that only their exit status speaks for, and those whose end was not told.
     """
-    groups: dict[str, list[Command]] = {}
+    groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
         if command.program:
             groups.setdefault(command.core, []).append(command)
@@ -108,7 +107,7 @@ def worked(commands: Sequence[Command], folder: str) -> Iterator[Entry]:
         yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
 
 
-def _best(found: Sequence[Command]) -> Command | None:
+def _best(found: Sequence[ShellCommand]) -> ShellCommand | None:
     """The run that tells most for a command: the last that worked, else the last that did not fail."""
     for fits in (lambda command: command.worked, lambda command: not command.run.failed):
         if good := next(filter(fits, reversed(found)), None):
@@ -116,7 +115,7 @@ def _best(found: Sequence[Command]) -> Command | None:
     return None
 
 
-def _drawback(command: Command) -> int:
+def _drawback(command: ShellCommand) -> int:
     """What a command weighs less that nobody runs again as it stands, or of which it is not sure that it worked."""
     weight = 0 if command.worked else OFTEN
     if "<<" in command.run.command or len(command.run.command) > ONCE:
@@ -124,7 +123,7 @@ def _drawback(command: Command) -> int:
     return weight + (OFTEN // 2 if command.program.startswith(_RARE) else 0)
 
 
-def _runs(found: Sequence[Command], good: Command) -> str:
+def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
     """How often a command ran, and how it ended."""
     notes = [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
@@ -141,11 +140,11 @@ def _runs(found: Sequence[Command], good: Command) -> str:
     return ", ".join(notes)
 
 
-def _exit(run: Run) -> str:
+def _exit(run: ShellRun) -> str:
     return f", exit {run.status}" if run.status else ""
 
 
-def replaced(commands: Sequence[Command]) -> Iterator[Entry]:
+def replaced(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
     """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -162,7 +161,7 @@ def replaced(commands: Sequence[Command]) -> Iterator[Entry]:
         yield entry(said, failed.run.place, most=LONGEST)
 
 
-def errors(commands: Sequence[Command], since: int) -> Iterator[Entry]:
+def errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
     """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
     last = {command.core: command for command in commands if command.program}
     good = {command.program: command.run.place.order for command in commands if command.worked}
@@ -172,7 +171,7 @@ def errors(commands: Sequence[Command], since: int) -> Iterator[Entry]:
             yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {told}", command.run.place)
 
 
-def _what_failed(command: Command) -> str:
+def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` where it is not known to have failed."""
     if not command.run.failed:
         return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
@@ -180,7 +179,7 @@ def _what_failed(command: Command) -> str:
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
 
 
-def _complaint(run: Run) -> str:
+def _complaint(run: ShellRun) -> str:
     """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
     if run.failed:
         return ""

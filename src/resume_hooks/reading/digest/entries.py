@@ -6,13 +6,18 @@ a section of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
+
+import orjson
 
 from resume_hooks.reading.digest.prose import LONGEST, cut
 from resume_hooks.redaction.texts import redact
 from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
 SECTIONS = (
     "goal", "constraints", "todos", "changed", "commands", "errors", "failures", "decisions", "plan", "last",
@@ -21,7 +26,7 @@ SECTIONS = (
 """Every section by name, the most useful first."""
 
 
-class Entry(NamedTuple):
+class DigestEntry(NamedTuple):
     """One line: what was said or done, where (``<session id>:<record>``, ``""`` unknown), and a note on it."""
 
     text: str
@@ -37,13 +42,13 @@ class Digest:
     not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
     """
 
-    sections: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
     omitted: Mapping[str, int] = field(default_factory=dict)
     git: str = ""
     unread: int = 0
     passed_over: int = 0
 
-    def of(self, section: str) -> tuple[Entry, ...]:
+    def of(self, section: str) -> tuple[DigestEntry, ...]:
         """The entries of a section, the most telling first."""
         return self.sections.get(section, ())
 
@@ -52,19 +57,97 @@ NOTE = 200
 """Characters of a note on an entry."""
 
 
-def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Entry:
+def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
     """An entry of foreign text: one line without secrets and what could drive a terminal, at most so many characters.
 
     The secrets go before the rest is cut: half a token is still one, but looks like none.
     """
     told = cut(plain_line(redact(text[: most * 8])[0]), most)
-    return Entry(told, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
+    return DigestEntry(told, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
 
 
-def without_secrets(sections: Mapping[str, tuple[Entry, ...]]) -> dict[str, tuple[Entry, ...]]:
+def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
     """Sections of which no entry holds a secret, also where another version wrote some of them."""
     return {name: tuple(map(_without, rows)) for name, rows in sections.items()}
 
 
-def _without(row: Entry) -> Entry:
+def _without(row: DigestEntry) -> DigestEntry:
     return row._replace(text=redact(row.text)[0], note=redact(row.note)[0] if row.note else "")
+
+
+KIND = "resume-hooks-digest"
+VERSION = 1
+FIRST_LINES = 8
+"""Lines of a child among which its digest is looked for."""
+
+LONGEST_LINE = 1_000_000
+"""Bytes of such a line."""
+
+LONGEST_TEXT = 2_000
+"""Characters of a text in an entry; no entry of ours has as many."""
+
+MOST = 10**12
+"""What is counted at most."""
+
+_REFERENCE = re.compile(r"[^\s:]{1,300}:\d{1,9}")
+_FRESH = frozenset({"handoff", "rollover"})
+
+
+def line(digest: Digest) -> bytes:
+    """The record, as a line without its ending."""
+    sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
+    rest = {
+        "omitted": dict(digest.omitted),
+        "git": digest.git,
+        "unread": digest.unread,
+        "passed_over": digest.passed_over,
+    }
+    return orjson.dumps({"type": KIND, "version": VERSION, **rest, "sections": sections})
+
+
+def digest_at(path: str) -> Digest | None:
+    """The digest that a fresh child of ours was given; None for any other session, and where it can't be read."""
+    try:
+        with open(path, "rb") as stream:
+            rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
+    except OSError:
+        return None
+    if not rows or not _is_fresh(parse(rows[0]) or {}):
+        return None
+    found = (digest_in(record) for raw in rows[1:] if KIND.encode() in raw and (record := parse(raw)))
+    return next(filter(None, found), None)
+
+
+def _is_fresh(first: Record) -> bool:
+    """Whether a session's first record says that it begins anew: in a copy of another the digest is that one's."""
+    return string(mapping(first, "continue_metadata"), "continuation_type") in _FRESH
+
+
+def digest_in(record: Record) -> Digest | None:
+    """The digest that a record holds; None where it is of another kind, or of a version that nobody knows yet.
+
+    What is malformed in it is passed over, and every text is on one line.
+    """
+    if kind(record) != KIND or record.get("version") != VERSION:
+        return None
+    rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
+    sections = {name: entries for name in SECTIONS if (entries := tuple(_entries(rows.get(name))))}
+    return Digest(
+        sections,
+        {name: count for name in SECTIONS if (count := positive(omitted.get(name), MOST))},
+        plain_line(string(record, "git")[:LONGEST_TEXT]),
+        positive(record.get("unread"), MOST),
+        positive(record.get("passed_over"), MOST),
+    )
+
+
+def _entries(rows: object) -> Iterator[DigestEntry]:
+    for row in rows if isinstance(rows, list) else ():
+        if (
+            isinstance(row, list)
+            and len(row) == len(DigestEntry._fields)
+            and all(isinstance(cell, str) for cell in row)
+        ):
+            text, ref, note = (plain_line(cell[:LONGEST_TEXT]) for cell in row)
+            if text:
+                yield DigestEntry(text, ref if _REFERENCE.fullmatch(ref) else "", note)

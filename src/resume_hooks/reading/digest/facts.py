@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from resume_hooks.transcripts.records import FILE_KEYS
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """A record: the session's id, the 0-based line, and which in ``order`` it was of all that were read."""
 
     session_id: str
@@ -22,19 +24,19 @@ class Place(NamedTuple):
         return f"{self.session_id}:{self.number}"
 
 
-class Said(NamedTuple):
+class Quote(NamedTuple):
     """A text, where it was said, and the uuid of that record, ``""`` where it has none.
 
     ``correcting``: by a user who stopped or refused what was going on.
     """
 
     text: str
-    place: Place
+    place: RecordPlace
     uuid: str = ""
     correcting: bool = False
 
 
-class Run(NamedTuple):
+class ShellRun(NamedTuple):
     """A shell command that ran.
 
     ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None where nobody told it. ``failed``
@@ -42,8 +44,8 @@ class Run(NamedTuple):
     """
 
     command: str
-    place: Place
-    answered: Place
+    place: RecordPlace
+    answered: RecordPlace
     folder: str
     status: int | None
     failed: bool
@@ -51,12 +53,12 @@ class Run(NamedTuple):
     background: bool = False
 
 
-class Call(NamedTuple):
+class PendingCall(NamedTuple):
     """A tool call that waits for its answer, and the folder that it was made in."""
 
     tool: str
     given: Mapping[str, Any]
-    place: Place
+    place: RecordPlace
     folder: str = ""
 
     def text(self, *keys: str) -> str:
@@ -72,14 +74,154 @@ class Call(NamedTuple):
 class Refusal(NamedTuple):
     """A call that was never carried out: the answer's words, of the user or, where not ``by_user``, of a rule."""
 
-    call: Call
-    said: Said
+    call: PendingCall
+    said: Quote
     by_user: bool
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A file that a tool wrote: its path, the folder that it was called in, and where."""
 
     path: str
     folder: str
-    place: Place
+    place: RecordPlace
+
+
+TELLING = 2_000
+"""Characters at each end of an output that are looked at."""
+
+_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND = re.compile(r"Command (?:running in background|did not complete within|was manually backgrounded)")
+_TASK = re.compile(r"\bID: ([\w-]{1,40})")
+_NOTIFICATION = "<task-notification"
+_NOTIFIED = re.compile(
+    r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
+    re.DOTALL,
+)
+_REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
+_NOT_RUN = re.compile(
+    r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
+    r"\w{1,40} operation blocked by hook|This command requires approval"
+)
+"""How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
+
+_MISFIT = "<tool_use_error>"
+"""How the answer begins to a call that no client could carry out."""
+
+
+class TaskEnding(NamedTuple):
+    """What became of a command in the background: its ``task``, its exit status where one was told."""
+
+    task: str
+    status: int | None
+    failed: bool
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a trim left a text in the place of contents."""
+    if not text.startswith("[") and not text.endswith((" chars).", "]")):
+        return False
+    from resume_hooks.transcripts import placeholders  # noqa: PLC0415 - few sessions were trimmed
+
+    return placeholders.is_placeholder(text)
+
+
+def refusal(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> Refusal | None:
+    """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer."""
+    uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
+    if denied == "user-rejected" or text.startswith(_REJECTED):
+        return Refusal(call, Quote(text.partition("the user said:\n")[2].strip(), place, uuid), by_user=True)
+    if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
+        return Refusal(call, Quote(text[:TELLING], place, uuid), by_user=False)
+    return None
+
+
+def run_of(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> ShellRun | None:
+    """How a shell command ended; None where it did not run, or a trim left a placeholder of it."""
+    command = call.text("command")
+    if not command or is_placeholder(command) or text.startswith(_MISFIT):
+        return None
+    more = records.tool_details(record)
+    failed = records.is_error(block) or more.get("interrupted") is True or text.startswith("[Request interrupted")
+    background = _is_in_background(more, text)
+    told = _EXIT.match(text)
+    status = int(told[1]) if told else None if failed or background else 0
+    output = "" if is_placeholder(text) else text
+    if len(output) > 2 * TELLING:
+        output = f"{output[:TELLING]}\n{output[-TELLING:]}"
+    return ShellRun(command, call.place, place, call.folder, status, failed or bool(status), output, background)
+
+
+def task_of(record: Record, text: str) -> str:
+    """The id under which a command goes on in the background; ``""`` where it doesn't."""
+    more = records.tool_details(record)
+    if not _is_in_background(more, text):
+        return ""
+    found = _TASK.search(text[:TELLING])
+    return string(more, "backgroundTaskId") or (found[1] if found else "")
+
+
+def notified(text: str) -> TaskEnding | None:
+    """The end of a command in the background that the client told of."""
+    told = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
+    if told is None:
+        return None
+    worked = told[2] == "completed" and int(told[3] or 0) == 0
+    return TaskEnding(told[1], int(told[3]) if told[3] else 0 if worked else None, not worked)
+
+
+def _is_in_background(more: Record, text: str) -> bool:
+    return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
+
+
+_NUMBER = re.compile(r"#(\w{1,20})")
+_DONE = frozenset({"completed", "deleted", "cancelled"})
+
+
+class Todo(NamedTuple):
+    """Something to be done, its status in the client's word, and where it was written down."""
+
+    text: str
+    status: str
+    place: RecordPlace
+
+
+class OpenList:
+    """Todos and tasks of a story. Tasks are numbered within their session."""
+
+    def __init__(self) -> None:
+        self.used = False
+        """Whether anything was ever written down."""
+        self._todos: list[Todo] = []
+        self._tasks: dict[tuple[str, str], Todo] = {}
+        self._latest: dict[str, tuple[str, str]] = {}
+
+    def write(self, call: PendingCall) -> None:
+        """The todo list was written anew."""
+        self.used = True
+        self._todos = [
+            Todo(string(row, "content"), string(row, "status"), call.place)
+            for row in objects(call.given.get("todos"))
+            if string(row, "content")
+        ]
+
+    def create(self, call: PendingCall, answer: str) -> None:
+        """A task was created; the answer tells its number."""
+        self.used = True
+        number = _NUMBER.search(answer)
+        key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
+        self._tasks[key] = Todo(call.text("subject", "description"), "pending", call.place)
+        self._latest[key[1]] = key
+
+    def update(self, call: PendingCall) -> None:
+        """A task got another status: the session's own of that number, else the latest of its ancestors'."""
+        number = call.given.get("taskId")
+        own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
+        key = own if own in self._tasks else self._latest.get(own[1])
+        if key and (status := call.text("status")):
+            self._tasks[key] = self._tasks[key]._replace(status=status)
+
+    def left(self) -> list[Todo]:
+        """What was still to be done, in the order in which it was written down."""
+        rows = (*self._tasks.values(), *self._todos)
+        return [row for row in rows if row.text and row.status not in _DONE]

@@ -10,11 +10,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell_writes
-from resume_hooks.reading.digest.collector import Story
-from resume_hooks.reading.digest.commands import Command
-from resume_hooks.reading.digest.entries import Entry, entry
-from resume_hooks.reading.digest.facts import Change, Place, Run
-from resume_hooks.reading.digest.repository import State
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.commands import ShellCommand
+from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.system.text import plain_line
 
 PATH = 300
@@ -44,14 +44,14 @@ _MAKES = re.compile(r"\b(?:create|push|release|publish|deploy)\b")
 class Touch(NamedTuple):
     """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing."""
 
-    place: Place
+    place: RecordPlace
     doubt: str = ""
 
 
 class Paths:
     """Paths as told from the ``folder`` that a session is at home in, and what git says of them now."""
 
-    def __init__(self, folder: str, git: State) -> None:
+    def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
         self._git = git
 
@@ -78,7 +78,7 @@ class Paths:
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, told), root) in dirty
 
 
-def touched(changes: Sequence[Change], commands: Sequence[Command], paths: Paths) -> dict[str, list[Touch]]:
+def touched(changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths) -> dict[str, list[Touch]]:
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
@@ -99,13 +99,13 @@ def touched(changes: Sequence[Change], commands: Sequence[Command], paths: Paths
     return found
 
 
-def _first_work(changes: Sequence[Change], commands: Sequence[Command]) -> int:
+def _first_work(changes: Sequence[FileChange], commands: Sequence[ShellCommand]) -> int:
     """The order of the first thing that may have changed a file."""
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
     return min((*(change.place.order for change in changes[:1]), *works), default=0)
 
 
-def _listed(command: Command, paths: Paths) -> Iterator[str]:
+def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     """Files that git printed, as told from the home folder."""
     if "git" not in command.run.command or (moved := shell_writes.started_in(command.parts)) is None:
         return
@@ -115,7 +115,7 @@ def _listed(command: Command, paths: Paths) -> Iterator[str]:
     yield from (paths.told(path, paths.root_of(folder)) for path in listed.rooted)
 
 
-def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Entry]:
+def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
     """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
     rows = sorted((_rank(path, told, paths), path) for path, told in found.items())
     for _, path in rows:
@@ -127,22 +127,22 @@ def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Entry]:
             last.doubt,
             UNCOMMITTED if paths.is_dirty(path) else "",
         )
-        yield Entry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
+        yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
 
 
 def _rank(path: str, told: Sequence[Touch], paths: Paths) -> tuple[bool, bool, int]:
     return paths.is_outside(path), all(touch.doubt for touch in told), -max(touch.place.order for touch in told)
 
 
-def read(story: Story, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[Entry]:
+def read(story: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
     for (path, folder), place in reversed(story.looked_at.items()):
         told = paths.told(path, folder)
         if told not in found:
-            yield Entry(_shown(told), str(place))
+            yield DigestEntry(_shown(told), str(place))
 
 
-def artefacts(story: Story) -> Iterator[Entry]:
+def artefacts(story: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
     for run in reversed(story.runs):
         yield from _made(run)
@@ -150,7 +150,7 @@ def artefacts(story: Story) -> Iterator[Entry]:
     yield from (entry("the client's summary of what it compacted", place) for place in reversed(story.summaries))
 
 
-def _made(run: Run) -> Iterator[Entry]:
+def _made(run: ShellRun) -> Iterator[DigestEntry]:
     if "git" in run.command and "[" in run.output:
         for branch, commit, subject in _COMMIT.findall(run.output):
             yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")

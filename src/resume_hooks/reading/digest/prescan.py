@@ -41,7 +41,7 @@ _OTHERWISE = (b'"is_error":true', b'"tool_use_id"', b'"toolUseResult"')
 _REFUSED = REJECTION.encode()
 
 
-class Skimmed(NamedTuple):
+class Prescan(NamedTuple):
     """A record's id and that of the one before it; the ``call`` that it answers without an error, ``""`` for none."""
 
     uuid: str
@@ -50,7 +50,7 @@ class Skimmed(NamedTuple):
     call: str = ""
 
 
-def skim(raw: bytes) -> Skimmed | None:
+def prescan(raw: bytes) -> Prescan | None:
     """What is told of a line; None where it has to be parsed."""
     head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
     if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
@@ -68,7 +68,7 @@ def skim(raw: bytes) -> Skimmed | None:
     return _skimmed(head, own) if own else None
 
 
-def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Skimmed | None:
+def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
     """The same of an answer. Behind its id comes what the client kept of the result, as long as the answer itself."""
     at = raw.find(_UUID, call.end())
     own = _OWN.match(raw, at + len(_UUID)) if at >= 0 else None
@@ -79,5 +79,5 @@ def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Skimmed
     return _skimmed(head, own, call[1] or call[2])
 
 
-def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Skimmed:
-    return Skimmed(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())
+def _skimmed(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b"") -> Prescan:
+    return Prescan(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from resume_hooks.reading.digest.facts import Place, Said
+from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import typed
 from resume_hooks.transcripts.records import Record, string
 
@@ -57,10 +57,10 @@ class Prompts:
     """The prompts of a story, oldest first."""
 
     def __init__(self) -> None:
-        self.said: list[Said] = []
-        self._queue: deque[Said] = deque()
+        self.said: list[Quote] = []
+        self._queue: deque[Quote] = deque()
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: Quote) -> bool:
         """Take in a prompt; False where it is none, or known from the queue."""
         text = typed(said.text)
         if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
@@ -70,11 +70,11 @@ class Prompts:
         self.said.append(said._replace(text=text))
         return True
 
-    def queued(self, record: Record, place: Place) -> Said | None:
+    def queued(self, record: Record, place: RecordPlace) -> Quote | None:
         """Take in what a queue did; what was handed to the model by it, if that is a prompt."""
         operation, content = string(record, "operation"), string(record, "content")
         if operation == "enqueue":
-            self._queue.append(Said(content, place))
+            self._queue.append(Quote(content, place))
         elif operation == "popAll":
             self._queue.clear()
         elif operation in {"dequeue", "remove"} and self._queue:
@@ -85,7 +85,7 @@ class Prompts:
             return found if handed and self.take(found) else None
         return None
 
-    def end_file(self, counts: Callable[[Said], bool]) -> bool:
+    def end_file(self, counts: Callable[[Quote], bool]) -> bool:
         """Keep what ``counts``; whether something was still in the queue that then is the latest prompt."""
         self.said = [said for said in self.said if counts(said)]
         left = [said for said in self._queue if not said.text.lstrip().startswith(_FOR_US)]

@@ -58,7 +58,7 @@ _FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
 """The spaces before the path in a row of git's, by how it begins."""
 
 
-class State(NamedTuple):
+class RepositoryState(NamedTuple):
     """A repository now: one ``line`` for people, and the paths with changes that are not committed, from its root."""
 
     line: str
@@ -66,7 +66,7 @@ class State(NamedTuple):
     dirty: frozenset[str] = frozenset()
 
 
-class Question:
+class GitQuery:
     """Questions to git that run beside us; ``answer`` collects what came in time. Used with ``with``."""
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
@@ -89,14 +89,14 @@ class Question:
         for run in self._runs:
             _end(run)
 
-    def answer(self) -> State:
+    def answer(self) -> RepositoryState:
         """What git said within its time; whoever is not done by then is ended."""
         if not self._root:
-            return State("")
+            return RepositoryState("")
         outputs = [self._output(run) for run in self._runs]
         if len(outputs) < len(_QUESTIONS) or outputs[0] is None:
-            return State(NOT_ASKED)
-        return _state(self._root, outputs[0], outputs[1] or b"") if outputs[0] else State(NO_ANSWER)
+            return RepositoryState(NOT_ASKED)
+        return _state(self._root, outputs[0], outputs[1] or b"") if outputs[0] else RepositoryState(NO_ANSWER)
 
     def _output(self, run: subprocess.Popen[bytes]) -> bytes | None:
         """What a run said, ``b""`` where it failed, None where it took too long."""
@@ -175,7 +175,7 @@ def _line_of(path: str) -> str:
         return os.fsdecode(stream.readline(SETTINGS)).strip()
 
 
-def _state(root: str, status: bytes, count: bytes) -> State:
+def _state(root: str, status: bytes, count: bytes) -> RepositoryState:
     branch, upstream, dirty = "", "", set()
     rows = iter(status.split(b"\0"))
     for row in rows:
@@ -187,7 +187,7 @@ def _state(root: str, status: bytes, count: bytes) -> State:
             dirty.add(os.fsdecode(row.split(b" ", _FIELDS[row[:2]])[-1]))
             if row[:2] == b"2 ":
                 next(rows, None)  # the name that it had before
-    return State(_line(branch, upstream, len(dirty), count.strip()), root, frozenset(dirty))
+    return RepositoryState(_line(branch, upstream, len(dirty), count.strip()), root, frozenset(dirty))
 
 
 def _line(branch: str, upstream: str, dirty: int, count: bytes) -> str:

@@ -6,6 +6,7 @@ A glance, not a shell: quotes and operators are told apart, nothing is expanded.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ _OPERAND = re.compile(r"-.*|[\d.]+[smhd]?|\{\}")
 """What may stand between such a word and the command: its options, the seconds of a timeout."""
 
 
-class Simple(NamedTuple):
+class SimpleCommand(NamedTuple):
     """A command without operators: its words, unquoted, from its own name on, and the files that its output goes to."""
 
     words: tuple[str, ...]
@@ -81,19 +82,19 @@ def _less_output(command: str) -> str:
     return command.removesuffix("2>&1").removesuffix("2>/dev/null").removesuffix("2> /dev/null").rstrip()
 
 
-def simple_commands(command: str) -> tuple[Simple, ...]:
+def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The simple commands in a command."""
     bare = without_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in bare:
         bare = _COMMENT.sub("", bare)
     bare = bare[:LONGEST]
     if _QUOTING.search(bare) is None:  # most; the walk over tokens costs ten times as much
-        return tuple(Simple(_own_words(part.split()), ()) for part in _SPLIT.split(bare) if part.strip())
+        return tuple(SimpleCommand(_own_words(part.split()), ()) for part in _SPLIT.split(bare) if part.strip())
     return tuple(one for one in _walk(bare) if one.words or one.targets)
 
 
-def _walk(command: str) -> list[Simple]:
-    found: list[Simple] = []
+def _walk(command: str) -> list[SimpleCommand]:
+    found: list[SimpleCommand] = []
     words: list[str] = []
     targets: list[str] = []
     redirected = False
@@ -112,9 +113,9 @@ def _walk(command: str) -> list[Simple]:
     return found
 
 
-def _simple(words: list[str], targets: list[str]) -> Simple:
+def _simple(words: list[str], targets: list[str]) -> SimpleCommand:
     own = _own_words(words)
-    return Simple(own, () if own[:1] and own[0] in _CONDITIONS else tuple(targets))
+    return SimpleCommand(own, () if own[:1] and own[0] in _CONDITIONS else tuple(targets))
 
 
 def _own_words(words: list[str]) -> tuple[str, ...]:
@@ -151,3 +152,54 @@ def _end_of(command: str, at: int, word: str) -> int:
         if before.endswith("\n") and (not after or after[0] in "\n)"):
             return at
     return len(command)
+
+
+_LOOKS = frozenset({
+    "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
+    "printf", "cd", "pwd", "which", "type", "stat", "file", "tree", "du", "df", "diff", "cmp", "sort", "uniq", "cut",
+    "tr", "jq", "less", "more", "true", "false", "test", "[", "[[", "((", "sleep", "date", "printenv", "whoami",
+    "hostname", "ps", "basename", "dirname", "realpath", "readlink", "export", "set", "unset", "source", ".", "fi",
+    "for", "done", "case", "esac", "in", "wait", "read", "local", "xxd", "od", "strings", "column", "nl", "tac",
+    "rev", "tput", "clear", "history", "alias", "id", "uname", "exit", "return", "break", "continue", "pushd",
+    "popd", "}",
+})  # fmt: skip
+_GIT_LOOKS = frozenset({
+    "status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "ls-remote", "blame",
+    "shortlog", "describe", "grep", "reflog", "remote", "config", "merge-base", "cat-file", "name-rev", "show-ref",
+    "for-each-ref", "symbolic-ref", "whatchanged", "help", "version",
+})  # fmt: skip
+_GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
+"""Parts of git that look around where only a listing is asked for."""
+
+_LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
+_SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
+_PLAIN = re.compile(r"[a-z][\w:-]*")
+
+
+def program_of(parts: tuple[SimpleCommand, ...]) -> str:
+    """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
+    for words, _ in parts:
+        if words and _works(words):
+            return " ".join([words[0].rpartition("/")[2] or words[0], *filter(_PLAIN.fullmatch, words[1:2])])
+    return ""
+
+
+def git_words(words: tuple[str, ...]) -> Iterator[str]:
+    """``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        del rest[: 2 if rest[0] in {"-C", "-c", "--git-dir", "--work-tree"} else 1]
+    yield from rest
+
+
+def _works(words: tuple[str, ...]) -> bool:
+    name = _SYSTEM.sub("", words[0])
+    if name == "git":
+        part, *rest = [*git_words(words), ""]
+        lists = part in _GIT_LISTS and (rest[0] in _LISTING if rest[:-1] else True)
+        return bool(part) and part not in _GIT_LOOKS and not lists
+    if name == "sed":
+        return any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words)
+    if name == "find":
+        return any(word in {"-delete", "-exec", "-execdir"} for word in words)
+    return name not in _LOOKS and not name.startswith(("#", "-"))

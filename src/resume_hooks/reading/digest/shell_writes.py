@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.noteworthy_commands import git_words
-from resume_hooks.reading.digest.shell import Simple
+from resume_hooks.reading.digest.shell import SimpleCommand, git_words
 
 _UNKNOWN = re.compile(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
 _ALL_OPERANDS = frozenset(
@@ -38,14 +37,14 @@ _FOREIGN = frozenset(
 """Parts of git that print files of commits that this session may have had nothing to do with."""
 
 
-class Listed(NamedTuple):
+class GitListing(NamedTuple):
     """Files that git printed as changed: ``here`` as told from the folder it ran in, ``rooted`` from the repository."""
 
     here: tuple[str, ...]
     rooted: tuple[str, ...]
 
 
-def changed_by(parts: tuple[Simple, ...]) -> Iterator[str]:
+def changed_by(parts: tuple[SimpleCommand, ...]) -> Iterator[str]:
     """Files that a command names as what it writes, moves or removes, as told from where it was started."""
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
@@ -58,7 +57,7 @@ def changed_by(parts: tuple[Simple, ...]) -> Iterator[str]:
                 yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path)
 
 
-def started_in(parts: tuple[Simple, ...]) -> str | None:
+def started_in(parts: tuple[SimpleCommand, ...]) -> str | None:
     """The folder that a command changes to before it does anything else; ``""`` for none, None where it is unknown."""
     base: str | None = ""
     for words, _ in parts:
@@ -68,13 +67,13 @@ def started_in(parts: tuple[Simple, ...]) -> str | None:
     return base
 
 
-def listed_by_git(parts: tuple[Simple, ...], output: str) -> Listed:
+def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
     """The files that the session's own git commands printed as changed."""
     calls = [[*git_words(words)] for words, _ in parts if words[:1] == ("git",)]
     verbs = {call[0] for call in calls if call}
     elsewhere = any(words[:1] == ("git",) and "-C" in words for words, _ in parts)
     if elsewhere or not verbs:
-        return Listed((), ())
+        return GitListing((), ())
     readers: list[Callable[[str], str]] = []
     if not verbs & _FOREIGN:
         differs = [call for call in calls if call[:1] == ["diff"]]
@@ -82,7 +81,7 @@ def listed_by_git(parts: tuple[Simple, ...], output: str) -> Listed:
         readers += [_counted_path] if differs and all(map(_is_of_work, differs)) else []
     rows = output.split("\n") if readers else []
     here = _STATUS.findall(output) if verbs & {"status", "commit"} else []
-    return Listed(
+    return GitListing(
         tuple(_unquoted(path.rpartition(" -> ")[2]) for path in here),
         tuple(path for row in rows for read in readers if (path := read(row))),
     )

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose
-from resume_hooks.reading.digest.collector import Story
-from resume_hooks.reading.digest.entries import Entry, entry
-from resume_hooks.reading.digest.facts import Place, Said
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.redaction.texts import redact
 
@@ -51,7 +51,7 @@ class Sentence(NamedTuple):
     """A sentence of the assistant's: the record it was ``said`` in, how many messages ago, which one there."""
 
     text: str
-    said: Place
+    said: RecordPlace
     age: int
     place: int
 
@@ -59,7 +59,7 @@ class Sentence(NamedTuple):
 _STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
 
 
-def goal(story: Story) -> Iterator[Entry]:
+def goal(story: LineageFacts) -> Iterator[DigestEntry]:
     """The first prompt, then the others from the latest on."""
     prompts = [*story.prompts.said[:1], *story.prompts.said[1:][-MOST:]]
     for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
@@ -68,7 +68,7 @@ def goal(story: Story) -> Iterator[Entry]:
         yield entry(said.text, said.place, most=PROMPT)
 
 
-def constraints(story: Story) -> Iterator[Entry]:
+def constraints(story: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first, questions last; corrections whole."""
     asked = []
     for said in _latest(story.prompts.said, _ends):
@@ -88,7 +88,7 @@ def _ends(text: str) -> str:
     return f"{redact(text[:TYPED])[0][: TYPED // 2]}\n{redact(text[-TYPED:])[0][-TYPED // 2 :]}"
 
 
-def plan(story: Story) -> Iterator[Entry]:
+def plan(story: LineageFacts) -> Iterator[DigestEntry]:
     """The latest plan that was approved: its title and its steps."""
     for said in story.plans[-1:]:
         text = redact(said.text[:PLAN])[0]
@@ -97,12 +97,12 @@ def plan(story: Story) -> Iterator[Entry]:
         yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
-def todos(story: Story) -> Iterator[Entry]:
+def todos(story: LineageFacts) -> Iterator[DigestEntry]:
     """What was still to be done."""
     yield from (entry(text, place, status) for text, status, place in story.open_list.left())
 
 
-def latest_sentences(story: Story) -> list[Sentence]:
+def latest_sentences(story: LineageFacts) -> list[Sentence]:
     """The sentences of what the assistant said last, as far as they are looked at."""
     return [
         Sentence(text, said.place, age, place)
@@ -111,7 +111,7 @@ def latest_sentences(story: Story) -> list[Sentence]:
     ]
 
 
-def decisions(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
+def decisions(story: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
     answers = sorted(story.answers, key=lambda said: -said.place.order)
     yield from (entry(said.text, said.place, "answered by the user") for said in answers)
@@ -126,12 +126,12 @@ def decisions(story: Story, sentences: Sequence[Sentence]) -> Iterator[Entry]:
     yield from _ranked(sentences, weigh, 1)
 
 
-def told_failures(sentences: Sequence[Sentence]) -> Iterator[Entry]:
+def told_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """What the assistant said did not work."""
     yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
 
 
-def refused(story: Story, *, with_words: bool) -> Iterator[Entry]:
+def refused(story: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
     """The calls that the user refused and said why; or the others, refused without a word or by a rule."""
     for call, said, by_user in reversed(story.refusals):
         if (by_user and bool(said.text)) == with_words:
@@ -140,19 +140,19 @@ def refused(story: Story, *, with_words: bool) -> Iterator[Entry]:
             yield entry(f"{named}: {said.text}".rstrip(": "), said.place)
 
 
-def turns_ago(story: Story, count: int) -> int:
+def turns_ago(story: LineageFacts, count: int) -> int:
     """The order of the prompt that began the turn so many turns ago; 0 where there were not as many."""
     prompts = story.prompts.said
     return prompts[-count].place.order if len(prompts) > count else 0
 
 
-def last(story: Story) -> Iterator[Entry]:
+def last(story: LineageFacts) -> Iterator[DigestEntry]:
     """The assistant's last words."""
     if said := story.last_said:
         yield entry(said.text, said.place, most=LAST)
 
 
-def questions(story: Story) -> Iterator[Entry]:
+def questions(story: LineageFacts) -> Iterator[DigestEntry]:
     """What the assistant asked and nobody answered."""
     yield from (entry(said.text, said.place) for said in story.questions)
     if said := story.unanswered:
@@ -160,7 +160,7 @@ def questions(story: Story) -> Iterator[Entry]:
         yield from (entry(sentence, said.place) for sentence in asked)
 
 
-def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], least: int) -> Iterator[Entry]:
+def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], least: int) -> Iterator[DigestEntry]:
     """Sentences that weigh at least so much, the weightiest first, of these the latest."""
     rows = [(one.age / AGE - weight, one) for one in sentences if (weight := weigh(one)) >= least]
     rows.sort(key=lambda row: (row[0], row[1].age, row[1].place))
@@ -173,7 +173,7 @@ def _whole(text: str) -> str:
     return redact(text[-2 * PROSE :])[0]
 
 
-def _latest(said: list[Said], shown: Callable[[str], str] = _whole) -> Iterator[Said]:
+def _latest(said: list[Quote], shown: Callable[[str], str] = _whole) -> Iterator[Quote]:
     """What was said, the latest first, as much of it as is looked at; secrets go before anything is cut."""
     room = PROSE
     for one in reversed(said):

@@ -25,16 +25,16 @@ from resume_hooks.reading.export.labels import (
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SUMMARY,
-    Agent,
-    Called,
-    Ending,
-    Note,
+    AgentPart,
+    CallPart,
+    EndPart,
+    MediaPart,
+    NotePart,
     Part,
-    Picture,
-    Said,
-    Session,
-    Thought,
-    Turn,
+    SessionPart,
+    TextPart,
+    ThinkingPart,
+    TurnPart,
 )
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import one_line, plain, plain_line
@@ -57,39 +57,39 @@ def as_markdown(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def _pieces(part: Part) -> Iterator[str]:
-    if isinstance(part, Called):
+    if isinstance(part, CallPart):
         yield from _called(part)
-    elif isinstance(part, Agent):
+    elif isinstance(part, AgentPart):
         yield from _agent(part)
     else:
         yield f"{_shown(part)}\n\n"
 
 
-def _shown(part: Session | Turn | Said | Thought | Note | Picture | Ending) -> str:
-    if isinstance(part, Session):
+def _shown(part: SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | EndPart) -> str:
+    if isinstance(part, SessionPart):
         return _session(part)
-    if isinstance(part, Turn):
+    if isinstance(part, TurnPart):
         facts = escaped(" · ".join(turn_facts(part)))
         return f'## <a id="t{part.number}"></a>{turn_name(part)}: {escaped(one_line(part.words, 80))}\n\n{facts}'
-    if isinstance(part, Said):
+    if isinstance(part, TextPart):
         return _said(part)
-    if isinstance(part, Thought):
+    if isinstance(part, ThinkingPart):
         return _folded("Thinking", fenced(part.text))
-    if isinstance(part, Note):
+    if isinstance(part, NotePart):
         return _folded(part.what, fenced(part.text)) if part.text else f"*{escaped(part.what)}*"
-    if isinstance(part, Picture):
+    if isinstance(part, MediaPart):
         return f"*{escaped(part.about)}*"
     return "---\n\n" + "\n".join(f"- {escaped(said)}" for said in left_out(part))
 
 
-def _session(session: Session) -> str:
+def _session(session: SessionPart) -> str:
     facts = "\n".join(f"| {name} | {escaped(value)} |" for name, value in session_facts(session))
     rows = (f"{turn.number}. [{escaped(one_line(turn.words, 80))}](#t{turn.number})" for turn in session.turns)
     table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if session.turns else ""
     return f"# {escaped(session.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
 
 
-def _said(said: Said) -> str:
+def _said(said: TextPart) -> str:
     when = f" · {minute(said.time)}" if said.time else ""
     head = f"**{SPEAKERS[said.who]}**{when}"
     if said.who == ASSISTANT:
@@ -104,7 +104,7 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in tamed(plain(text).expandtabs(4)).split("\n"))
 
 
-def _called(called: Called) -> Iterator[str]:
+def _called(called: CallPart) -> Iterator[str]:
     state = f" ({state})" if (state := state_of(called)) else ""
     about = f" {_html(called.about)}" if called.about else ""
     yield f"<details>\n<summary><b>{_html(called_name(called))}</b>{about}{state}</summary>\n\n"
@@ -121,7 +121,7 @@ def _called(called: Called) -> Iterator[str]:
     yield "</details>\n\n"
 
 
-def _given(called: Called) -> str:
+def _given(called: CallPart) -> str:
     """The input of a call; of an edit what it changes."""
     old, new, command = (called.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
@@ -133,7 +133,7 @@ def _given(called: Called) -> str:
     return fenced(fields_text(called.given))
 
 
-def _agent(agent: Agent) -> Iterator[str]:
+def _agent(agent: AgentPart) -> Iterator[str]:
     yield f"<details>\n<summary>Sub-agent {_html(agent.kind)} {_html(agent.name)}</summary>\n\n"
     for part in agent.parts:
         yield from _pieces(part)

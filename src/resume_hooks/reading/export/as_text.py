@@ -17,7 +17,18 @@ from resume_hooks.reading.export.labels import (
     turn_facts,
     turn_name,
 )
-from resume_hooks.reading.export.parts import Agent, Called, Ending, Note, Part, Picture, Said, Session, Thought, Turn
+from resume_hooks.reading.export.parts import (
+    AgentPart,
+    CallPart,
+    EndPart,
+    MediaPart,
+    NotePart,
+    Part,
+    SessionPart,
+    TextPart,
+    ThinkingPart,
+    TurnPart,
+)
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import plain, plain_line
 
@@ -31,34 +42,34 @@ def as_text(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def _lines(part: Part, indent: str) -> Iterator[str]:
-    if isinstance(part, Called):
+    if isinstance(part, CallPart):
         yield from _called(part, indent)
-    elif isinstance(part, Agent):
+    elif isinstance(part, AgentPart):
         yield from _agent(part, indent)
     else:
         yield _shifted(_shown(part), indent) + "\n"
 
 
-def _shown(part: Session | Turn | Said | Thought | Note | Picture | Ending) -> str:
-    if isinstance(part, Session):
+def _shown(part: SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | EndPart) -> str:
+    if isinstance(part, SessionPart):
         facts = (f"{name}: {plain_line(value)}\n" for name, value in session_facts(part))
         return f"{RULE}\n{plain_line(part.title)}\n{''.join(facts)}{RULE}\n"
-    if isinstance(part, Turn):
+    if isinstance(part, TurnPart):
         head = " · ".join([turn_name(part), *turn_facts(part)])
         return f"--- {plain_line(head)} ---\n"
-    if isinstance(part, Said):
+    if isinstance(part, TextPart):
         when = f" · {minute(part.time)}" if part.time else ""
         return f"{SPEAKERS[part.who].upper()}{when}\n{plain(part.text)}\n"
-    if isinstance(part, Thought):
+    if isinstance(part, ThinkingPart):
         return f"THINKING\n{indented(plain(part.text))}\n"
-    if isinstance(part, Note):
+    if isinstance(part, NotePart):
         return f"[{plain_line(part.what)}]\n{indented(plain(part.text))}\n"
-    if isinstance(part, Picture):
+    if isinstance(part, MediaPart):
         return f"[{plain_line(part.about)}]\n"
     return "\n".join([RULE, *left_out(part)])
 
 
-def _called(called: Called, indent: str) -> Iterator[str]:
+def _called(called: CallPart, indent: str) -> Iterator[str]:
     state = state_of(called)
     head = f"-> {called_name(called)} {called.about}".rstrip() + (f" ({state})" if state else "")
     yield _shifted(f"{plain_line(head)}\n", indent)
@@ -74,7 +85,7 @@ def _called(called: Called, indent: str) -> Iterator[str]:
     yield "\n"
 
 
-def _agent(agent: Agent, indent: str) -> Iterator[str]:
+def _agent(agent: AgentPart, indent: str) -> Iterator[str]:
     yield _shifted(f"[sub-agent {plain_line(agent.kind)}: {plain_line(agent.name)}]\n", indent)
     for part in agent.parts:
         yield from _lines(part, f"{indent}  ")

@@ -16,18 +16,18 @@ from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SUMMARY,
     USER,
-    Agent,
-    Answer,
-    Called,
-    Note,
+    AgentPart,
+    CallPart,
+    MediaPart,
+    NotePart,
     Part,
-    Picture,
-    Said,
-    Thought,
-    Turn,
+    ResultPart,
+    TextPart,
+    ThinkingPart,
+    TurnPart,
 )
-from resume_hooks.reading.export.redact import Hiding
-from resume_hooks.reading.export.select_records import WHOLE, Conversation, Row, conversation
+from resume_hooks.reading.export.redact import ExportRedactor
+from resume_hooks.reading.export.select_records import WHOLE, Conversation, ExportRow, conversation
 from resume_hooks.reading.render import block_text, calls_in, text_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
@@ -55,19 +55,19 @@ MAX_PICTURE = 8 * 1024 * 1024
 """Characters of base64 of one image that a document carries."""
 
 
-class Telling:
+class PartBuilder:
     """How a document tells: what is hidden, whether thoughts are told, and what was told of sub-agents already."""
 
-    def __init__(self, hiding: Hiding, *, thoughts: bool) -> None:
+    def __init__(self, hiding: ExportRedactor, *, thoughts: bool) -> None:
         self.hiding = hiding
         self.thoughts = thoughts
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def turn(self, found: Conversation, line: int) -> Turn:
+    def turn(self, found: Conversation, line: int) -> TurnPart:
         """The head of the turn whose prompt stands in a line."""
         turn = found.turns[line]
-        return Turn(
+        return TurnPart(
             number=turn.number,
             line=line,
             time=clock.normal(turn.time),
@@ -95,26 +95,26 @@ class Telling:
             if told := self.agent(agent, depth):
                 yield told
 
-    def agent(self, agent: Subagent, depth: int) -> Agent | None:
+    def agent(self, agent: Subagent, depth: int) -> AgentPart | None:
         """A sub-agent's conversation; None where it was told before."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
-        return Agent(self.name(agent.name), self.name(kind_of(agent.path)), self._agent_parts(agent, depth + 1))
+        return AgentPart(self.name(agent.name), self.name(kind_of(agent.path)), self._agent_parts(agent, depth + 1))
 
     def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:
             found = conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
             yield from self.parts(found, depth)
         except SessionNotFound:
-            yield Note("sub-agent", "Its transcript can't be read.", 0)
+            yield NotePart("sub-agent", "Its transcript can't be read.", 0)
 
 
 class _Walk:
     """A conversation that is being told: ``agents`` are those that nothing started yet, by their ids."""
 
     def __init__(
-        self, telling: Telling, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
+        self, telling: PartBuilder, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
     ) -> None:
         self.agents = agents
         self._telling = telling
@@ -125,7 +125,7 @@ class _Walk:
         self._called = {call for row in found.rows for call in row.calls if call in self._answers}
         self._last: tuple[int, Record] = (-1, {})
 
-    def row(self, row: Row) -> Iterator[Part]:
+    def row(self, row: ExportRow) -> Iterator[Part]:
         """The parts of one record."""
         record = self._read(row)
         kind = records.kind(record)
@@ -137,7 +137,7 @@ class _Walk:
         elif records.message(record):
             yield from self._message(record, row)
 
-    def _message(self, record: Record, row: Row) -> Iterator[Part]:
+    def _message(self, record: Record, row: ExportRow) -> Iterator[Part]:
         kind = records.kind(record)
         if kind == records.ASSISTANT:
             yield from self._assistant(record, row)
@@ -149,7 +149,7 @@ class _Walk:
             who = string(records.message(record), "role")
             yield from self._note(who or kind, text_of(record), row)
 
-    def _assistant(self, record: Record, row: Row) -> Iterator[Part]:
+    def _assistant(self, record: Record, row: ExportRow) -> Iterator[Part]:
         calls = calls_in(record)
         for block in records.blocks(record):
             kind = string(block, "type")
@@ -164,17 +164,17 @@ class _Walk:
             elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
                 if said and self._telling.thoughts:
-                    yield Thought(self._hiding.text(said), row.number)
+                    yield ThinkingPart(self._hiding.text(said), row.number)
             else:
                 yield from self._note(kind or "block", block_text(block), row)
 
-    def _user(self, record: Record, row: Row) -> Iterator[Part]:
+    def _user(self, record: Record, row: ExportRow) -> Iterator[Part]:
         prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.RESULT:
                 if string(block, "tool_use_id") not in self._called:
-                    yield Called("", "", {}, self._answer(block), None, row.number)
+                    yield CallPart("", "", {}, self._answer(block), None, row.number)
             elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
@@ -183,17 +183,17 @@ class _Walk:
             else:
                 yield from self._note("from the client", block_text(block), row)
 
-    def _system(self, record: Record, row: Row) -> Iterator[Part]:
+    def _system(self, record: Record, row: ExportRow) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.positive(records.mapping(record, "compactMetadata").get("preTokens"))
-            yield Note("compaction", f"{tokens:,} tokens before" if tokens else "", row.number)
+            yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "", row.number)
         else:
             yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
 
-    def _call(self, block: Record, target: str, row: Row) -> Called:
+    def _call(self, block: Record, target: str, row: ExportRow) -> CallPart:
         answer, agent = self._answered(string(block, "id"))
-        return Called(
+        return CallPart(
             tool=self._telling.name(string(block, "name")),
             about=one_line(plain_line(self._hiding.line(target[: 4 * ABOUT])), ABOUT),
             given=records.mapping(self._hiding.block({"input": block.get("input")}), "input"),
@@ -202,7 +202,7 @@ class _Walk:
             line=row.number,
         )
 
-    def _answered(self, call: str) -> tuple[Answer | None, Agent | None]:
+    def _answered(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
         row = self._answers.pop(call, None) if call in self._called else None  # once, however often it is called
         if row is None:
             return None, None
@@ -212,16 +212,16 @@ class _Walk:
         told = self._telling.agent(agent, self._depth) if agent else None
         return (self._answer(block) if block else None), told
 
-    def _answer(self, block: Record) -> Answer:
-        parts: list[str | Picture] = []
+    def _answer(self, block: Record) -> ResultPart:
+        parts: list[str | MediaPart] = []
         for inner in records.result_blocks(block):
             if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture(inner))
             elif said := without_reminders(block_text(inner)):
                 parts.append(self._hiding.text(said))
-        return Answer(tuple(parts), failed=records.is_error(block))
+        return ResultPart(tuple(parts), failed=records.is_error(block))
 
-    def _picture(self, block: Record) -> Picture:
+    def _picture(self, block: Record) -> MediaPart:
         about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
         held = records.mapping(block, "source")
         text = string(held, "data") if held.get("type") == "base64" else ""
@@ -229,16 +229,16 @@ class _Walk:
             about, text = f"{about}, left out: {size_text(len(text))}", ""
         self._telling.pictures += bool(text)
         about = self._hiding.line(plain_line(about))
-        return Picture(string(block, "type"), string(held, "media_type"), text, about)
+        return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
-    def _said(self, who: str, text: str, record: Record, row: Row) -> Said:
-        return Said(who, self._hiding.text(text), clock.normal(record.get("timestamp")), row.number)
+    def _said(self, who: str, text: str, record: Record, row: ExportRow) -> TextPart:
+        return TextPart(who, self._hiding.text(text), clock.normal(record.get("timestamp")), row.number)
 
-    def _note(self, what: str, text: str, row: Row) -> Iterator[Part]:
+    def _note(self, what: str, text: str, row: ExportRow) -> Iterator[Part]:
         if text.strip():
-            yield Note(self._telling.name(what), self._hiding.text(without_reminders(text)), row.number)
+            yield NotePart(self._telling.name(what), self._hiding.text(without_reminders(text)), row.number)
 
-    def _read(self, row: Row) -> Record:
+    def _read(self, row: ExportRow) -> Record:
         if self._last[0] != row.number:
             self._stream.seek(row.offset)
             line = Line(row.number, row.offset, self._stream.read(row.length))

@@ -41,7 +41,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.subagents import FOLDER, subagents_of
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
@@ -111,7 +111,7 @@ def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last
 
 
 def _head(session: SessionFile, family: Family, hide: _Hiding | None) -> Head:
-    glance, parent = Glance(session.path), family.parent_of(session.path)
+    glance, parent = HeadTail(session.path), family.parent_of(session.path)
     clean: Callable[[str], str] = hide.text if hide else str
     return Head(
         session_id=session.session_id,

@@ -15,18 +15,18 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.export.as_markdown import as_markdown
 from resume_hooks.reading.export.as_text import as_text
-from resume_hooks.reading.export.build_parts import Telling
+from resume_hooks.reading.export.build_parts import PartBuilder
 from resume_hooks.reading.export.bundle_writer import export as bundle
 from resume_hooks.reading.export.page.document import as_page
-from resume_hooks.reading.export.parts import Ending, Part, Session
-from resume_hooks.reading.export.redact import Hiding
+from resume_hooks.reading.export.parts import EndPart, Part, SessionPart
+from resume_hooks.reading.export.redact import ExportRedactor
 from resume_hooks.reading.export.select_records import Conversation, conversation
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
 HTML, MARKDOWN, TEXT, JSON = "html", "md", "txt", "json"
@@ -45,7 +45,7 @@ MAX_FOLDER, MAX_MODELS = 4_096, 20
 _UNFIT = re.compile(r"[^\w]+|_+")
 
 
-class Choice(NamedTuple):
+class ExportOptions(NamedTuple):
     """What a document shall be: its ``form``, ``what`` of a conversation it tells, ``limit`` characters of one text."""
 
     form: str
@@ -64,7 +64,7 @@ class Document:
     def __init__(
         self,
         sessions: Sequence[SessionFile],
-        choice: Choice,
+        choice: ExportOptions,
         where: Where,
         watching: Sequence[Observer] = (),
     ) -> None:
@@ -73,17 +73,17 @@ class Document:
         self.turns = 0
         self._where = where
         self._left_out: Counter[str] = Counter()
-        glances = [Glance(session.path) for session in sessions]
+        glances = [HeadTail(session.path) for session in sessions]
         folders = [home_folder(glance) for glance in glances]
-        self._hiding = Hiding(where, folders, redact=choice.redact, limit=choice.limit)
-        self._telling = Telling(self._hiding, thoughts=choice.thoughts)
-        self._told: list[tuple[Session, Conversation]] = []
+        self._hiding = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
+        self._telling = PartBuilder(self._hiding, thoughts=choice.thoughts)
+        self._told: list[tuple[SessionPart, Conversation]] = []
         if choice.form != JSON:
             self._read(glances, folders, watching)
         title = self._told[-1][0].title if self._told else self._hiding.line(plain_line(glances[-1].title))
         self.name = file_name(title, sessions[-1].session_id, choice.form)
 
-    def _read(self, glances: Sequence[Glance], folders: Sequence[str], watching: Sequence[Observer]) -> None:
+    def _read(self, glances: Sequence[HeadTail], folders: Sequence[str], watching: Sequence[Observer]) -> None:
         family, known = Family(self._where), set[str]()
         for session, glance, folder in zip(self.sessions, glances, folders, strict=True):
             found = conversation(session, self.choice.what, known, watching)
@@ -91,10 +91,12 @@ class Document:
             self.turns += len(head.turns)
             self._told.append((head, found))
 
-    def _head(self, session: SessionFile, glance: Glance, folder: str, found: Conversation, family: Family) -> Session:
+    def _head(
+        self, session: SessionFile, glance: HeadTail, folder: str, found: Conversation, family: Family
+    ) -> SessionPart:
         parent = family.parent_of(session.path)
         named = self._telling.name
-        return Session(
+        return SessionPart(
             session_id=session.session_id,
             title=self._hiding.line(plain_line(glance.title)),
             project=self._hiding.line(plain_line(folder[:MAX_FOLDER])),
@@ -141,7 +143,7 @@ class Document:
         for head, found in self._told:
             yield head
             yield from self._telling.parts(found)
-        yield Ending(self.left_out, self.pictures if self.choice.form == HTML else 0, self.cut)
+        yield EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, self.cut)
 
 
 def _batches(pieces: Iterable[str]) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export.parts import ASSISTANT, SUMMARY, USER, Called, Ending, Session, Turn
+from resume_hooks.reading.export.parts import ASSISTANT, SUMMARY, USER, CallPart, EndPart, SessionPart, TurnPart
 from resume_hooks.reading.outline import BRANCH, COMPACTED
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.records import Record, objects, string
@@ -15,7 +15,7 @@ MARKS = {"completed": "x", "in_progress": "~"}
 """The states of a task in a list of them."""
 
 
-def session_facts(session: Session) -> list[tuple[str, str]]:
+def session_facts(session: SessionPart) -> list[tuple[str, str]]:
     """What a document tells of a session, name and value; nothing of what is not known."""
     came = f"{session.kind} of {session.parent}" if session.parent else ""
     facts = [
@@ -34,12 +34,12 @@ def session_facts(session: Session) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def turn_name(turn: Turn) -> str:
+def turn_name(turn: TurnPart) -> str:
     """What a turn is called."""
     return f"Turn {turn.number}"
 
 
-def turn_facts(turn: Turn) -> list[str]:
+def turn_facts(turn: TurnPart) -> list[str]:
     """What a turn came to, in a few words each."""
     tools = [f"{name} {count}" if count > 1 else name for name, count in list(turn.tools.items())[:6]]
     more = len(turn.tools) - len(tools)
@@ -53,12 +53,12 @@ def turn_facts(turn: Turn) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def called_name(called: Called) -> str:
+def called_name(called: CallPart) -> str:
     """The tool of a call; of an answer whose call is not in the session what it is."""
     return called.tool or "Result without its call"
 
 
-def state_of(called: Called) -> str:
+def state_of(called: CallPart) -> str:
     """How a call ended, ``""`` where nothing is to be said of that."""
     if called.answer is None:
         return "no answer"
@@ -70,7 +70,7 @@ def tasks_of(given: Record) -> list[tuple[str, str]]:
     return [(string(row, "status"), string(row, "content")) for row in objects(given.get("todos"))]
 
 
-def left_out(ending: Ending) -> list[str]:
+def left_out(ending: EndPart) -> list[str]:
     """What a document does not hold, a sentence each."""
     if ending.secrets is None:
         said = ["Nothing was taken out: secrets and home folders stand as they were."]

@@ -14,7 +14,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """Whose words they are; a summary is what a compaction, or a handoff, left for the model."""
 
 
-class Turn(NamedTuple):
+class TurnPart(NamedTuple):
     """The head of a turn. ``tokens`` is the context after it, 0 where nobody counted; ``line`` that of its prompt.
 
     ``place`` is live, compacted or branch, as in an outline. ``number`` 0 is what stands before the first prompt.
@@ -30,7 +30,7 @@ class Turn(NamedTuple):
     failed: int
 
 
-class Session(NamedTuple):
+class SessionPart(NamedTuple):
     """The head of a session: what it is, and the turns that will be told, so that a table can stand before them.
 
     ``taken_over`` counts records that an earlier session of the same document already told.
@@ -47,12 +47,12 @@ class Session(NamedTuple):
     tokens: int
     models: tuple[str, ...]
     versions: str
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnPart, ...]
     taken_over: int
     damaged: int
 
 
-class Said(NamedTuple):
+class TextPart(NamedTuple):
     """Words: ``who`` is USER, ASSISTANT or SUMMARY. ``line`` is the record's, counted from 0."""
 
     who: str
@@ -61,14 +61,14 @@ class Said(NamedTuple):
     line: int
 
 
-class Thought(NamedTuple):
+class ThinkingPart(NamedTuple):
     """What the model thought."""
 
     text: str
     line: int
 
 
-class Note(NamedTuple):
+class NotePart(NamedTuple):
     """What neither of the two said: a compaction, an error of the API, the output of a local command."""
 
     what: str
@@ -76,7 +76,7 @@ class Note(NamedTuple):
     line: int
 
 
-class Picture(NamedTuple):
+class MediaPart(NamedTuple):
     """An image or a document; ``data`` is base64, ``""`` where it was left out or is held elsewhere."""
 
     kind: str
@@ -85,14 +85,14 @@ class Picture(NamedTuple):
     about: str
 
 
-class Answer(NamedTuple):
+class ResultPart(NamedTuple):
     """What a call was answered with."""
 
-    parts: tuple[str | Picture, ...]
+    parts: tuple[str | MediaPart, ...]
     failed: bool
 
 
-class Agent(NamedTuple):
+class AgentPart(NamedTuple):
     """A sub-agent's own conversation, told once, when the iterator is walked."""
 
     name: str
@@ -100,18 +100,18 @@ class Agent(NamedTuple):
     parts: Iterator[Part]
 
 
-class Called(NamedTuple):
+class CallPart(NamedTuple):
     """A call of a tool: ``about`` is what it is about in one line, ``given`` its input."""
 
     tool: str
     about: str
     given: Record
-    answer: Answer | None
-    agent: Agent | None
+    answer: ResultPart | None
+    agent: AgentPart | None
     line: int
 
 
-class Ending(NamedTuple):
+class EndPart(NamedTuple):
     """The end of the document: what was left out of it, by kind; None where nothing was looked for."""
 
     secrets: dict[str, int] | None
@@ -119,4 +119,4 @@ class Ending(NamedTuple):
     cut: int
 
 
-Part = Session | Turn | Said | Thought | Note | Picture | Called | Agent | Ending
+Part = SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart | EndPart

@@ -30,7 +30,7 @@ WORD = 500
 _HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
 
 
-class Hiding:
+class ExportRedactor:
     """Makes texts fit to leave; ``left_out`` counts secrets by kind, ``cut`` texts that were too long.
 
     Not ``redact``: secrets and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.excerpts import says
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
-from resume_hooks.reading.outline_scan import Gathered, Tally
+from resume_hooks.reading.outline_scan import OutlineScan, TurnScan
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
@@ -29,7 +29,7 @@ MAX_COMPACTIONS = 200
 """Compactions that are followed back; more can only be a forgery, and each costs a walk."""
 
 
-class Row(NamedTuple):
+class ExportRow(NamedTuple):
     """A record that is told: its uuid, where it lies, and the ids of the calls that it makes and answers."""
 
     uuid: str
@@ -47,8 +47,8 @@ class Conversation(NamedTuple):
     """
 
     path: str
-    rows: tuple[Row, ...]
-    turns: dict[int, Gathered]
+    rows: tuple[ExportRow, ...]
+    turns: dict[int, TurnScan]
     places: dict[int, str]
     tokens: int
     models: tuple[str, ...]
@@ -61,7 +61,7 @@ def conversation(session: SessionFile, what: str, known: set[str], watching: Seq
 
     SessionNotFound where the file can't be read; NotATranscript for one of another program.
     """
-    tally = Tally(subagent=name_of(session.path) is not None)
+    tally = OutlineScan(subagent=name_of(session.path) is not None)
     scout = _Scout()
     transcript = scan(session.path, observers=[tally, scout, *watching])
     live, earlier = _parts(transcript, tally)
@@ -84,7 +84,7 @@ class _Scout:
     """An observer: what says something without being linked, and the ids that a record is known by."""
 
     def __init__(self) -> None:
-        self.loose: list[Row] = []
+        self.loose: list[ExportRow] = []
         self._ids: dict[int, frozenset[str]] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -100,12 +100,14 @@ class _Scout:
         return self._ids.get(number, frozenset())
 
 
-def _row_of(line: Line, record: Record) -> Row:
+def _row_of(line: Line, record: Record) -> ExportRow:
     calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
-    return Row("", line.number, line.offset, len(line.raw), calls, tuple(records.answered(record)))
+    return ExportRow("", line.number, line.offset, len(line.raw), calls, tuple(records.answered(record)))
 
 
-def _rows(transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]) -> list[Row]:
+def _rows(
+    transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]
+) -> list[ExportRow]:
     if not transcript.nodes:
         return scout.loose
     if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
@@ -114,17 +116,20 @@ def _rows(transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node]
     else:
         nodes = live if what == LIVE_ONLY else [*earlier, *live]
     unique = {node.number: node for node in nodes}
-    return [Row(node.uuid, node.number, node.offset, node.length, node.calls, node.results) for node in unique.values()]
+    return [
+        ExportRow(node.uuid, node.number, node.offset, node.length, node.calls, node.results)
+        for node in unique.values()
+    ]
 
 
-def _parts(transcript: Transcript, tally: Tally) -> tuple[Sequence[Node], list[Node]]:
+def _parts(transcript: Transcript, tally: OutlineScan) -> tuple[Sequence[Node], list[Node]]:
     """The live conversation, and what stood before its compactions; each in the order in which it happened."""
     live = linear(transcript.chain).nodes
     parts = list(_before_compactions(transcript, tally))[::-1]
     return live, [node for part in parts for node in part]
 
 
-def _before_compactions(transcript: Transcript, tally: Tally) -> Iterator[tuple[Node, ...]]:
+def _before_compactions(transcript: Transcript, tally: OutlineScan) -> Iterator[tuple[Node, ...]]:
     """What each compaction dropped, the last one first."""
     by_uuid = {node.uuid: node for node in transcript.nodes}
     before = {node.number: previous for previous, node in zip(transcript.nodes, transcript.nodes[1:], strict=False)}
@@ -140,7 +145,7 @@ def _before_compactions(transcript: Transcript, tally: Tally) -> Iterator[tuple[
         yield linear(chain).nodes
 
 
-def _places(rows: Iterable[Row], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
+def _places(rows: Iterable[ExportRow], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
     """Where each record stands; what has no links, or one chain of its own, is live."""
     sent = {node.number for node in live}
     past = {node.number for node in earlier}

@@ -23,7 +23,7 @@ from resume_hooks.sessions.subagents import owner
 from resume_hooks.sessions.transcript_files import Found, all_files
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import end_context
 
@@ -40,7 +40,7 @@ MOST_GONE = 20_000
 Told = Callable[[int, int], None]
 
 
-class Counted(NamedTuple):
+class TranscriptCounts(NamedTuple):
     """A transcript and its counts; ``there`` is false where only the counts are left.
 
     ``folder`` is the name of its project folder.
@@ -54,10 +54,10 @@ class Counted(NamedTuple):
     counts: Counts
 
 
-class Gathered(NamedTuple):
+class AllCounts(NamedTuple):
     """The counts of all; ``read`` transcripts had to be read for them."""
 
-    transcripts: list[Counted]
+    transcripts: list[TranscriptCounts]
     read: int
 
 
@@ -66,7 +66,7 @@ class _Kept(NamedTuple):
     counts: Counts
 
 
-def gather(where: Where, told: Told = lambda _done, _total: None) -> Gathered:
+def gather(where: Where, told: Told = lambda _done, _total: None) -> AllCounts:
     """The counts of every transcript; ``told`` hears of the bytes read so far and of all that are to be read."""
     kept, files = _read(where), _files(where)
     family = Family(where)
@@ -81,7 +81,7 @@ def gather(where: Where, told: Told = lambda _done, _total: None) -> Gathered:
         _write(fresh, files.keys(), where)
     home = where.projects + os.sep
     found = [_counted(key, row, home, there=key in files) for key, row in fresh.items()]
-    return Gathered(found, len(due))
+    return AllCounts(found, len(due))
 
 
 def _files(where: Where) -> dict[str, Found]:
@@ -107,16 +107,16 @@ def _with_before(counts: Counts, file: Found, family: Family) -> Counts:
     if located is None:
         return counts
     with contextlib.suppress(SessionNotFound):
-        rows = Glance(located).last_records
+        rows = HeadTail(located).last_records
         context = end_context([row for row in rows if clock.normal(row.get("timestamp")) <= child.at])
         return counts._replace(child=child._replace(before=context.tokens if context else 0))
     return counts
 
 
-def _counted(key: str, row: _Kept, home: str, *, there: bool) -> Counted:
+def _counted(key: str, row: _Kept, home: str, *, there: bool) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
-    return Counted(session_id, agent, path.removeprefix(home).partition(os.sep)[0], size, there, row.counts)
+    return TranscriptCounts(session_id, agent, path.removeprefix(home).partition(os.sep)[0], size, there, row.counts)
 
 
 def _path(where: Where) -> str:

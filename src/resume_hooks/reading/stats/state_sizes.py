@@ -14,7 +14,7 @@ MOST_ENTRIES = 200_000
 """Files and folders that are looked at; a folder that holds more is told as at least so large."""
 
 
-class Part(NamedTuple):
+class FolderSize(NamedTuple):
     """An entry of the state folder: files in it, and their bytes."""
 
     name: str
@@ -22,7 +22,7 @@ class Part(NamedTuple):
     size: int
 
 
-def parts(where: Where) -> list[Part]:
+def parts(where: Where) -> list[FolderSize]:
     """The entries of the state folder, the largest first; none where there is no such folder."""
     home = where.state
     try:
@@ -32,7 +32,7 @@ def parts(where: Where) -> list[Part]:
     found = []
     for name in names:
         sizes = list(_sizes(os.path.join(home, name)))
-        found.append(Part(name, len(sizes), sum(sizes)))
+        found.append(FolderSize(name, len(sizes), sum(sizes)))
     return sorted(found, key=lambda part: -part.size)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from resume_hooks.reading.stats.cache import Counted
+from resume_hooks.reading.stats.cache import TranscriptCounts
 from resume_hooks.reading.stats.counts import OURS, Day
 
 HIGH = 95
@@ -67,7 +67,7 @@ class Figures(NamedTuple):
     hooks: list[Hook]
 
 
-def figures(found: Iterable[Counted], since: str, belongs: Callable[[Counted], bool]) -> Figures:
+def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[TranscriptCounts], bool]) -> Figures:
     """What the transcripts that ``belongs`` takes came to from the day ``since`` on, ``""`` for ever."""
     inside = [one for one in found if belongs(one)]
     active = [one for one in inside if _days(one, since)]
@@ -99,11 +99,11 @@ def percentile(durations: Mapping[int, int], percent: int) -> int:
     return 0
 
 
-def _days(one: Counted, since: str) -> dict[str, Day]:
+def _days(one: TranscriptCounts, since: str) -> dict[str, Day]:
     return {day: counts for day, counts in one.counts.days.items() if day >= since}
 
 
-def _months(inside: list[Counted], since: str) -> list[Month]:
+def _months(inside: list[TranscriptCounts], since: str) -> list[Month]:
     sums: dict[str, Day] = defaultdict(Day)
     sessions: dict[str, set[str]] = defaultdict(set)
     for one in inside:
@@ -113,7 +113,7 @@ def _months(inside: list[Counted], since: str) -> list[Month]:
     return [Month(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _savings(inside: list[Counted], since: str) -> list[Saving]:
+def _savings(inside: list[TranscriptCounts], since: str) -> list[Saving]:
     rows: dict[tuple[str, str], Saving] = {}
     for one in inside:
         child = one.counts.child
@@ -132,7 +132,7 @@ def _savings(inside: list[Counted], since: str) -> list[Saving]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _hooks(inside: list[Counted], since: str) -> list[Hook]:
+def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
     found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for one in inside:
         for key, by_day in one.counts.hooks.items():

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import record as kept
+from resume_hooks.reading.digest import entries as kept
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.titles import root_of
 from resume_hooks.transcripts import records

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from resume_hooks.sessions.archived.manifest import About
 from resume_hooks.sessions.name_prefilter import titles_of
 from resume_hooks.system.text import encodable
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST = 100
 """Titles and pull requests that are noted; more are no session's."""
@@ -15,7 +15,7 @@ MOST = 100
 
 def about_of(path: str, parent: Sequence[str]) -> About:
     """What the transcript at ``path`` says; ``parent`` are the fields of the one it names. SessionNotFound if gone."""
-    glance = Glance(path)
+    glance = HeadTail(path)
     return About(
         created=encodable(glance.created),
         ended=encodable(glance.ended),

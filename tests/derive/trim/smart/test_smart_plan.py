@@ -24,7 +24,7 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
@@ -67,7 +67,7 @@ def test_the_child(config_home: ConfigHome) -> None:
     parameters = first["trim_metadata"]["trim_params"]
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == ("smart", list(CERTAIN), 0)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
-    assert Glance(receipt.file).title == receipt.title == "The parser · smart-trim 1"
+    assert HeadTail(receipt.file).title == receipt.title == "The parser · smart-trim 1"
     assert [link.kind for link in read_links(config_home.where)] == ["smart-trim"]
     assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == ["original", "trimmed"]
     parent = read_parent(receipt.file)

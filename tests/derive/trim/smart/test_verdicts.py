@@ -15,7 +15,7 @@ from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.smart.plan import DESCRIPTION, Verdict, choices_of, described, of_rules
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.transcripts import placeholders
-from resume_hooks.transcripts.placeholders import Reference, is_placeholder, stands_for_something
+from resume_hooks.transcripts.placeholders import OriginalReference, is_placeholder, stands_for_something
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import LONG, Chain, written
@@ -67,7 +67,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
     assert described(said) == said
     assert len(said) <= DESCRIPTION
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
-    assert is_placeholder(placeholders.for_result("Read", 9_000, Reference("1a2b3c4d", 7), f'"{said}"'))
+    assert is_placeholder(placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"'))
 
 
 def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> None:

@@ -23,7 +23,7 @@ from resume_hooks.reading.export.bundle_format import STAYED, stand_in
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
-from resume_hooks.transcripts.head_tail import Glance
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import Record, kind, parse
@@ -109,7 +109,7 @@ def plan(packed: Packed, home: str, called: Mapping[str, str], where: Where, *, 
     folder = project_folder(home, where)
     own_id = packed.head.session_id
     there = find_session(own_id, where)
-    glance = Glance(packed.path)
+    glance = HeadTail(packed.path)
     move = moving(packed.head.cwd or glance.cwd, home)
     first = WholePlan(
         packed=packed,

@@ -11,7 +11,7 @@ from resume_hooks.reading.export.page.diffs import changed, difference
 from resume_hooks.reading.export.page.markup import Html, element, joined
 from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import prose
-from resume_hooks.reading.export.parts import Called
+from resume_hooks.reading.export.parts import CallPart
 from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
@@ -25,7 +25,7 @@ OPEN_LINES = 60
 _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
-def edits_of(called: Called) -> list[tuple[str, str]]:
+def edits_of(called: CallPart) -> list[tuple[str, str]]:
     """The texts that an edit replaced, each with what came in its place; a written file came in place of nothing."""
     given = called.given
     rows = given.get("edits")
@@ -35,7 +35,7 @@ def edits_of(called: Called) -> list[tuple[str, str]]:
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
 
 
-def summary(called: Called) -> Html:
+def summary(called: CallPart) -> Html:
     """The line of a call."""
     counts = [changed(old, new) for old, new in edits_of(called)]
     gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
@@ -54,13 +54,13 @@ def summary(called: Called) -> Html:
     )  # fmt: skip
 
 
-def is_open(called: Called) -> bool:
+def is_open(called: CallPart) -> bool:
     """Whether a call is shown unfolded: tasks, and edits that are not long."""
     lines = sum(old.count("\n") + new.count("\n") for old, new in edits_of(called))
     return bool(tasks_of(called.given)) or (bool(edits_of(called)) and lines < OPEN_LINES)
 
 
-def given(called: Called) -> Html:
+def given(called: CallPart) -> Html:
     """What went into a call."""
     if tasks := tasks_of(called.given):
         rows = (element("li", words, class_=status if status in {"completed", "in_progress"} else "pending")
@@ -72,7 +72,7 @@ def given(called: Called) -> Html:
     return joined(_inputs(called))
 
 
-def _inputs(called: Called) -> Iterator[Html]:
+def _inputs(called: CallPart) -> Iterator[Html]:
     left: Record = dict(called.given)
     command = string(left, "command")
     if called.tool in SHELLS and command:
@@ -88,7 +88,7 @@ def _inputs(called: Called) -> Iterator[Html]:
         yield code(said, "", "input")
 
 
-def answer(called: Called) -> Html:
+def answer(called: CallPart) -> Html:
     """What came back."""
     if called.answer is None:
         return Html("")

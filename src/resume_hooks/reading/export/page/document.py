@@ -22,23 +22,23 @@ from resume_hooks.reading.export.page.prose import prose, typed
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SUMMARY,
-    Agent,
-    Called,
-    Ending,
-    Note,
+    AgentPart,
+    CallPart,
+    EndPart,
+    MediaPart,
+    NotePart,
     Part,
-    Picture,
-    Said,
-    Session,
-    Thought,
-    Turn,
+    SessionPart,
+    TextPart,
+    ThinkingPart,
+    TurnPart,
 )
 
 FEW = 3
 """Turns up to which a page opens unfolded."""
 
 
-def as_page(parts: Iterable[Part], sessions: Iterable[Session]) -> Iterator[str]:
+def as_page(parts: Iterable[Part], sessions: Iterable[SessionPart]) -> Iterator[str]:
     """The document of these parts; ``sessions`` are the heads in it, for the table of turns."""
     heads = list(sessions)
     yield from _beginning(heads)
@@ -48,7 +48,7 @@ def as_page(parts: Iterable[Part], sessions: Iterable[Session]) -> Iterator[str]
     yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n</body>\n</html>\n")
 
 
-def _beginning(heads: list[Session]) -> Iterator[str]:
+def _beginning(heads: list[SessionPart]) -> Iterator[str]:
     title = heads[-1].title if heads else "Session"
     style, script = _own("page.css"), _own("page.js")
     policy = (
@@ -97,7 +97,7 @@ def _button(name: str, shown: str, said: str) -> Html:
     return element("button", shown, id=name, type="button", title=said, aria_label=said)
 
 
-def _contents(heads: list[Session]) -> Html:
+def _contents(heads: list[SessionPart]) -> Html:
     """The table of turns, a list a session."""
     lists = []
     for place, head in enumerate(heads):
@@ -116,7 +116,7 @@ def _contents(heads: list[Session]) -> Html:
     )
 
 
-def _anchor(place: int, turn: Turn) -> str:
+def _anchor(place: int, turn: TurnPart) -> str:
     """What a turn is called in addresses: its number, in a document of several sessions with that of its session."""
     return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
 
@@ -131,15 +131,15 @@ class _Walk:
 
     def part(self, part: Part) -> Iterator[str]:
         """The markup of a part."""
-        if isinstance(part, (Session, Turn, Ending)):
+        if isinstance(part, (SessionPart, TurnPart, EndPart)):
             yield self._ended()
-        if isinstance(part, Session):
+        if isinstance(part, SessionPart):
             self._session += 1
             yield _session(part) + "\n"
-        elif isinstance(part, Turn):
+        elif isinstance(part, TurnPart):
             self._in_turn = True
             yield _turn(part, _anchor(max(self._session, 0), part), unfolded=self._unfolded) + "\n"
-        elif isinstance(part, Ending):
+        elif isinstance(part, EndPart):
             yield element("footer", *(element("p", said) for said in left_out(part)), id="left-out") + "\n"
         else:
             yield from _within(part)
@@ -149,12 +149,12 @@ class _Walk:
         return "</div></details>\n" if ended else ""
 
 
-def _session(session: Session) -> Html:
+def _session(session: SessionPart) -> Html:
     facts = (joined([element("dt", name), element("dd", value, dir="auto")]) for name, value in session_facts(session))
     return element("section", element("h1", session.title, dir="auto"), element("dl", *facts), class_="about")
 
 
-def _turn(turn: Turn, anchor: str, *, unfolded: bool) -> Html:
+def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     head = element(
         "summary",
         element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to {turn_name(turn)}"),
@@ -169,21 +169,21 @@ def _turn(turn: Turn, anchor: str, *, unfolded: bool) -> Html:
     return Html(f"{opening('details', class_=classes, id=anchor, open=unfolded)}{head}{opening('div', class_='body')}")
 
 
-def _within(part: Said | Thought | Note | Picture | Called | Agent) -> Iterator[str]:
-    if isinstance(part, Called):
+def _within(part: TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart) -> Iterator[str]:
+    if isinstance(part, CallPart):
         yield from _called(part)
-    elif isinstance(part, Agent):
+    elif isinstance(part, AgentPart):
         yield from _agent(part)
     else:
         yield _shown(part) + "\n"
 
 
-def _shown(part: Said | Thought | Note | Picture) -> Html:
-    if isinstance(part, Said):
+def _shown(part: TextPart | ThinkingPart | NotePart | MediaPart) -> Html:
+    if isinstance(part, TextPart):
         return _said(part)
-    if isinstance(part, Thought):
+    if isinstance(part, ThinkingPart):
         return element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit")
-    if isinstance(part, Note):
+    if isinstance(part, NotePart):
         head = element("b", part.what)
         if not part.text.strip():
             return element("p", head, class_="note unit")
@@ -193,7 +193,7 @@ def _shown(part: Said | Thought | Note | Picture) -> Html:
     return element("div", picture(part), class_="unit")
 
 
-def _said(said: Said) -> Html:
+def _said(said: TextPart) -> Html:
     when = element("time", minute(said.time)[11:], datetime=said.time, title=said.time) if said.time else Html("")
     who = element("p", element("b", SPEAKERS[said.who]), when, class_="who")
     if said.who == SUMMARY:
@@ -203,7 +203,7 @@ def _said(said: Said) -> Html:
     return element("article", who, body, class_=f"said {said.who} unit")
 
 
-def _called(called: Called) -> Iterator[str]:
+def _called(called: CallPart) -> Iterator[str]:
     classes = "call failed" if called.answer and called.answer.failed else "call"
     yield opening("details", class_=f"{classes} unit", open=calls.is_open(called))
     yield f"{calls.summary(called)}{calls.given(called)}"
@@ -212,11 +212,11 @@ def _called(called: Called) -> Iterator[str]:
     yield f"{calls.answer(called)}{closing('details')}\n"
 
 
-def _agent(agent: Agent) -> Iterator[str]:
+def _agent(agent: AgentPart) -> Iterator[str]:
     yield opening("details", class_="agent")
     yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
     for part in agent.parts:
-        if not isinstance(part, (Session, Turn, Ending)):
+        if not isinstance(part, (SessionPart, TurnPart, EndPart)):
             yield from _within(part)
     yield closing("details") + "\n"
 
