@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import random
@@ -35,7 +36,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.search.index.reading import Job, Place, read
 opening.PATIENCE = 100.0  # a busy machine
-worker_pool.PARALLEL, worker_pool.CHUNK = 1, 200_000
+worker_pool.PARALLEL = 1
 updating.COMMIT, updating.LARGE = 300_000, 1
 worker_pool._cpus = lambda: 3
 try:
@@ -118,49 +119,58 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
     assert held(config_home).outcome.files == 0
 
 
-def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed by whoever, even all of them: what they had in hand is read by the parent."""
-    count = filled(config_home)
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every build read with two processes, whatever the size."""
     monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "CHUNK", 200_000)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 3)
-    made: list[worker_pool._Worker] = []
-    begin = worker_pool._Worker.__init__
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
 
-    def noted(worker: worker_pool._Worker) -> None:
-        begin(worker)
-        made.append(worker)
 
-    def progress(done: int, _total: int) -> None:
-        if done and made:
-            os.kill(made.pop()._process.pid or 0, signal.SIGKILL)
+@pytest.mark.usefixtures("two_processes")
+def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
+    """Killed by whoever, even all of them: what they had in hand, and what waited with it, is read by the parent."""
+    filled(config_home)
+    before = set(active_children())
+    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.where)]
+    results = []
+    for result in readings(jobs):
+        results.append(result)
+        for process in set(active_children()) - before:
+            process.kill()
+    assert [job for job, _ in results] == [job for job, _ in jobs]
+    assert [batch for _, batch in results] == [read(job) for job, _ in jobs]
 
-    monkeypatch.setattr(worker_pool._Worker, "__init__", noted)
-    with opened_index(config_home.where, progress=progress) as index:
+
+@pytest.mark.usefixtures("two_processes")
+def test_without_room_for_a_process_all_is_read_here(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can be forked any more."""
+    count = filled(config_home, files=4)
+
+    def fail() -> int:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("os.fork", fail)
+    with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
-    assert not made
 
 
+@pytest.mark.usefixtures("two_processes")
 def test_several_processes_read_what_one_does(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same order, large files in batches among them."""
     filled(config_home, files=6)
-    alone = cold(config_home, tmp_path).finds
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "CHUNK", 100_000)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_pool, "_cpus", lambda: 1)
+        alone = cold(config_home, tmp_path).finds
     monkeypatch.setattr("resume_hooks.search.index.reading.MOST_BYTES", 30_000)
     assert cold(config_home, tmp_path).finds == alone
 
 
-def test_left_off_halfway_no_worker_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("two_processes")
+def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
     """After the limit the rest is behind, and found the next time."""
     count = filled(config_home)
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "CHUNK", 100_000)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
-
     before = set(active_children())
     with opened_index(config_home.where, limit=0.01) as index:
         assert index.outcome.behind
@@ -203,41 +213,11 @@ def test_a_busy_index_is_searched_as_it_is(config_home: ConfigHome, monkeypatch:
     assert held(config_home).words() == {"alpha", "beta"}
 
 
-def test_tasks_that_wait_with_a_dead_process_are_read_here(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each process had more than it was at; nothing is lost and nobody waits for ever."""
-    filled(config_home)
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "CHUNK", 50_000)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
-    made: list[int] = []
-    start = worker_pool._Worker.give
-
-    def noted(worker: worker_pool._Worker, task: worker_pool._Task) -> bool:
-        given = start(worker, task)
-        if worker._process.pid and worker._process.pid not in made:
-            made.append(worker._process.pid)
-        return given
-
-    monkeypatch.setattr(worker_pool._Worker, "give", noted)
-    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.where)]
-    results = []
-    for result in readings(jobs):
-        results.append(result)
-        while made:
-            os.kill(made.pop(), signal.SIGKILL)
-    assert [job for job, _ in results] == [job for job, _ in jobs]
-    assert [batch for _, batch in results] == [read(job) for job, _ in jobs]
-
-
-def test_thousands_of_tiny_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks of more bytes than a pipe holds, and answers that wait as well: neither side waits for the other."""
+@pytest.mark.usefixtures("two_processes")
+def test_thousands_of_tiny_files(tmp_path: Path) -> None:
+    """More answers than a pipe holds: neither side waits for the other."""
     long = tmp_path / ("n" * 200)
     long.mkdir()
-    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
-    monkeypatch.setattr(worker_pool, "_cpus", lambda: 2)
-    monkeypatch.setattr(worker_pool, "CHUNK", 1_000)
     jobs = []
     for number in range(4_000):
         path = long / f"{number}.jsonl"

@@ -1,19 +1,16 @@
-"""Reading many transcripts: in this process, or in several where there is enough to read and they can be forked.
+"""Read many transcripts: in this process, or in several if there is enough to read and they can be forked.
 
-Other processes never touch the index; they end with this one, however that ends. Where one of them ends early (out of
-memory, killed), what it had in hand is read here. No threads and no locks are shared with them, so nothing can hang.
+Other processes never touch the index, and end with this one, however that ends. If one of them ends early (out of
+memory, killed), or can't be started, its files are read here. Each has a pipe of its own, which ends with it: in a
+``ProcessPoolExecutor`` one that is killed while it answers leaves the parent waiting for the rest for ever.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import sys
-import threading
-import time
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,29 +18,16 @@ from resume_hooks.search.index.reading import Batch, Job, read
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
 
 PARALLEL = 24 * 1024 * 1024
 """Bytes to be read from which on starting other processes pays."""
 
-CHUNK = 4 * 1024 * 1024
-"""Bytes of small files that a process is given at a time."""
-
 MOST_PROCESSES = 8
-WAITING = 3
-"""Chunks that a process is given at once; with the size of its pipe, what bounds the memory."""
-
-ASKED = 32 * 1024
-"""Bytes of tasks that a process is given beyond the one that it is at; any pipe holds them."""
-
 PIPE = 1024 * 1024
-"""Bytes that a pipe may hold: what a user may ask for, and more than the words of a chunk."""
+"""Bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write."""
 
 PATIENCE = 1.0
 """Seconds that a process which was told to end is waited for."""
-
-ORPHAN_CHECK = 0.5
-"""Seconds after which a process notices that its parent is gone."""
 
 Sized = tuple[Job, int]
 """A job, and the bytes of it that are to be read."""
@@ -55,95 +39,73 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     """Each job with what was read of it, None for a file that is gone; a large file comes in several batches."""
     processes = min(_cpus(), MOST_PROCESSES)
     if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not sys.platform.startswith("linux"):
-        for job, _ in jobs:
-            yield from _whole(job)
-        return
+        processes = 0
+    shares = _shares(jobs, processes)
     workers: list[_Worker] = []
     try:
         with _undisturbed():
-            for _ in range(processes):
-                workers.append(_Worker())  # noqa: PERF401, each must be known as soon as it runs
-        yield from _spread(workers, deque(_chunks(jobs)))
+            for number in range(processes):
+                own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
+                workers.append(_Worker(own, workers))
+        for (job, _), share in zip(jobs, shares, strict=True):
+            yield from _batches(job, workers[share] if workers else None)
     finally:
         for worker in workers:
             worker.end()
 
 
-def _whole(job: Job) -> Iterator[Result]:
-    batch = read(job)
-    yield job, batch
-    while batch is not None and batch.more:
-        job = job._replace(place=batch.place)
-        batch = read(job)
+def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
+    """Which process reads each job: the one that has the least to read of those before it."""
+    shares, loads = [], [0] * max(1, processes)
+    for _, size in jobs:
+        shares.append(loads.index(min(loads)))
+        loads[shares[-1]] += size
+    return shares
+
+
+def _batches(job: Job, worker: _Worker | None = None) -> Iterator[Result]:
+    """What a process, or this one, reads of a job."""
+    more = True
+    while more:
+        batch = read(job) if worker is None or worker.ended else worker.answer(job)
         yield job, batch
-
-
-class _Task:
-    """Jobs that one process reads; ``batches`` are there once it is done."""
-
-    def __init__(self, jobs: list[Job]) -> None:
-        self.jobs = jobs
-        self.asked = pickle.dumps(jobs)
-        self.batches: list[Batch | None] | None = None
+        more = batch is not None and batch.more
+        job = job if batch is None else job._replace(place=batch.place)
 
 
 class _Worker:
-    """Another process, which reads one task after the other; the next ones wait with it while we write."""
+    """Another process, which reads its jobs one after the other; ``ended`` if it does so no more."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: Sequence[Job], others: Sequence[_Worker]) -> None:
         # Loading it takes 20 ms, which a small update would feel.
         from multiprocessing import get_context  # noqa: PLC0415
 
         context = get_context("fork")
-        theirs, self._asking = context.Pipe(duplex=False)
         self.answers, answering = context.Pipe(duplex=False)
         _widen(answering)
-        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, answering, os.getpid()), daemon=True)
-        self._process.start()
-        theirs.close()
+        inherited = [worker.answers for worker in (*others, self)]
+        self._process = context.Process(target=_serve, args=(jobs, answering, inherited), daemon=True)
+        self.ended = False
+        try:
+            self._process.start()
+        except OSError:  # no room for one more
+            self.ended = True
         answering.close()  # so that the pipe ends when the process does
-        self.tasks: deque[_Task] = deque()
-        self._asked = 0
 
-    def may_have(self, task: _Task) -> bool:
-        """Whether a task fits into its pipe: where it waits to answer, we must not wait for it to be asked."""
-        return not self.tasks or (len(self.tasks) < WAITING and self._asked + len(task.asked) <= ASKED)
-
-    def give(self, task: _Task) -> bool:
-        """Hand over a task; whether the process is there to take it."""
+    def answer(self, job: Job) -> Batch | None:
+        """What the process read of its next job; read here where it ended."""
         try:
-            self._asking.send_bytes(task.asked)
-        except OSError:
-            return False
-        self._asked += len(task.asked)
-        self.tasks.append(task)
-        return True
-
-    def finish(self) -> bool:
-        """Take in what became of its first task; whether the process lives."""
-        try:
-            self._take(self.answers.recv())
+            batch: Batch | None = self.answers.recv()
         except (EOFError, OSError):
-            self.mourn()
-            return False
-        return True
-
-    def mourn(self) -> None:
-        """Take in what it answered before it ended, and read the rest here."""
-        with contextlib.suppress(EOFError, OSError):
-            while self.tasks:
-                self._take(self.answers.recv())
-        while self.tasks:
-            self._take(_read_all(self.tasks[0].jobs))
-
-    def _take(self, batches: list[Batch | None]) -> None:
-        task = self.tasks.popleft()
-        task.batches = batches
-        self._asked -= len(task.asked)
+            self.ended = True
+            return read(job)
+        return batch
 
     def end(self) -> None:
-        self._asking.close()
+        """Have the process be gone."""
         self.answers.close()
+        if self._process.pid is None:
+            return
         self._process.terminate()
         self._process.join(PATIENCE)
         if self._process.is_alive():
@@ -151,74 +113,11 @@ class _Worker:
             self._process.join()
 
 
-def _spread(workers: Sequence[_Worker], waiting: deque[list[Job]]) -> Iterator[Result]:
-    """What the processes read, in the order of the jobs."""
-    alive = list(workers)
-    under_way: deque[_Task] = deque()
-    while waiting or under_way:
-        under_way += _handed_out(alive, waiting)
-        if not under_way:  # nobody is left
-            under_way.append(_Task(waiting.popleft()))
-            under_way[0].batches = _read_all(under_way[0].jobs)
-        first = under_way[0]
-        for worker in _ready(alive, wait=first.batches is None):
-            if not worker.finish():
-                alive.remove(worker)
-        if first.batches is None:
-            continue
-        under_way.popleft()
-        for job, batch in zip(first.jobs, first.batches, strict=True):
-            yield job, batch
-            if batch is not None and batch.more:
-                waiting.appendleft([job._replace(place=batch.place)])
-
-
-def _handed_out(alive: list[_Worker], waiting: deque[list[Job]]) -> Iterator[_Task]:
-    """Tasks as they are given to processes, for as long as one may have more."""
-    while waiting and alive:
-        free, task = min(alive, key=lambda worker: len(worker.tasks)), _Task(waiting[0])
-        if not free.may_have(task):
-            return
-        if free.give(task):
-            waiting.popleft()
-            yield task
-        else:
-            alive.remove(free)
-            free.mourn()
-
-
-def _ready(workers: Sequence[_Worker], *, wait: bool) -> list[_Worker]:
-    """The processes that are done with a task, at least one of them if ``wait``."""
-    from multiprocessing.connection import wait as wait_for  # noqa: PLC0415, as above
-
-    by_pipe = {worker.answers: worker for worker in workers if worker.tasks}
-    done = wait_for(list(by_pipe), None if wait else 0) if by_pipe else []
-    return [worker for pipe, worker in by_pipe.items() if pipe in done]
-
-
 def _widen(pipe: Connection) -> None:
-    """Give a pipe room for a whole answer, so that whoever writes it can go on while we are busy."""
     with contextlib.suppress(OSError, AttributeError, ImportError):  # Linux alone can; without, it only waits
         import fcntl  # noqa: PLC0415 - not on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
-
-
-def _chunks(jobs: Sequence[Sized]) -> Iterator[list[Job]]:
-    chunk: list[Job] = []
-    gathered = 0
-    for job, size in jobs:
-        chunk.append(job)
-        gathered += size
-        if gathered >= CHUNK:
-            yield chunk
-            chunk, gathered = [], 0
-    if chunk:
-        yield chunk
-
-
-def _read_all(jobs: list[Job]) -> list[Batch | None]:
-    return [read(job) for job in jobs]
 
 
 def _cpus() -> int:
@@ -235,18 +134,14 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(asked: Connection, answers: Connection, parent: int) -> None:
+def _serve(jobs: Sequence[Job], answers: Connection, inherited: Sequence[Connection]) -> None:
     """The life of such a process: it leaves interruptions to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    with contextlib.suppress(EOFError, OSError):  # the parent has no more, or is gone
-        while True:
-            answers.send(_read_all(asked.recv()))
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(ORPHAN_CHECK)
-    os._exit(1)
+    for pipe in inherited:
+        pipe.close()  # so that only the parent can read what is answered
+    with contextlib.suppress(OSError):  # the parent is gone
+        for job in jobs:
+            for _, batch in _batches(job):
+                answers.send(batch)
