@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-_LAST = 253_402_300_799
-"""The last second that datetime can hold, since the epoch."""
-
-_UNITS = {"min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
-"""Seconds."""
+_LAST = 253_402_300_799  # the last second that datetime can hold, since the epoch
+_UNITS = {"min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}  # seconds
 
 WHEN = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 

@@ -1,4 +1,4 @@
-"""The tree of expected failures; each one can say what happened, where, and what to do about it."""
+"""The tree of expected failures: each says what happened, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from __future__ import annotations
 class ResumeHooksError(Exception):
     """Base of every failure that a user may meet and that is not a bug.
 
-    ``code`` is the stable name used in ``--json`` and ``exit_code`` what the shell gets.
+    ``code`` is the stable name in ``--json``, ``exit_code`` what the shell gets.
     """
 
     code = "failed"
     exit_code = 1
+
+    def __init_subclass__(cls, code: str = "") -> None:
+        if code:
+            cls.code = code
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -18,20 +22,17 @@ class ResumeHooksError(Exception):
         self.remedy = remedy
 
 
-class UsageError(ResumeHooksError):
-    """What was typed does not name something that can be done."""
+class UsageError(ResumeHooksError, code="usage"):
+    """What was typed can't be done as it stands."""
 
-    code = "usage"
     exit_code = 2
 
 
-class AmbiguousLocator(UsageError):
+class AmbiguousLocator(UsageError, code="ambiguous-locator"):
     """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are.
 
     A row has what names the session in ``session_id``, or in ``locator`` where the id alone does not.
     """
-
-    code = "ambiguous-locator"
 
     def __init__(
         self,
@@ -46,156 +47,109 @@ class AmbiguousLocator(UsageError):
         super().__init__(f"'{locator}' fits {self.count} sessions", remedy)
 
 
-class SessionNotFound(ResumeHooksError):
+class SessionNotFound(ResumeHooksError, code="session-not-found"):
     """No session answers to a locator."""
 
-    code = "session-not-found"
+
+class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
+    """The session has no turn of its own, so a child of it would carry nothing."""
 
 
-class NothingToHandOff(ResumeHooksError):
-    """The session holds no turn of its own, so a child of it would carry nothing."""
-
-    code = "nothing-to-hand-off"
+class NothingToRecover(ResumeHooksError, code="nothing-to-recover"):
+    """Nothing was asked or done in the session, so there is nothing to recover."""
 
 
-class NothingToRecover(ResumeHooksError):
-    """Nothing was asked or done in the session, so nothing of it can be given back."""
-
-    code = "nothing-to-recover"
-
-
-class NothingToTrim(ResumeHooksError):
+class NothingToTrim(ResumeHooksError, code="nothing-to-trim"):
     """The session holds no conversation, so there is nothing that could be trimmed."""
 
-    code = "nothing-to-trim"
 
-
-class NothingToFork(ResumeHooksError):
+class NothingToFork(ResumeHooksError, code="nothing-to-fork"):
     """The session holds no conversation, so a copy of it would hold none."""
 
-    code = "nothing-to-fork"
+
+class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
+    """The session is empty, so there is no place in it to come back to."""
 
 
-class NothingToMark(ResumeHooksError):
-    """The session holds no word yet, so there is no place in it to come back to."""
-
-    code = "nothing-to-mark"
-
-
-class InSubagent(UsageError):
+class InSubagent(UsageError, code="in-subagent"):
     """A checkpoint was asked for, or gone back to, in a sub-agent, whose transcript nobody resumes."""
-
-    code = "in-subagent"
 
     def __init__(self) -> None:
         super().__init__("Checkpoint not available in subagents.", "Use it in the session that started the sub-agent.")
 
 
-class NoCheckpoint(ResumeHooksError):
+class NoCheckpoint(ResumeHooksError, code="no-checkpoint"):
     """The session has no checkpoint to go back to."""
 
-    code = "no-checkpoint"
 
-
-class TitleTaken(ResumeHooksError):
+class TitleTaken(ResumeHooksError, code="title-taken"):
     """Another session of the project has the title; titles are locators and stay unique."""
 
-    code = "title-taken"
+
+class PlaceTaken(ResumeHooksError, code="place-taken"):
+    """Something else is now where a session is to be restored to; nothing was moved."""
 
 
-class PlaceTaken(ResumeHooksError):
-    """Where a session is to be brought back to, something else is by now; nothing was moved."""
-
-    code = "place-taken"
+class NoFileHistory(ResumeHooksError, code="no-file-history"):
+    """The client kept no states of the user's files, or none that could be restored."""
 
 
-class NoFileHistory(ResumeHooksError):
-    """The client kept no states of the user's files, or none that could be gone back to."""
-
-    code = "no-file-history"
+class CantRestore(ResumeHooksError, code="cant-restore"):
+    """Some files can't be restored as they were, so nothing was done."""
 
 
-class CantRestore(ResumeHooksError):
-    """Some files can't be put back as they were, and nothing was done because of it."""
-
-    code = "cant-restore"
-
-
-class Interrupted(ResumeHooksError):
+class Interrupted(ResumeHooksError, code="interrupted"):
     """The user, or the system, ended a command in the middle; the message says how far it came."""
 
-    code = "interrupted"
     exit_code = 130
 
 
-class SessionLive(ResumeHooksError):
+class SessionLive(ResumeHooksError, code="session-live"):
     """A session that is, or may be, written by a running client, or by another of our own commands."""
 
-    code = "session-live"
 
-
-class NotATranscript(ResumeHooksError):
+class NotATranscript(ResumeHooksError, code="not-a-transcript"):
     """The file is no transcript of Claude Code."""
 
-    code = "not-a-transcript"
 
-
-class ImportFailed(ResumeHooksError):
+class ImportFailed(ResumeHooksError, code="import-failed"):
     """What was to be imported could not be fetched or read, or is larger than was allowed; nothing was written."""
 
-    code = "import-failed"
 
-
-class TooDeep(ResumeHooksError):
+class TooDeep(ResumeHooksError, code="too-deep"):
     """A record of a transcript nests deeper than it could be written again."""
 
-    code = "too-deep"
+
+class OutputFailed(ResumeHooksError, code="output-failed"):
+    """The answer could not be printed; what it reports was done all the same."""
 
 
-class OutputFailed(ResumeHooksError):
-    """The answer could not be printed; what it speaks of was done all the same."""
-
-    code = "output-failed"
-
-
-class CheckFailed(ResumeHooksError):
+class CheckFailed(ResumeHooksError, code="check-failed"):
     """A written session broke an invariant as read back; the file is already removed."""
 
-    code = "check-failed"
 
-
-class WriteFailed(ResumeHooksError):
+class WriteFailed(ResumeHooksError, code="write-failed"):
     """The file system refused a write; nothing was left behind."""
 
-    code = "write-failed"
 
-
-class HeadlessFailed(ResumeHooksError):
+class HeadlessFailed(ResumeHooksError, code="headless-failed"):
     """The headless model gave no answer that can be used; the message says which way it failed.
 
-    ``cost_usd`` is what it took all the same, None where the client does not say.
+    ``cost_usd`` is what it cost all the same, None if the client does not say.
     """
-
-    code = "headless-failed"
 
     def __init__(self, message: str, remedy: str = "", cost_usd: float | None = None) -> None:
         super().__init__(message, remedy)
         self.cost_usd = cost_usd
 
 
-class VaultOff(ResumeHooksError):
+class VaultOff(ResumeHooksError, code="vault-off"):
     """Sessions may not be kept: the setting says so, or a retention that an employer manages."""
 
-    code = "vault-off"
+
+class OnlyKept(ResumeHooksError, code="only-kept"):
+    """Only the archived copy of the session is left, which no verb changes; restored, it can be resumed again."""
 
 
-class OnlyKept(ResumeHooksError):
-    """Of the session only the kept copy is left, which no verb changes; restored, it can be gone on in again."""
-
-    code = "only-kept"
-
-
-class PlanOutdated(ResumeHooksError):
+class PlanOutdated(ResumeHooksError, code="plan-outdated"):
     """A plan that was shown names contents that are not in the session, or not as they were."""
-
-    code = "plan-outdated"

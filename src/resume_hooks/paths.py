@@ -13,18 +13,12 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Protocol, Tuple
 
-MAX_KEY = 200
-"""Characters of a project key before the client cuts it and adds a hash."""
-
-MAX_OBJECT = 1024 * 1024
-"""Bytes of a small JSON file; a larger one is something else."""
+MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
+MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
-ENDING = ".jsonl"
-"""What the name of every transcript ends with."""
-
-DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
-"""The variable that names the project folder of every working directory."""
+ENDING = ".jsonl"  # what the name of every transcript ends with
+DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"  # the variable that names the project folder of every working directory
 
 LONGEST_DIR_NAME = 64
 _DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")

@@ -18,8 +18,7 @@ from resume_hooks.paths import MAX_OBJECT, Where, private_folder, read_object, r
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
-VERSION = 1
-"""The form of the file; a newer one is read but not written."""
+VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
 _BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")

@@ -29,14 +29,9 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 LOOKED_AT = 8 * 1024 * 1024
 """Bytes of a live conversation up to which it is told what a trim would leave: a tenth of a second."""
 
-WAITED_FOR = 64 * 1024 * 1024
-"""The same where somebody asked for it in a shell: a second."""
-
-NEARLY_FULL = 80
-"""Per cent of the window from which on something is recommended."""
-
-ROOMY = 50
-"""Per cent of the window below which a trimmed session is worth going on in."""
+WAITED_FOR = 64 * 1024 * 1024  # the same where somebody asked for it in a shell: a second
+NEARLY_FULL = 80  # per cent of the window from which on something is recommended
+ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
 
 KEPT_BY_COMPACTION = 18_000
 """Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
@@ -45,8 +40,7 @@ KEPT_BY_COMPACTION = 18_000
 COMPACTION_ANSWER = 3_600
 """Tokens of a compaction's summary: the median of the same ten, in a quarter of its characters."""
 
-SUMMARY = 2_000
-"""Tokens that a model's summary adds to a fresh session, at most."""
+SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
 
 SUMMARY_READS = 180_000
 """Tokens that a model is given to write that summary, at most; counted as if at this session's own price, where a

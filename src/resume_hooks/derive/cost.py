@@ -10,14 +10,9 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 
-READ = 0.1
-"""What a token that the cache gives costs, where one that it does not costs 1."""
-
-WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}
-"""What a token costs that is written to a cache of so many seconds."""
-
-OUTPUT = 5.0
-"""What a token of an answer costs."""
+READ = 0.1  # what a token that the cache gives costs, where one that it does not costs 1
+WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token costs that is written to a cache of so many seconds
+OUTPUT = 5.0  # what a token of an answer costs
 
 
 class Rates(NamedTuple):

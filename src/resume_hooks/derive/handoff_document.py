@@ -20,15 +20,13 @@ from resume_hooks.sessions.references import SHORT
 from resume_hooks.sessions.titles import root_of
 from resume_hooks.system.text import plain, plain_line
 
-SLUG = 48
-"""Characters of a title in a file name: at most 192 bytes."""
+SLUG = 48  # characters of a title in a file name: at most 192 bytes
 
 _ACTIVE = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """What begins a tag, or ends the words of a link; a backslash before it would undo ours."""
 
 _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
-_NOT_YAML = re.compile("[\ufffe\uffff]")
-"""What JSON leaves as it is, but readers of YAML refuse."""
+_NOT_YAML = re.compile("[\ufffe\uffff]")  # what JSON leaves as it is, but readers of YAML refuse
 
 _FENCE = re.compile("`+")
 

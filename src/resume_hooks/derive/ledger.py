@@ -12,15 +12,11 @@ from resume_hooks.storage import project_files
 from resume_hooks.transcripts.lines import BOM
 
 KEY = b"current session:"
-LARGEST = 16 * 1024 * 1024
-"""Bytes of a ledger; a larger file is something else."""
-
-TRIES = 3
-"""How often a ledger is read anew that somebody else wrote meanwhile."""
+LARGEST = 16 * 1024 * 1024  # bytes of a ledger; a larger file is something else
+TRIES = 3  # how often a ledger is read anew that somebody else wrote meanwhile
 
 _MARK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]+)?")
-_LONGEST_MARK = 64
-"""Bytes before the key on its line; more is no mark of a list or a heading."""
+_LONGEST_MARK = 64  # bytes before the key on its line; more is no mark of a list or a heading
 
 
 def renew(path: str, current: str) -> str:

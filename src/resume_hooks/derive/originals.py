@@ -26,17 +26,13 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mended
 
-MAX_STEPS = 100
-"""Records that are looked at on the way to one original; more can only be a forgery."""
+MAX_STEPS = 100  # records that are looked at on the way to one original; more can only be a forgery
 
 CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
 """The fields that a trim may have changed or taken away."""
 
-MARKS = frozenset(Origin("", "", "", 0).marks(0))
-"""The fields that a trim adds to a record."""
-
-NOTICE_REACH = 5_000
-"""Characters at the end of a text in which a notice is looked for."""
+MARKS = frozenset(Origin("", "", "", 0).marks(0))  # the fields that a trim adds to a record
+NOTICE_REACH = 5_000  # characters at the end of a text in which a notice is looked for
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"

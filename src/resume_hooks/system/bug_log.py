@@ -22,14 +22,9 @@ except ImportError:  # Windows
 
 FOLDER = "log"
 FILE_NAME = "errors.log"
-OLDER = ".1"
-"""What the name of the older generation ends with."""
-
-MAX_LOG = 256 * 1024
-"""Bytes of a log that begin a new generation."""
-
-MAX_FRAMES = 40
-"""Places of one entry, the innermost; a recursion has a thousand."""
+OLDER = ".1"  # what the name of the older generation ends with
+MAX_LOG = 256 * 1024  # bytes of a log that begin a new generation
+MAX_FRAMES = 40  # places of one entry, the innermost; a recursion has a thousand
 
 _MODE = 0o600
 _TRIES = 10

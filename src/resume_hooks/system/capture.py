@@ -22,11 +22,8 @@ MOST = 32 * 1024 * 1024
 
 MOST_ERRORS = 64 * 1024
 CHUNK = 256 * 1024
-TICK = 0.05
-"""Seconds between two looks at whether the program has ended while something else still holds its pipes."""
-
-GRACE = 0.5
-"""Seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc."""
+TICK = 0.05  # seconds between two looks at whether the program has ended while something else still holds its pipes
+GRACE = 0.5  # seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc
 
 
 class Captured(NamedTuple):

@@ -14,11 +14,8 @@ from resume_hooks.paths import Where, read_object
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import search_path, which
 
-OLDEST = (2, 1, 42)
-"""The oldest client that the plugin is tested with."""
-
-LIMIT = 10
-"""Seconds that ``claude --version`` may take."""
+OLDEST = (2, 1, 42)  # the oldest client that the plugin is tested with
+LIMIT = 10  # seconds that ``claude --version`` may take
 
 
 def is_found() -> bool:

@@ -10,11 +10,8 @@ from resume_hooks.paths import Where, read_object
 
 KEPT_DAYS = "cleanupPeriodDays"
 
-DEFAULT_KEPT_DAYS = 30
-"""Days after its last write that the client keeps a transcript where no setting says otherwise."""
-
-MAX_KEPT_DAYS = 1_000_000
-"""Days that a calendar can still add; more is for ever."""
+DEFAULT_KEPT_DAYS = 30  # days after its last write that the client keeps a transcript where no setting says otherwise
+MAX_KEPT_DAYS = 1_000_000  # days that a calendar can still add; more is for ever
 
 
 def settings_files(cwd: str, where: Where) -> list[str]:

@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
-LIMIT = 2.0
-"""Seconds that all ways together may take."""
-
-RESERVE = 0.6
-"""Seconds of those that a clipboard program which hangs must leave to tmux and the terminal."""
+LIMIT = 2.0  # seconds that all ways together may take
+RESERVE = 0.6  # seconds of those that a clipboard program which hangs must leave to tmux and the terminal
 
 WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 

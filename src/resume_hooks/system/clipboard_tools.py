@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.system import subprocesses
 
-SETTLE = 0.3
-"""Seconds that a program may take to own the selection after it has said that it does."""
+SETTLE = 0.3  # seconds that a program may take to own the selection after it has said that it does
 
 
 class Tool(NamedTuple):

@@ -22,11 +22,8 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.system.urls import PORTS, Address, is_private
 
 MAX_REDIRECTS = 5
-MAX_PLACES = 4
-"""IP addresses of one host that are tried."""
-
-PIECE = 64 * 1024
-"""Bytes that are read at a time."""
+MAX_PLACES = 4  # IP addresses of one host that are tried
+PIECE = 64 * 1024  # bytes that are read at a time
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
@@ -62,8 +59,7 @@ class Fetched(NamedTuple):
 
 
 Progress = Callable[[int, int], None]
-Resolve = Callable[..., list[tuple[Any, ...]]]
-"""``socket.getaddrinfo``, or what stands in for it."""
+Resolve = Callable[..., list[tuple[Any, ...]]]  # ``socket.getaddrinfo``, or what stands in for it
 
 
 class Way(NamedTuple):

@@ -13,8 +13,7 @@ from functools import cached_property
 from resume_hooks import paths
 from resume_hooks.paths import MAX_KEY, Where, canonical, project_key
 
-LONGEST_FILE = 4_096
-"""Bytes of a ``.git`` file that is read."""
+LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
 
-MAX_DEPTH = 64
-"""Ancestors followed; real chains have a dozen."""
-
-PS_LIMIT = 2.0
-"""Seconds that ``ps`` may take where there is no /proc."""
+MAX_DEPTH = 64  # ancestors followed; real chains have a dozen
+PS_LIMIT = 2.0  # seconds that ``ps`` may take where there is no /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 

@@ -16,14 +16,9 @@ from collections.abc import Mapping
 
 from resume_hooks.system.processes import ancestors
 
-MAX_BASE64 = 74_994
-"""Bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)."""
-
-SCREEN_CHUNK = 768
-"""Bytes that GNU screen passes through at once, the wrapping included."""
-
-PTY_MAJORS = range(136, 144)
-"""Linux device numbers of pseudo-terminals, 256 terminals each."""
+MAX_BASE64 = 74_994  # bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)
+SCREEN_CHUNK = 768  # bytes that GNU screen passes through at once, the wrapping included
+PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")

@@ -20,11 +20,8 @@ _CONTROL = re.compile(
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-LONG_WORD = 16
-"""Characters from which on a word may be a token, a key or an address with a password in it."""
-
-WORD_SHOWN = 8
-"""Characters that are left of such a word where nothing stands before it."""
+LONG_WORD = 16  # characters from which on a word may be a token, a key or an address with a password in it
+WORD_SHOWN = 8  # characters that are left of such a word where nothing stands before it
 
 _SIGNS = "".join(map(chr, range(33, 127)))
 _PATH = re.compile(r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/")

@@ -12,14 +12,9 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from resume_hooks.errors import UsageError
 
-MAX_ADDRESS = 2_048
-"""Characters of an address; what is longer holds data."""
-
-PORTS = {"http": 80, "https": 443}
-"""The schemes that are followed, each with its own port."""
-
-FIRST_FREE_PORT = 1_024
-"""Below it other services listen, which must not be sent what they could take for a command."""
+MAX_ADDRESS = 2_048  # characters of an address; what is longer holds data
+PORTS = {"http": 80, "https": 443}  # the schemes that are followed, each with its own port
+FIRST_FREE_PORT = 1_024  # below it other services listen, which must not be sent what they could take for a command
 
 _HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")
 _SAFE = "%/:=&?~#+!$,;'@()*[]"

@@ -26,8 +26,7 @@ from resume_hooks.system.capture import Captured
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.records import string
 
-CHILD = "RESUME_HOOKS_CHILD"
-"""The variable by which our hooks know a run of ours, and pass."""
+CHILD = "RESUME_HOOKS_CHILD"  # the variable by which our hooks know a run of ours, and pass
 
 SYSTEM = (
     "You read material from working sessions of a coding assistant and answer in the form that is asked for. The "
@@ -75,8 +74,7 @@ _QUIET = {
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET})
 """Given on the command line, since the ``env`` of the user's settings wins over the environment."""
 
-SHOWN = 200
-"""Characters of a reason that are passed on."""
+SHOWN = 200  # characters of a reason that are passed on
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,8 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 
-NAMED = 5
-"""Items that a person is shown one by one."""
-
-ROWS = 12
-"""Rows of a table: the client shows 60 lines of a message in full."""
+NAMED = 5  # items that a person is shown one by one
+ROWS = 12  # rows of a table: the client shows 60 lines of a message in full
 
 COLUMNS = 72
 

@@ -38,8 +38,7 @@ HEAD, TAIL = 400, 200  # characters of a content that the model is shown of its 
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
-Key = tuple[int, tuple[str | int, ...]]
-"""A content: the line of its record, and its address in that."""
+Key = tuple[int, tuple[str | int, ...]]  # a content: the line of its record, and its address in that
 
 
 class Candidate(NamedTuple):
