@@ -11,7 +11,7 @@ from resume_hooks.derive.compare import (
     GO_ON,
     HANDOFF,
     KEPT_BY_COMPACTION,
-    LOOKED_AT,
+    QUICK_LIMIT,
     ROLLOVER,
     SMART_TRIM,
     SUMMARY,
@@ -75,7 +75,7 @@ def bulky(outputs: int = 40) -> list[Record]:
     return rows
 
 
-def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = LOOKED_AT) -> Comparison:
+def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare(SESSION, path, home.where, 0, instant(at), limit=limit)
@@ -153,13 +153,13 @@ def test_a_session_that_was_never_counted(config_home: ConfigHome, records: list
     assert (found.warm, found.age) == (False, None)
     assert set(by_name(found)) == names
     assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
-    assert found.looked_at
+    assert found.trim_estimated
 
 
-def test_a_large_live_part_is_not_looked_at(config_home: ConfigHome) -> None:
+def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
     """Within a prompt there is no time to tell what a trim would leave; in the shell there is."""
     assert TRIM not in by_name(compared(config_home, bulky(), 200, limit=1_000))
-    assert not compared(config_home, bulky(), 200, limit=1_000).looked_at
+    assert not compared(config_home, bulky(), 200, limit=1_000).trim_estimated
     assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
 
 
@@ -186,13 +186,13 @@ def context(tokens: int, window: int = 200_000) -> ContextUse:
 def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str | None) -> None:
     """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim; else a fresh start."""
     found = advice(used, trimmed)
-    assert (found.way if found else None) == way
+    assert (found.strategy if found else None) == way
 
 
 def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
     """A notice may be set to a lower level than the card's."""
     path = write_session(config_home.project(), SESSION, bulky())
-    assert advise(path, context(110_300), config_home.where).way == TRIM
+    assert advise(path, context(110_300), config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:

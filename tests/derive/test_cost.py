@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.cost import Habit, Rates, Way, cost, first_cost, pays_after, rates_of
+from resume_hooks.derive.cost import Habit, Rates, Strategy, cost, first_cost, pays_after, rates_of
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 
-WARM = Way("go on", 100_000, 99_000, 1_000)
-COLD = Way("go on", 100_000, 0, 100_000)
-TRIM = Way("trim", 50_000, 20_000, 30_000)
+WARM = Strategy("go on", 100_000, 99_000, 1_000)
+COLD = Strategy("go on", 100_000, 0, 100_000)
+TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 """A copy of half the size that shares 20,000 tokens with what the cache holds."""
 
 ONE = Habit(1, 0)
@@ -33,10 +33,10 @@ def test_the_public_ratios() -> None:
         (COLD, HOUR, 200_000),
         (COLD, 0, 100_000),
         (TRIM, FIVE_MINUTES, 2_000 + 37_500),
-        (Way("compact", 40_000, 18_000, 22_000, 1_000, 30_000), FIVE_MINUTES, 30_000 + 1_800 + 27_500),
+        (Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000), FIVE_MINUTES, 30_000 + 1_800 + 27_500),
     ],
 )
-def test_the_first_request(way: Way, lifetime: int, expected: float) -> None:
+def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
     """What the cache gives at a tenth, the rest at what writing costs, and what was asked apart."""
     assert first_cost(way, rates_of(lifetime)) == pytest.approx(expected)
 
@@ -61,22 +61,22 @@ def test_turns_by_hand() -> None:
         (TRIM._replace(cached=0, uncached=50_000), COLD, FIVE_MINUTES, ONE, 1),
         (TRIM._replace(cached=0, uncached=50_000), COLD, 0, ONE, 1),
         # As large as before, or larger: whatever is written anew is never earned back.
-        (Way("trim", 100_000, 20_000, 80_000), WARM, FIVE_MINUTES, ONE, None),
-        (Way("handoff", 120_000, 20_000, 100_000), WARM, HOUR, Habit(9, 0), None),
+        (Strategy("trim", 100_000, 20_000, 80_000), WARM, FIVE_MINUTES, ONE, None),
+        (Strategy("handoff", 120_000, 20_000, 100_000), WARM, HOUR, Habit(9, 0), None),
         # The same first cost, and less from then on.
-        (Way("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
+        (Strategy("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
         # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 = 17.67.
         (TRIM._replace(apart_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
     ],
 )
-def test_when_it_pays(way: Way, going_on: Way, lifetime: int, habit: Habit, expected: int | None) -> None:
+def test_when_it_pays(way: Strategy, going_on: Strategy, lifetime: int, habit: Habit, expected: int | None) -> None:
     """The fewest turns after which the sum is lower than that of going on; never where nothing is saved."""
     assert pays_after(way, going_on, habit, rates_of(lifetime)) == expected
 
 
 tokens = st.integers(0, 300_000)
 ways = st.builds(
-    lambda cached, uncached, apart: Way("way", cached + uncached, cached, uncached, apart, float(apart)),
+    lambda cached, uncached, apart: Strategy("a strategy", cached + uncached, cached, uncached, apart, float(apart)),
     tokens,
     tokens,
     tokens,
@@ -84,7 +84,9 @@ ways = st.builds(
 
 
 @given(ways, ways, st.builds(Habit, st.integers(1, 60), st.integers(0, 50_000)), st.sampled_from([0, 300, 3_600]))
-def test_it_is_the_first_turn_at_which_the_sums_cross(way: Way, going_on: Way, habit: Habit, lifetime: int) -> None:
+def test_it_is_the_first_turn_at_which_the_sums_cross(
+    way: Strategy, going_on: Strategy, habit: Habit, lifetime: int
+) -> None:
     """Before it going on costs less or the same, after it more; where it says never, a thousand turns don't pay."""
     rates = rates_of(lifetime)
     found = pays_after(way, going_on, habit, rates)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import rollover
-from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
+from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -35,7 +35,7 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     return rollover.plan(locate.session_file(path), home.where, kind="handoff")
 
 
-def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Files:
+def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> HandoffFiles:
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
@@ -47,7 +47,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
 
 def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, project: Path) -> None:
     """Both settings are off by default."""
-    assert left(config_home, project) == Files()
+    assert left(config_home, project) == HandoffFiles()
     assert list(project.iterdir()) == []
 
 
@@ -55,7 +55,7 @@ def test_both_settings(config_home: ConfigHome, project: Path) -> None:
     """A document in a folder that is made, a ledger that names it as the project does."""
     files = left(config_home, project, handoff_dir="_handoffs", ledger_file="_ledgers/CURRENT.md")
     (path,) = (project / "_handoffs").iterdir()
-    assert files == Files((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
+    assert files == HandoffFiles((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
     line = (project / "_ledgers" / "CURRENT.md").read_text("utf-8")
     assert line.startswith("current session: Fix the parser · handoff 1 · ")

@@ -103,7 +103,7 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path, kind: str, monkeypatch:
     }
     if kind in contents:
         path.write_bytes(contents[kind])
-        monkeypatch.setattr(ledger, "LARGEST", 100)
+        monkeypatch.setattr(ledger, "MAX_LEDGER", 100)
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":

@@ -42,7 +42,7 @@ def comparison(
     estimates: tuple[Estimate, ...] = FIGURES,
     traffic: Traffic | None = None,
     age: int | None = 40,
-    looked_at: bool = True,
+    trim_estimated: bool = True,
     advice: Advice | None = None,
     title: str = "Fix the parser",
 ) -> Comparison:
@@ -59,7 +59,7 @@ def comparison(
         age=age,
         warm=age is not None and age < seen.lifetime,
         estimates=estimates,
-        looked_at=looked_at,
+        trim_estimated=trim_estimated,
         advice=advice,
     )
 
@@ -123,12 +123,12 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
 
 
 @pytest.mark.parametrize(
-    ("looked_at", "words"), [(True, "nothing to trim"), (False, "too much to tell here: >trim does")]
+    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too much to tell here: >trim does")]
 )
-def test_a_trim_that_was_not_told(config_home: ConfigHome, looked_at: bool, words: str) -> None:
+def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool, words: str) -> None:
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
-    assert f"trim        {words}" in table(comparison(config_home, estimates=without, looked_at=looked_at))
+    assert f"trim        {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
 
 
 @pytest.mark.parametrize(

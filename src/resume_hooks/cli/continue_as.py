@@ -117,7 +117,7 @@ def asked_way(session: SessionFile, found: Comparison) -> str:
     why_live = liveness.why_live(session, Where())
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
-    advised = found.advice.way if found.advice else ""
+    advised = found.advice.strategy if found.advice else ""
     leaner = _is_leaner(found)
     usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
     words = _words(found, leaner=leaner)

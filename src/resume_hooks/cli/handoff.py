@@ -12,7 +12,7 @@ from resume_hooks.cli.output import emit, located, locator_argument
 from resume_hooks.derive import digest_edit, rollover
 from resume_hooks.derive.child.create import Birth, expect
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.handoff_files import Files, out_path, wanted_for, write_for
+from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -39,7 +39,7 @@ class Made(NamedTuple):
     """What came of a handoff: the child's receipt, and the files beside it."""
 
     receipt: Receipt
-    files: Files
+    files: HandoffFiles
 
 
 @click.command("handoff")

@@ -87,7 +87,7 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
         if not go_on(session, way, _finish(how)):
             raise _nothing_made()
         return
-    found = compared(session, limit=compare.LOOKED_AT)
+    found = compared(session, limit=compare.QUICK_LIMIT)
     say(_card(found))
     while not go_on(session, asked_way(session, found), _finish(how)):
         say("")  # nothing was made: another way may do
@@ -170,7 +170,7 @@ def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
         if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
             raise _nothing_made()
         return
-    found = compared(session, limit=compare.WAITED_FOR)
+    found = compared(session, limit=compare.PATIENT_LIMIT)
     last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, Where()).command
     notes = [lost.why] if lost else []
     emit("resume", facts(found, last), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
@@ -198,8 +198,8 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
         "base": found.base._asdict(),
         "rates": {"input": 1.0, "cache_read": rates.read, "uncached": rates.write, "output": cost.OUTPUT},
         "estimates": [estimate._asdict() for estimate in found.estimates],
-        "trim_estimated": found.looked_at,
-        "advice": found.advice._asdict() if found.advice else None,
+        "trim_estimated": found.trim_estimated,
+        "advice": {"way": found.advice.strategy, "why": found.advice.why} if found.advice else None,
         "commands": {"in_client": f"/resume {found.session_id}", "shell": shell},
     }
 

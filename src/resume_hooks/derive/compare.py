@@ -1,6 +1,6 @@
-"""A session and the ways on from it, compared: what each leaves, what its next turn sends, when it pays, what fits.
+"""Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
 
-All but the context in use is an estimate. Reads the two ends of the file, and its live part where that is small.
+All but the context in use is an estimate. Reads the two ends of the file, and its live part if that is small.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Way, cost, pays_after, rates_of
+from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Strategy, cost, pays_after, rates_of
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToTrim
@@ -26,10 +26,8 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 
-LOOKED_AT = 8 * 1024 * 1024
-"""Bytes of a live conversation up to which it is told what a trim would leave: a tenth of a second."""
-
-WAITED_FOR = 64 * 1024 * 1024  # the same where somebody asked for it in a shell: a second
+QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation of which a trim is estimated: a tenth of a second
+PATIENT_LIMIT = 64 * 1024 * 1024  # the same where somebody asked for it in a shell: a second
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
 
@@ -41,20 +39,19 @@ COMPACTION_ANSWER = 3_600
 """Tokens of a compaction's summary: the median of the same ten, in a quarter of its characters."""
 
 SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
-
 SUMMARY_READS = 180_000
-"""Tokens that a model is given to write that summary, at most; counted as if at this session's own price, where a
-smaller model is asked by default. Its package is not loaded for these two numbers; a test compares them."""
+"""Tokens that a model is given to write that summary, at most; counted as if at this session's own price, though by
+default a smaller model is asked. The summary package is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
 SMART_TRIM = "smart-trim"
 
 
 class Estimate(NamedTuple):
-    """A way on: tokens of context after it; those that its next turn would send past the cache; when it pays.
+    """A way to continue: tokens of context after it, and those of its next turn that no cache holds.
 
-    ``next_turn`` is what that turn costs, in input tokens and without its answers; ``pays_after`` turns, None for
-    never and for going on itself.
+    ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
+    turns, None for never and for going on itself.
     """
 
     name: str
@@ -67,16 +64,16 @@ class Estimate(NamedTuple):
 class Advice(NamedTuple):
     """What fits best, and why in a few words."""
 
-    way: str
+    strategy: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session, how full it is, and its estimates; the one of a trim is missing where there is nothing to trim.
+    """A session, how full it is, and its estimates; without one of a trim if there is nothing to trim.
 
-    ``looked_at`` is false where its live part was too large to tell. ``age`` is in seconds, None where no request was
-    counted; ``advice`` None while there is room.
+    ``trim_estimated`` is false if its live part is too large for that. ``age`` is in seconds, None if no request was
+    counted; ``advice`` is None while there is room.
     """
 
     session_id: str
@@ -88,7 +85,7 @@ class Comparison:
     age: int | None
     warm: bool
     estimates: tuple[Estimate, ...]
-    looked_at: bool
+    trim_estimated: bool
     advice: Advice | None
 
 
@@ -99,28 +96,22 @@ class _Trimmed(NamedTuple):
     chain: list[Node]
 
 
-class _Fresh(NamedTuple):
-    """What a fresh session would open with, and what a model would read of this one for a summary, in tokens."""
+def compare(session_id: str, path: str, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
+    """Compare the ways to continue a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
 
-    opening: int
-    reads: int
-
-
-def compare(session_id: str, path: str, where: Where, window: int, at: str, *, limit: int = LOOKED_AT) -> Comparison:
-    """Compare the ways on from a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
-
-    What a trim would leave is told of a live conversation of up to ``limit`` bytes.
+    A trim is estimated of a live conversation of up to ``limit`` bytes.
     """
     now_ms = clock.milliseconds(at) or 0
     glance = HeadTail(path)
     context = tokens.recent_context(path, window)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
-    looked_at = is_live_part_within(path, limit)
-    trimmed = _trimmed(path, window, where) if looked_at else None
+    trim_estimated = is_live_part_within(path, limit)
+    trimmed = _trimmed(path, window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
-    reads = _reads(glance, context, base, trimmed)
-    ways = _ways(context, seen, base, _Fresh(_opening(path, glance, where), reads), trimmed, warm=warm)
+    fresh = base.tokens + _opening(path, glance, where)
+    summary_reads = _summary_reads(glance, context, base, trimmed)
+    strategies = _strategies(context, seen, base, fresh, summary_reads, trimmed, warm=warm)
     return Comparison(
         session_id=session_id,
         glance=glance,
@@ -130,26 +121,26 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(ways, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
-        looked_at=looked_at,
+        estimates=_estimates(strategies, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
+        trim_estimated=trim_estimated,
         advice=advice(context, trimmed.after if trimmed else None),
     )
 
 
 def advise(path: str, context: ContextUse, where: Where) -> Advice:
-    """What fits best in a session that is as full as ``context`` says, however much room is left."""
-    trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, LOOKED_AT) else None
-    return _fitting(trimmed.after if trimmed else None)
+    """What fits best in a session with this ``context``, however much room is left."""
+    trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    return _best(trimmed.after if trimmed else None)
 
 
 def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
-    """What fits best, once there is something to decide; ``trimmed`` is what a trim would leave, None for unknown."""
+    """What fits best, None while there is room; ``trimmed`` is what a trim would leave, None for unknown."""
     if context.percent < NEARLY_FULL and not context.compacts_at_once:
         return None
-    return _fitting(trimmed)
+    return _best(trimmed)
 
 
-def _fitting(trimmed: ContextUse | None) -> Advice:
+def _best(trimmed: ContextUse | None) -> Advice:
     if trimmed is None or trimmed.percent >= NEARLY_FULL:
         return Advice(HANDOFF, "a fresh start leaves the most room")
     if trimmed.percent <= ROOMY:
@@ -158,7 +149,7 @@ def _fitting(trimmed: ContextUse | None) -> Advice:
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
-    """What a trim with the usual options would leave; None where no conversation is there."""
+    """What a trim with the usual options would leave; None if there is no conversation."""
     try:
         reading = plan.read(locate.session_file(path), window)
     except NothingToTrim:
@@ -174,34 +165,44 @@ def _opening(path: str, glance: HeadTail, where: Where) -> int:
     return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 
 
-def _reads(glance: HeadTail, context: ContextUse, base: FirstRequest, trimmed: _Trimmed | None) -> int:
-    """Tokens that a summary reads, at most: the conversation, and where it was compacted what is left of its past."""
+def _summary_reads(glance: HeadTail, context: ContextUse, base: FirstRequest, trimmed: _Trimmed | None) -> int:
+    """Tokens that a summary reads, at most: the conversation, and what is left of it from before a compaction."""
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
-    said = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
-    return min(said, SUMMARY_READS)
+    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
+    return min(spoken, SUMMARY_READS)
 
 
-def _ways(
-    context: ContextUse, seen: Traffic, base: FirstRequest, begun: _Fresh, trimmed: _Trimmed | None, *, warm: bool
-) -> list[Way]:
-    """Every way as numbers. Where this session's cache is warm, so is what all sessions here begin with."""
+def _strategies(
+    context: ContextUse,
+    seen: Traffic,
+    base: FirstRequest,
+    fresh: int,
+    summary_reads: int,
+    trimmed: _Trimmed | None,
+    *,
+    warm: bool,
+) -> list[Strategy]:
+    """Every strategy as numbers; ``fresh`` is the context of a handoff.
+
+    While this session's cache is warm, it holds what all sessions here begin with.
+    """
     rates = rates_of(seen.lifetime)
     held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
     shared = base.shared if warm else 0
 
-    def fresh(name: str, after: int, read: int = 0, answer: int = 0) -> Way:
-        return Way(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
+    def new(name: str, after: int, read: int = 0, answer: int = 0) -> Strategy:
+        return Strategy(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
 
-    going_on = Way(GO_ON, context.tokens, held, context.tokens - held)
+    going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
     kept, answer = _compaction(trimmed.chain if trimmed else [], base)
     compacted = base.tokens + kept
     return [
         going_on,
-        *([fresh(TRIM, min(trimmed.after.tokens, context.tokens))] if trimmed else []),
-        fresh(HANDOFF, base.tokens + begun.opening),
-        fresh(ROLLOVER, base.tokens + begun.opening + SUMMARY, begun.reads, SUMMARY),
+        *([new(TRIM, min(trimmed.after.tokens, context.tokens))] if trimmed else []),
+        new(HANDOFF, fresh),
+        new(ROLLOVER, fresh + SUMMARY, summary_reads, SUMMARY),
         # Its own request has just put what all sessions begin with into the cache.
-        Way(
+        Strategy(
             COMPACT,
             compacted,
             base.shared,
@@ -213,24 +214,24 @@ def _ways(
 
 
 def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
-    """Tokens that a compaction keeps and those of its answer: as the last one of the live chain did, else the usual."""
+    """Tokens that a compaction keeps, and those of its answer: as in the live chain's last one, else as usual."""
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER
     first = next((node for node in chain if node.input_tokens and node.number > chain[0].number), None)
-    said = next((node.characters for node in chain if node.summary), 0)
+    answer = next((node.characters for node in chain if node.summary), 0)
     kept = max(0, first.input_tokens - base.tokens) if first else 0
-    return kept or KEPT_BY_COMPACTION, round(said / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
+    return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
 
 
-def _estimates(ways: list[Way], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
-    going_on = ways[0]
+def _estimates(strategies: list[Strategy], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
+    going_on = strategies[0]
     return tuple(
         Estimate(
-            name=way.name,
-            after=way.after,
-            uncached=way.apart + way.uncached,
-            next_turn=round(cost(way, 1, habit, rates)),
-            pays_after=None if way is going_on else pays_after(way, going_on, habit, rates),
+            name=strategy.name,
+            after=strategy.after,
+            uncached=strategy.apart + strategy.uncached,
+            next_turn=round(cost(strategy, 1, habit, rates)),
+            pays_after=None if strategy is going_on else pays_after(strategy, going_on, habit, rates),
         )
-        for way in ways
+        for strategy in strategies
     )

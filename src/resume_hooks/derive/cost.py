@@ -1,4 +1,4 @@
-"""What each way on from a session would cost: estimates, in input tokens, by the public price ratios.
+"""What each way to continue a session would cost: estimates, in input tokens, by the public price ratios.
 
 Pure: numbers in, numbers out. No money, since prices differ between models and change; their ratios have not.
 """
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 
-READ = 0.1  # what a token that the cache gives costs, where one that it does not costs 1
-WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token costs that is written to a cache of so many seconds
+READ = 0.1  # what a token read from the cache costs; any other costs 1
+WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token written to the cache costs, by the seconds that it lives
 OUTPUT = 5.0  # what a token of an answer costs
 
 
 class Rates(NamedTuple):
-    """What a token of a request costs that the cache gives, and one that it does not, in input tokens."""
+    """What a token of a request costs, in input tokens: read from the cache, and written to it."""
 
     read: float
     write: float
@@ -29,11 +29,11 @@ class Habit(NamedTuple):
     growth: int
 
 
-class Way(NamedTuple):
-    """A way on: the context ``after`` it, and what its first request takes ``cached`` and ``uncached``, in tokens.
+class Strategy(NamedTuple):
+    """A way to continue: tokens of context ``after`` it, and those ``cached`` and ``uncached`` of its first request.
 
-    ``apart`` are tokens of a request of its own before that, which the cache does not give (a compaction, a summary);
-    ``apart_cost`` is what that request costs in all, in input tokens.
+    ``apart`` are uncached tokens of a request of its own before that (a compaction, a summary); ``apart_cost`` is what
+    that request costs in all, in input tokens.
     """
 
     name: str
@@ -45,33 +45,33 @@ class Way(NamedTuple):
 
 
 def rates_of(lifetime: int) -> Rates:
-    """The rates of a session whose cache lives so many seconds; 0: it has none, and every token costs the same."""
+    """The rates of a session whose cache lives ``lifetime`` seconds; 0: no cache, every token costs the same."""
     return Rates(READ, WRITE[lifetime]) if lifetime in WRITE else Rates(1.0, 1.0)
 
 
-def first_cost(way: Way, rates: Rates) -> float:
-    """What a way costs up to the end of its first request, without the answer, which all ways pay alike."""
-    return way.apart_cost + way.cached * rates.read + way.uncached * rates.write
+def first_cost(strategy: Strategy, rates: Rates) -> float:
+    """The cost up to the end of the first request, without its answer, which costs the same in every strategy."""
+    return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
-def cost(way: Way, turns: int, habit: Habit, rates: Rates) -> float:
-    """What ``turns`` turns on a way cost, answers aside: each request reads the last one's context and writes the rest.
+def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
+    """The cost of ``turns`` turns, answers aside: each request reads the last one's context and writes the rest.
 
-    As if none came so late that the cache is cold: where it does, the smaller context pays sooner.
+    Assumes that no request comes so late that the cache is cold; if one does, the smaller context pays sooner.
     """
     more = turns * habit.requests - 1
     grown = habit.growth / habit.requests
-    read = more * way.after + grown * more * (more - 1) / 2
-    return first_cost(way, rates) + read * rates.read + more * grown * rates.write
+    read = more * strategy.after + grown * more * (more - 1) / 2
+    return first_cost(strategy, rates) + read * rates.read + more * grown * rates.write
 
 
-def pays_after(way: Way, going_on: Way, habit: Habit, rates: Rates) -> int | None:
-    """The fewest turns after which a way has cost less than going on; None where it never does.
+def pays_after(strategy: Strategy, going_on: Strategy, habit: Habit, rates: Rates) -> int | None:
+    """The fewest turns after which a strategy has cost less than going on; None if it never does.
 
-    What turns add costs the same on every way, so that the difference between two ways is one of their contexts alone.
+    What turns add costs the same in every strategy, so that only the sizes of the contexts make a difference.
     """
-    more_first = first_cost(way, rates) - first_cost(going_on, rates)
-    saved = (going_on.after - way.after) * rates.read
+    more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
+    saved = (going_on.after - strategy.after) * rates.read
     if more_first < (habit.requests - 1) * saved:
         return 1
     if saved <= 0:

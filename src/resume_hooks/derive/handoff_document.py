@@ -1,4 +1,4 @@
-"""The handoff document: what a fresh session was given, as Markdown for people, and where it is put.
+"""The handoff document: what a fresh session was given, as Markdown for people.
 
 Invariant: words out of a transcript stand in the front matter as JSON strings, which YAML reads as they are, and in
 the text without what Markdown would fetch or run.
@@ -86,14 +86,14 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
         yield f"## What the fresh session was told, as the user edited it\n\n{_fenced(given.edited)}"
     if given.digest:
         yield from _digest(as_text.full(given.digest))
-    ways = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
+    commands = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
     whole = digest_reference(birth.session_id)
     more = f"What a reference names: `resume-hooks read <reference>`; the digest itself: `{whole}`."
-    yield "\n\n".join(["## How to go on", *ways, *([more] if given.digest else [])])
+    yield "\n\n".join(["## How to go on", *commands, *([more] if given.digest else [])])
 
 
 def _digest(whole: str) -> Iterator[str]:
-    """A full digest, as ``shown`` writes it, in sections of Markdown; its first lines tell what it is of."""
+    """A full digest in sections of Markdown; its first lines say what it is of."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
         bullet = row.startswith(as_text.BULLET)

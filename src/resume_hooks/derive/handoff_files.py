@@ -1,4 +1,4 @@
-"""What a handoff leaves in a project where the user asked for it: its document, and the line of a ledger.
+"""The files that a handoff writes into a project if the user asked for them: its document, and a line of a ledger.
 
 Invariant: a relative setting never leads out of the session's project, and no failure here costs the child.
 """
@@ -21,7 +21,7 @@ from resume_hooks.storage import project_files
 ENDING = ".md"
 
 
-class Files(NamedTuple):
+class HandoffFiles(NamedTuple):
     """Files that were written, or would be: documents and a ledger (``""`` for none); what could not be, in words."""
 
     documents: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
     return path
 
 
-def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> Files:
+def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> HandoffFiles:
     """What the settings, and ``out`` (a path of ``out_path``), ask for; nothing is written."""
     home, warnings = _home(decided, where), []
     places = {}
@@ -59,10 +59,12 @@ def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> Files:
         except WriteFailed as error:
             warnings.append(error.message)
     documents = dict.fromkeys(path for path in (out, places.get("handoff_dir")) if path)
-    return Files(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
+    return HandoffFiles(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
 
 
-def write_for(decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False) -> Files:
+def write_for(
+    decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
+) -> HandoffFiles:
     """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
     wanted = wanted_for(decided, where, out)
     written, warnings = [], list(wanted.warnings)
@@ -76,15 +78,15 @@ def write_for(decided: RolloverPlan, receipt: Receipt, where: Where, out: str = 
             warnings.append(f"The session is made, its document is not: {error.message}")
     renewed = ""
     if wanted.ledger:
-        told, _ = redact(current_session(decided, _near(written[0], decided) if written else ""))
+        current, _ = redact(current_session(decided, _near(written[0], decided) if written else ""))
         try:
             with project_files.folder_made(os.path.dirname(wanted.ledger)):
-                several = ledger.renew(wanted.ledger, told)
+                several = ledger.renew(wanted.ledger, current)
             renewed = wanted.ledger
             warnings += [several] if several else []
         except WriteFailed as error:
             warnings.append(f"The session is made, the ledger is as it was: {error.message}")
-    return Files(tuple(written), renewed, tuple(warnings))
+    return HandoffFiles(tuple(written), renewed, tuple(warnings))
 
 
 def _folder(setting: str, value: str, home: str) -> str:

@@ -12,20 +12,20 @@ from resume_hooks.storage import project_files
 from resume_hooks.transcripts.lines import BOM
 
 KEY = b"current session:"
-LARGEST = 16 * 1024 * 1024  # bytes of a ledger; a larger file is something else
-TRIES = 3  # how often a ledger is read anew that somebody else wrote meanwhile
+MAX_LEDGER = 16 * 1024 * 1024  # bytes; a larger file is something else
+TRIES = 3  # how often a ledger is read again that somebody else wrote meanwhile
 
-_MARK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]+)?")
-_LONGEST_MARK = 64  # bytes before the key on its line; more is no mark of a list or a heading
+_LINE = re.compile(rb"(?i)(?:\xef\xbb\xbf)?[ \t]{0,30}(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]{1,30})?" + KEY)
+"""The beginning of the line, in whatever case, in a list or a heading too."""
 
 
 def renew(path: str, current: str) -> str:
     """Put ``current`` behind the first "current session:" of the ledger at ``path``, or at its end.
 
-    Returns a warning where the file has several such lines, else ``""``. WriteFailed leaves the file as it was.
+    Returns a warning if the file has several such lines, else ``""``. WriteFailed leaves the file as it was.
     """
     for tries_left in reversed(range(TRIES)):
-        content, state = project_files.read_state(path, LARGEST)
+        content, state = project_files.read_state(path, MAX_LEDGER)
         renewed, count = with_current(content, current, path)
         try:
             project_files.write(path, renewed, state)
@@ -38,29 +38,20 @@ def renew(path: str, current: str) -> str:
 
 
 def with_current(content: bytes, current: str, path: str) -> tuple[bytes, int]:
-    """A ledger's ``content`` with its line renewed, and how many such lines it had. WriteFailed for what is no text."""
+    """A ledger's ``content`` with its line renewed, and how many such lines it had. WriteFailed if it is no text."""
     if b"\0" in content or not _is_utf8(content):
         raise WriteFailed(f"{path} is no text in UTF-8, so it was left alone", "Name another file as the ledger.")
-    told = f" {current}".encode("utf-8", "replace")
-    keys = _keys(content)
+    value = f" {current}".encode("utf-8", "replace")
+    lines = content.splitlines(keepends=True)
+    keys = [(number, key.end()) for number, line in enumerate(lines) if (key := _LINE.match(line))]
     if not keys:
         newline = b"\r\n" if b"\r\n" in content else b"\n"
         joint = b"" if content in (b"", BOM) or content.endswith((b"\n", b"\r")) else newline
-        return content + joint + KEY + told + newline, 0
-    start = keys[0] + len(KEY)
-    ends = [end for end in (content.find(b"\n", start), content.find(b"\r", start)) if end >= 0]
-    return content[:start] + told + content[min(ends, default=len(content)) :], len(keys)
-
-
-def _keys(content: bytes) -> list[int]:
-    """Where the key stands at the beginning of a line, whatever its case, behind a mark or not."""
-    lowered, found, at = content.lower(), [], -1
-    while (at := lowered.find(KEY, at + 1)) >= 0:
-        before = content[max(0, at - _LONGEST_MARK) : at]
-        line = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
-        if (line or len(before) == at) and _MARK.fullmatch(before[line:]):
-            found.append(at)
-    return found
+        return content + joint + KEY + value + newline, 0
+    number, end = keys[0]
+    line = lines[number]
+    lines[number] = line[:end] + value + line[len(line.rstrip(b"\r\n")) :]
+    return b"".join(lines), len(keys)
 
 
 def _is_utf8(content: bytes) -> bool:

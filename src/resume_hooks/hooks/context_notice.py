@@ -74,7 +74,7 @@ def _line(session_id: str, path: str, context: ContextUse) -> str:
 
     advice = advise(path, context, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
-    return f"{full}; {NAMES[advice.way]} fits best: {command_of(advice, session_id)}"
+    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice, session_id)}"
 
 
 def _limit(window: int, percent: int) -> int:

@@ -64,15 +64,15 @@ def recommended(found: Comparison) -> list[str]:
     if found.advice is None:
         return []
     full = "Resuming it would compact at once" if found.context.compacts_at_once else "Nearly full"
-    lines = [f"{full}: {NAMES[found.advice.way]} fits best ({found.advice.why})."]
+    lines = [f"{full}: {NAMES[found.advice.strategy]} fits best ({found.advice.why})."]
     return [*lines, f"    {command_of(found.advice, found.session_id)}"]
 
 
 def command_of(advice: Advice, session_id: str) -> str:
     """What to type for a way that is recommended; a smart trim is for the shell."""
-    if advice.way == SMART_TRIM:
+    if advice.strategy == SMART_TRIM:
         return f"in a shell: resume-hooks smart-trim {session_id[:8]}"
-    return f"/resume-hooks:{advice.way}"
+    return f"/resume-hooks:{advice.strategy}"
 
 
 def table(found: Comparison) -> list[str]:
@@ -80,7 +80,7 @@ def table(found: Comparison) -> list[str]:
     rows = [f"{'estimated':<12}{'tokens after':>12}{'sent past the cache':>21}   cheaper than going on"]
     rows += [f"{row.name:<12}{row.after:>12,}{row.uncached:>21,}   {_pays(row)}".rstrip() for row in found.estimates]
     if not any(estimate.name == TRIM for estimate in found.estimates):
-        rows.append(f"{TRIM:<12}{'nothing to trim' if found.looked_at else 'too much to tell here: >trim does'}")
+        rows.append(f"{TRIM:<12}{'nothing to trim' if found.trim_estimated else 'too much to tell here: >trim does'}")
     return [*rows, _cache(found), _habit(found)]
 
 
