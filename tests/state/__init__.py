@@ -1,1 +1,0 @@
-"""What earlier engines left in a state folder, frozen."""

@@ -1,0 +1,45 @@
+"""The state of a newer engine is read at most, and never changed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from resume_hooks import settings
+from resume_hooks.archive.trash import contents
+from resume_hooks.errors import WriteFailed
+from resume_hooks.hooks import checkpoint_state, hook_state
+from resume_hooks.search.engine import find
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.scope import Scope
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+
+
+def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:
+    """Settings are read; an index, an entry of the trash and a mark are neither used nor changed."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    with opened_index(config_home.where):
+        pass
+    state = config_home.config / "resume-hooks"
+    (state / "settings.json").write_text('{"version": 99, "threshold": 700, "unheard": {"of": 1}}')
+    entry = state / "trash" / session_id(3) / "2099-01-01T00-00-00.000Z"
+    entry.mkdir(parents=True, mode=0o700)
+    (entry / contents.DONE).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
+    hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
+    db = sqlite3.connect(state / "index.db")
+    db.execute("UPDATE about SET version=99")
+    db.commit()
+    db.close()
+    before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file() and "index.db-" not in path.name}
+    assert settings.load(config_home.where)["threshold"].value == 700
+    with pytest.raises(WriteFailed, match="newer"):
+        settings.store("threshold", "800", config_home.where)
+    assert contents.held(config_home.where) == []
+    assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
+    assert checkpoint_state.find(SESSION) is None
+    with opened_index(config_home.where) as index:
+        assert "newer" in index.notes[0]
+    assert find(["prompt"], Scope(), config_home.where).hits
+    assert {path: path.read_bytes() for path in before} == before
