@@ -17,7 +17,7 @@ Try = Callable[[Draws], None]
 
 
 class Target(NamedTuple):
-    """One thing that reads what others wrote. ``prepare`` gets a home of its own once; ``cases`` is its share in CI."""
+    """One thing that reads what others wrote. ``prepare`` gets a home of its own; ``cases`` is its share of 10,000."""
 
     name: str
     cases: int
