@@ -6,15 +6,19 @@ PY := .venv/bin/python
 setup:
 	@sh tools/setup
 
-demo: setup
+demo:
+	@sh tools/setup runtime
 	@$(PY) demo/run.py
 
 test: setup lint
+	@sh tools/clients
 	$(PY) -m pytest -n auto -m "not e2e and not slow"
-	$(PY) -m pytest -n 2 -m "e2e or slow"
+	$(PY) -m pytest -n 3 --dist worksteal -m "e2e or slow" --durations 25
 
 test-all: setup
-	RUN_ALL=1 $(PY) -m pytest tests/e2e
+	@sh tools/clients
+	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow"
+	RUN_ALL=1 $(PY) -m pytest -n 2 tests/fuzz
 
 lint: setup
 	@.venv/bin/ruff format --check --quiet . || { echo "Run: .venv/bin/ruff format" >&2; exit 1; }
