@@ -33,4 +33,4 @@ docs: setup
 	$(PY) tools/make_docs.py
 
 clean:
-	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .clients .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

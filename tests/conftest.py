@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,18 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         report.outcome = "failed"
         report.longrepr = f"skipped, where nothing may be: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line at the end: what this machine could not run, and what it lacks for it."""
+    lacking = Counter(
+        reason.partition("Skipped: ")[2] or reason
+        for report in terminalreporter.stats.get("skipped", [])
+        for reason in [report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)]
+    )
+    if lacking:
+        reasons = "; ".join(f"{count:,}: {reason}" for reason, count in lacking.most_common())
+        terminalreporter.write_line(f"Not run here: {lacking.total():,} tests ({reasons})")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import NEWEST, VERSIONS, ClientHome, ClientVersion, TmuxTui, Tui, find_client
+from tests.e2e.harness.client import (
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    VERSIONS,
+    ClientHome,
+    ClientVersion,
+    TmuxTui,
+    Tui,
+    find_client,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.needs import need
@@ -17,11 +27,34 @@ from tests.needs import need
 _HERE = Path(__file__).resolve().parent
 _WIDE = ("all_versions", "whole_corpus")
 
+CONFORMANCE = frozenset(
+    {
+        "test_a_handoff_child_resumes_with_lineage_digest_and_step",
+        "test_a_vanished_plugin_folder_lets_prompts_pass",
+        "test_an_untriggered_prompt_goes_through_unchanged",
+        "test_difference_behind_a_call",
+        "test_difference_on_a_left_branch",
+        "test_handoff_clear_compact_resume",
+        "test_it_installs_from_a_local_path_and_answers",
+        "test_on_every_client",
+        "test_one_line_says_once_that_it_fills_up",
+        "test_print_mode",
+        "test_resume_is_blocked_with_the_card_and_the_id_copied",
+        "test_resume_sends_the_history",
+        "test_a_strangers_wishes",
+        "test_the_child_looks_right_on_every_client",
+        "test_the_picker_shows_it",
+        "test_the_skill_reads_without_permission",
+        "test_the_slash_form_is_blocked_too",
+    }
+)
+"""The tests that every run takes to old clients, too: what a plugin or a child needs of any of them."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marks."""
     config.addinivalue_line("markers", "e2e: drives the real client")
-    config.addinivalue_line("markers", "all_versions: every client version; runs only with RUN_ALL=1")
+    config.addinivalue_line("markers", "all_versions: runs only with RUN_ALL=1")
     config.addinivalue_line("markers", "whole_corpus: every transcript of the corpus; runs only with RUN_ALL=1")
 
 
@@ -63,16 +96,20 @@ def client() -> ClientVersion:
     return find_client(NEWEST)
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture
 def every_client(request: pytest.FixtureRequest) -> ClientVersion:
-    """Each supported client in turn, oldest first."""
+    """A client: see ``pytest_generate_tests``."""
     return find_client(request.param)
 
 
-@pytest.fixture(params=VERSIONS if os.environ.get("RUN_ALL") == "1" else [NEWEST])
-def wide_client(request: pytest.FixtureRequest) -> ClientVersion:
-    """The newest client; with RUN_ALL=1 each supported one in turn."""
-    return find_client(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes ``every_client`` runs on the newest; CONFORMANCE on old ones too; with RUN_ALL=1 all on all."""
+    if "every_client" in metafunc.fixturenames:
+        if os.environ.get("RUN_ALL") == "1":
+            versions: tuple[str, ...] = VERSIONS
+        else:
+            versions = (OLDEST, MIDDLE, NEWEST) if metafunc.function.__name__ in CONFORMANCE else (NEWEST,)
+        metafunc.parametrize("every_client", versions, indirect=True)
 
 
 @pytest.fixture

@@ -74,14 +74,14 @@ def test_it_goes_on_elsewhere(
 
 
 def test_its_conversation_alone(
-    wide_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+    every_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
     """As any import: what was said, and first that nobody verified it."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = packed([root], home)
     before = said(sent(find_client(NEWEST), home, api, root.stem))
     (came,) = brought(bundle, elsewhere, whole=False)
-    request = sent(wide_client, elsewhere, api, came.session_id)
+    request = sent(every_client, elsewhere, api, came.session_id)
     assert spoken(request).count(INTRODUCTION) == 1
     assert said(request) == before
 

@@ -78,11 +78,11 @@ def _bare(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_it_sends_what_was_said(name: str, wide_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_it_sends_what_was_said(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Prompts, answers, calls and results, in their order; first that nobody verified them."""
     source = corpus() / name
     session_id = imported(source.read_bytes(), home)
-    found = sent(wide_client, home, api, session_id)
+    found = sent(every_client, home, api, session_id)
     assert spoken(found).count(INTRODUCTION) == 1
     twin = home.install_session(source, str(uuid.uuid4()))
     # Older clients lose parallel calls of the original; what the newest sends of it is the measure.

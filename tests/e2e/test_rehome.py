@@ -9,8 +9,6 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
-
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, Truncator
@@ -74,14 +72,8 @@ def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "edit it" in said
 
 
-def test_a_moved_project(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The newest client, which writes only into folders that are the ones a backup names."""
-    rewinds_elsewhere(client, home, api)
-
-
-@pytest.mark.all_versions
-def test_a_moved_project_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Old clients keep their snapshots in another form."""
+def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Newer clients write only into folders that a backup names; old ones keep snapshots in another form."""
     rewinds_elsewhere(every_client, home, api)
 
 

@@ -60,12 +60,12 @@ def sent(version: ClientVersion, home: ClientHome, api: MockApi, number: str) ->
 
 
 def test_a_new_title_is_in_the_picker_and_leads_there(
-    wide_client: ClientVersion, home: ClientHome, api: MockApi
+    every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
-    renamed, other = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    renamed, other = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     rename.write(rename.renamed(other, "old title", Where(environ(home))))
-    with Tui(wide_client, home, api) as tui:
+    with Tui(every_client, home, api) as tui:
         tui.start()
         assert "old title" in picker(tui)
         rename.write(rename.renamed(renamed, "parser works", Where(environ(home))))
@@ -94,13 +94,13 @@ def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: Clie
         assert "first name" not in tui.text()
 
 
-def test_names_change_nothing_that_is_sent(wide_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_names_change_nothing_that_is_sent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Title, name and tag are bookkeeping."""
-    session = spoken_in(home, ONE, "ALPHA", wide_client)
-    before = sent(wide_client, home, api, ONE)
+    session = spoken_in(home, ONE, "ALPHA", every_client)
+    before = sent(every_client, home, api, ONE)
     rename.write(rename.renamed(session, "a title", Where(environ(home))))
     rename.write(rename.tagged(session, "a-tag", Where(environ(home))))
-    assert _words(sent(wide_client, home, api, ONE)) == _words(before)
+    assert _words(sent(every_client, home, api, ONE)) == _words(before)
 
 
 def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -123,21 +123,21 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
 
 
 def test_a_deleted_session_leaves_the_picker_and_comes_back(
-    wide_client: ClientVersion, home: ClientHome, api: MockApi
+    every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Not listed, not resumed; restored, it sends the same request as before."""
-    session, _ = (spoken_in(home, number, word, wide_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
-    before = sent(wide_client, home, api, ONE)
+    session, _ = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    before = sent(every_client, home, api, ONE)
     rename.write(rename.renamed(session, "parser works", Where(environ(home))))
     whole = Path(session.path).read_bytes()
     delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
-    with Tui(wide_client, home, api) as tui:
+    with Tui(every_client, home, api) as tui:
         tui.start()
         shown = picker(tui)
         assert "parser works" not in shown
         assert "BETA" in shown
         api.clear()
-        gone = run_print(wide_client, home, api, "go on", resume=ONE)
+        gone = run_print(every_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
         restore.write(
@@ -146,7 +146,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         )
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
-    assert _words(sent(wide_client, home, api, ONE)) == _words(before)
+    assert _words(sent(every_client, home, api, ONE)) == _words(before)
 
 
 def test_a_restored_old_session_outlives_the_clients_cleanup(

@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from resume_hooks.archive.file_history import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
@@ -110,15 +108,8 @@ def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, s
     assert seen[0]["old.txt"] == (0o750, b"before\n")
 
 
-def test_it_restores_what_the_client_would(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Contents, modes, files that came and files that went."""
-    file = work(client, home, api)
-    compare(client, home, api, file, file.stem)
-
-
-@pytest.mark.all_versions
-def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Old clients write snapshots alone, new ones deltas too."""
+def test_it_restores_what_the_client_would(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Contents, modes, files that came and went; old clients write snapshots alone, new ones deltas too."""
     file = work(every_client, home, api)
     compare(every_client, home, api, file, file.stem)
 

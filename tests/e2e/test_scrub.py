@@ -118,12 +118,6 @@ def thoughtful() -> bytes:
     return session_bytes(rows)
 
 
-def test_thinking_that_tells_a_secret(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_thinking_that_tells_a_secret(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""
-    scrubs_well(thoughtful(), client, home, api)
-
-
-@pytest.mark.all_versions
-def test_thinking_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """An answer that was nothing but thinking is passed over by all of them."""
     scrubs_well(thoughtful(), every_client, home, api)

@@ -8,8 +8,6 @@ import sys
 import uuid
 from typing import Any
 
-import pytest
-
 from tests.derive.trim.smart.models import SHOWN
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
@@ -99,14 +97,8 @@ def changed(whole: Request, cut: Request, *which: str) -> set[str]:
     return differing
 
 
-def test_chosen_contents_are_placeholders(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """On the newest client."""
-    trims_smartly(client, home, api)
-
-
-@pytest.mark.all_versions
-def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Each as the model and as the one that resumes."""
+def test_chosen_contents_are_placeholders(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The client as the model and as the one that resumes."""
     trims_smartly(every_client, home, api)
 
 

@@ -16,22 +16,22 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_rename import ONE, environ, sent, spoken_in
 
 
-def test_a_restored_session_resumes(wide_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_restored_session_resumes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Under its own id where that is free; under a new one beside what took its place."""
-    session = spoken_in(home, ONE, "ALPHA", wide_client)
+    session = spoken_in(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
     output.write_bytes(b"large")
-    before = sent(wide_client, home, api, ONE)
+    before = sent(every_client, home, api, ONE)
     raw = Path(session.path).read_bytes()
     pack(keep(session, Where(environ(home))), Where(environ(home)))
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
     done = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (ONE, raw, b"large")
-    assert sent(wide_client, home, api, ONE) == before
-    spoken_in(home, ONE, "BETA", wide_client)
+    assert sent(every_client, home, api, ONE) == before
+    spoken_in(home, ONE, "BETA", every_client)
     other = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
     assert other.session_id != ONE
-    assert sent(wide_client, home, api, other.session_id) == before
-    assert "BETA" in str(sent(wide_client, home, api, ONE))
+    assert sent(every_client, home, api, other.session_id) == before
+    assert "BETA" in str(sent(every_client, home, api, ONE))

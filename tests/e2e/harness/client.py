@@ -7,12 +7,24 @@ from tests.e2e.harness.printing import PrintResult, run_print
 from tests.e2e.harness.terminal import Terminal
 from tests.e2e.harness.tmux import TmuxTui
 from tests.e2e.harness.tui import Tui
-from tests.e2e.harness.versions import MIDDLE, NEWEST, OLDEST, VERSIONS, ClientVersion, clients_folder, find_client
+from tests.e2e.harness.versions import (
+    LAST_NPM,
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    RECENT,
+    VERSIONS,
+    ClientVersion,
+    clients_folder,
+    find_client,
+)
 
 __all__ = [
+    "LAST_NPM",
     "MIDDLE",
     "NEWEST",
     "OLDEST",
+    "RECENT",
     "VERSIONS",
     "ClientHome",
     "ClientVersion",

@@ -1,16 +1,22 @@
-"""Owns where the real client is found: pinned versions in one folder, never whatever is on PATH."""
+"""Owns where the real client is found: pinned old versions in a folder, the newest in a package; never on PATH."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.needs import REPO, need
 
-OLDEST, MIDDLE, NEWEST = "2.1.42", "2.1.112", "2.1.329"
-VERSIONS = (OLDEST, MIDDLE, NEWEST)
+OLDEST, MIDDLE, LAST_NPM = "2.1.42", "2.1.112", "2.1.329"
+NEWEST = "2.1.330"
+"""The client that the wheel of ``claude-agent-sdk``, which pyproject.toml pins, brings along."""
+
+VERSIONS = (OLDEST, MIDDLE, LAST_NPM, NEWEST)
+RECENT = frozenset({LAST_NPM, NEWEST})
+"""The versions that do what no older one does, such as printing why a hook blocked a prompt of ``-p``."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +32,29 @@ class ClientVersion:
 
 
 def clients_folder() -> Path:
-    """`<folder>/<version>/node_modules/...`, from RESUME_HOOKS_CLIENTS or `.clients` in the repository."""
+    """``<folder>/<version>/node_modules/...``, from RESUME_HOOKS_CLIENTS or ``.clients`` in the repository."""
     return Path(os.environ.get("RESUME_HOOKS_CLIENTS") or REPO / ".clients")
 
 
 def find_client(version: str) -> ClientVersion:
     """The client of that version; skips or fails the test where it, or the node it needs, is missing."""
+    if version == NEWEST:
+        found = bundled()
+        need(f"Claude Code {version}", found, "sh tools/setup (it comes with the package claude-agent-sdk)")
+        return ClientVersion(version, (str(found),))
     modules = clients_folder() / version / "node_modules" / "@anthropic-ai"
     binary = next((path for path in sorted(modules.glob("claude-code-*/claude")) if path.is_file()), None)
     if binary is not None:
         return ClientVersion(version, (str(binary),))
     script = modules / "claude-code" / "cli.js"
-    how = f"npm install --prefix {clients_folder() / version} @anthropic-ai/claude-code@{version}"
-    need(f"Claude Code {version}", script.is_file(), how)
+    need(f"Claude Code {version}", script.is_file(), "sh tools/clients (it needs npm)")
     node = shutil.which("node")
     need("node", node is not None, f"install Node.js: client {version} is a node script")
     return ClientVersion(version, (str(node), str(script)))
+
+
+def bundled() -> Path | None:
+    """The client in the SDK's wheel; None where the wheel of this platform has none."""
+    spec = find_spec("claude_agent_sdk")
+    path = Path(spec.origin or "").parent / "_bundled" / "claude" if spec else Path()
+    return path if path.is_file() else None
