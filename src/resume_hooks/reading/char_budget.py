@@ -10,20 +10,11 @@ from typing import NamedTuple
 
 from resume_hooks.system.text import counted
 
-INDENT = "  "
-"""Before every line of foreign text, so that a line at the margin is always one of ours."""
-
-VOICE = 4
-"""How much more of the room a prompt or an answer gets than the output of a tool."""
-
-LEAST = 160
-"""Characters that a cut text has at least with its notice; a text of less than that is no use."""
-
-GAP = 160
-"""Characters that are kept free for the line that tells of a gap."""
-
-TAIL_SHARE = 3
-"""Of the output of a tool a third of the room is for its end, where errors stand."""
+INDENT = "  "  # before every line of foreign text, so that a line at the margin is always one of ours
+VOICE = 4  # how much more of the room a prompt or an answer gets than the output of a tool
+LEAST = 160  # characters that a cut text has at least with its notice; a text of less than that is no use
+GAP = 160  # characters that are kept free for the line that tells of a gap
+TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
 
 
 class TextPiece(NamedTuple):
@@ -53,11 +44,8 @@ class TextPiece(NamedTuple):
 CUT, CUT_HINT = "…", "… --max-chars 0"
 """How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
 
-HINTED = 3 * len(CUT_HINT)
-"""Characters from which on the words have room, so that the marker before them stays whole."""
-
-SPARE = 20
-"""Characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow."""
+HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
+SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
 
 Gap = Callable[[int, int], str]
 """The line that stands for the pieces from the first to the last of these places, both left out."""

@@ -19,14 +19,9 @@ from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
-WHOLE = 20_000
-"""Characters of a record that ``read`` prints unasked."""
-
-TARGET = 200
-"""Characters of what a call is about."""
-
-SLIGHT = 60
-"""Characters of further input that are not worth a notice: what a command is for."""
+WHOLE = 20_000  # characters of a record that ``read`` prints unasked
+TARGET = 200  # characters of what a call is about
+SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
 
 EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
 """Kinds of records that only plain exports have; of other unknown kinds with messages clients keep logs."""

@@ -12,11 +12,8 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
-FIRST_WORDS = 200
-"""Characters of a prompt that an outline has."""
-
-READ_OF_PROMPT = 4_000
-"""Characters of a prompt that are looked at for its first words."""
+FIRST_WORDS = 200  # characters of a prompt that an outline has
+READ_OF_PROMPT = 4_000  # characters of a prompt that are looked at for its first words
 
 WRITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 

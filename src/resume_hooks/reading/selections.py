@@ -22,8 +22,7 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, scan
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
-SHELLS = frozenset({"Bash", "PowerShell"})
-"""Tools whose calls are commands of a shell."""
+SHELLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are commands of a shell
 
 _EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 

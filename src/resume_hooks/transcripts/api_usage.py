@@ -17,14 +17,12 @@ from resume_hooks.transcripts.transcript import scan
 FIVE_MINUTES = 300
 """Seconds that the API keeps what was cached, unless it is asked for more; each read begins them anew."""
 
-HOUR = 3_600
-"""Seconds that it keeps what was cached for an hour."""
+HOUR = 3_600  # seconds that it keeps what was cached for an hour
 
 REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}
 """What clients since 2.1.329 write beside an answer: the lifetime that they asked for."""
 
-LAST_TURNS = 12
-"""Turns at the end whose medians are a typical one."""
+LAST_TURNS = 12  # turns at the end whose medians are a typical one
 
 USUAL_BASE = 30_000
 """Tokens of a first request without its prompt: the median of 82 sessions of the corpus (28,000 to 44,000 mostly)."""

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 
 from resume_hooks.transcripts.records import Record, mapping, string
 
-Address = tuple[str | int, ...]
-"""Keys and indexes that lead from a record to a value in it."""
+Address = tuple[str | int, ...]  # keys and indexes that lead from a record to a value in it
 
 QUEUED, HOOK_CONTEXT = "queued_command", "hook_additional_context"
 """Kinds of attachments: a prompt typed while the model was busy, what a hook added for the model."""
 
-EVERY = -1
-"""In an address of the table: each item of a list."""
+EVERY = -1  # in an address of the table: each item of a list
 
 SENT: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY),

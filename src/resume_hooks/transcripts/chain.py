@@ -14,8 +14,7 @@ from resume_hooks.transcripts.leaf import find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, Node
 from resume_hooks.transcripts.parallel_calls import recover
 
-BRIDGE_MS = 5_000
-"""How far back the client looks for a stand-in of a parent that is not in the file, in milliseconds."""
+BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
 
 
 def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridging: bool = True) -> list[Node]:

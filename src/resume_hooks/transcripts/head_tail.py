@@ -16,8 +16,7 @@ from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, read_lines
 
-REACH = 65_536
-"""Bytes read at each end: what the client's own listing reads."""
+REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
 WIDE_REACH = 1024 * 1024
 """Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""

@@ -56,11 +56,8 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
         offset += len(raw)
 
 
-SEARCHED_BYTES = 1024 * 1024
-"""Bytes that a search through a file holds at a time."""
-
-STEP = 64 * 1024
-"""Bytes that are read at a time where lines are near, and between two counts of lines."""
+SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
+STEP = 64 * 1024  # bytes that are read at a time where lines are near, and between two counts of lines
 
 
 @contextmanager

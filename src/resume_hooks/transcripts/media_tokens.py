@@ -21,8 +21,7 @@ PAGE_TOKENS = 2_000
 """Tokens of a PDF page: the API's own guide says 1,500 to 3,000 for its text; the image comes on top."""
 
 _PAGE = re.compile(rb"/Type\s*/Page\b")
-_HEAD = 64 * 1024
-"""Characters of base64 that are decoded in search of an image's size; multiple of four."""
+_HEAD = 64 * 1024  # characters of base64 that are decoded in search of an image's size; multiple of four
 
 
 class ImageSize(NamedTuple):

@@ -10,8 +10,7 @@ from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.records import Record, string
 
-SHORTEST = 72
-"""Characters that no placeholder of ours falls short of; what is not longer is never trimmed."""
+SHORTEST = 72  # characters that no placeholder of ours falls short of; what is not longer is never trimmed
 
 _OURS = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
@@ -24,8 +23,7 @@ _THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\
 REACH = 1_000
 """Characters at the start of a text among which a placeholder of ours stands; what is quoted farther on is none."""
 
-THEIR_REACH = 4_500
-"""Characters at the end of a text that another tool's notice fits in; it names a file."""
+THEIR_REACH = 4_500  # characters at the end of a text that another tool's notice fits in; it names a file
 
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
 

@@ -17,11 +17,8 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.records import Record, string
 
-MAX_FIRST_LINE = 4 * 1024 * 1024
-"""Bytes of a first line that are read in search of metadata merged into a record."""
-
-HEAD = 64 * 1024
-"""Bytes in which a fork's mark is looked for."""
+MAX_FIRST_LINE = 4 * 1024 * 1024  # bytes of a first line that are read in search of metadata merged into a record
+HEAD = 64 * 1024  # bytes in which a fork's mark is looked for
 
 
 class Parent(NamedTuple):

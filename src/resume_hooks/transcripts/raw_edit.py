@@ -21,8 +21,7 @@ _USAGE = b'"usage":{'
 _PLAIN = frozenset("0123456789abcdef-")
 _BRACE = re.compile(rb"[{}]")
 _CONTENT = b'"content":'
-_TRIES = 32
-"""Occurrences of a field's text in one line that are tried; each try parses the line, which may be long."""
+_TRIES = 32  # occurrences of a field's text in one line that are tried; each try parses the line, which may be long
 
 _COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 

@@ -18,27 +18,20 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = "user", "assistant", "system", "
 CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
 """Kinds of records that are linked by uuid and parentUuid; every other kind is bookkeeping."""
 
-MESSAGES = frozenset({USER, ASSISTANT})
-"""Kinds of records that hold a message of the conversation."""
-
-COMPACTION, API_ERROR = "compact_boundary", "api_error"
-"""Subtypes of system records."""
+MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records that hold a message of the conversation
+COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
-IMAGE, DOCUMENT = "image", "document"
-"""Kinds of blocks."""
+IMAGE, DOCUMENT = "image", "document"  # kinds of blocks
 
 THOUGHTS = frozenset({THINKING, REDACTED_THINKING})
 MEDIA = frozenset({IMAGE, DOCUMENT})
 
 _CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 
-FILE_KEYS = ("file_path", "notebook_path")
-"""Inputs of the client's tools that name the file they read or write."""
-
-MAX_TOKENS = 100_000_000
-"""More is no count of a context."""
+FILE_KEYS = ("file_path", "notebook_path")  # inputs of the client's tools that name the file they read or write
+MAX_TOKENS = 100_000_000  # more is no count of a context
 
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name of assistant records that the client (or we) wrote without asking a model."""

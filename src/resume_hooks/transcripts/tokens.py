@@ -18,18 +18,14 @@ from resume_hooks.transcripts.transcript import scan
 
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
-CHARACTERS_PER_TOKEN = 4.0
-"""What stands in where a session is too short to tell its own ratio."""
-
-RESERVED_OUTPUT = 33_000
-"""Tokens that the client keeps free for an answer and a summary before it compacts by itself."""
+CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
+RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
 
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
 """Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
 
 
-MAX_FIRST_LINE = 64 * 1024
-"""Bytes of a first line in which a trim's numbers are looked for."""
+MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
 
 
 class ContextUse(NamedTuple):

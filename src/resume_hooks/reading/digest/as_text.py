@@ -15,17 +15,10 @@ from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.references import SHORT, shortened
 
-HEAD = "digest of what was done before"
-"""How the digest in a child's opening begins."""
-
-OPENING = 3_600
-"""Characters of the digest that a child opens with: about 900 tokens."""
-
-GIT = 200
-"""Characters of what git said."""
-
-STEP = 300
-"""Characters that a section may grow by before it is another one's turn."""
+HEAD = "digest of what was done before"  # how the digest in a child's opening begins
+OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens
+GIT = 200  # characters of what git said
+STEP = 300  # characters that a section may grow by before it is another one's turn
 
 BULLET = "  - "
 _HEADS = {

@@ -33,14 +33,12 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM
 from resume_hooks.transcripts.records import parse
 
-ANCESTOR_BUDGET = 100_000_000
-"""Bytes of ancestors that are read beside the session itself."""
+ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
 
 REACH = 200_000_000
 """Bytes at the end of a session that are read: somewhat more than a second. Of a larger one, the beginning too."""
 
-OPENING = 2_000_000
-"""Bytes of that beginning."""
+OPENING = 2_000_000  # bytes of that beginning
 
 _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
@@ -160,8 +158,7 @@ def _lines_until(stream: BinaryIO, offset: int) -> int:
     return count + bool(stream.readline())
 
 
-SUBAGENT_BUDGET = 20_000_000
-"""Bytes of sub-agents that are read, those that ended last first."""
+SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
 
 
 class SubagentChanges(NamedTuple):

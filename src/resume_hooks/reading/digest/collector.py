@@ -22,8 +22,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import Record, string
 
-ANSWERS = 8_000
-"""Characters of a user's answers to questions."""
+ANSWERS = 8_000  # characters of a user's answers to questions
 
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)

@@ -18,29 +18,14 @@ from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.shell import SimpleCommand, program_of
 from resume_hooks.redaction.texts import redact
 
-LONGEST = 600
-"""Characters of a command; a longer one carries a document and is cut."""
-
-OFTEN = 5
-"""Runs from which on a command counts as run often."""
-
-ONCE = 200
-"""Characters from which on a command is taken for one that was made for one occasion."""
-
-SOON = 12
-"""Commands after a failed one among which the one that replaced it is looked for."""
-
-TURNS = 3
-"""Prompts back to which an error counts as one that may still stand."""
-
-LINE = 160
-"""Characters of the line that is quoted of an output."""
-
-NAMED = 100
-"""Characters of a command that failed, before what it said."""
-
-ENDS = 800
-"""Characters at each end of an output in which a complaint is looked for."""
+LONGEST = 600  # characters of a command; a longer one carries a document and is cut
+OFTEN = 5  # runs from which on a command counts as run often
+ONCE = 200  # characters from which on a command is taken for one that was made for one occasion
+SOON = 12  # commands after a failed one among which the one that replaced it is looked for
+TURNS = 3  # prompts back to which an error counts as one that may still stand
+LINE = 160  # characters of the line that is quoted of an output
+NAMED = 100  # characters of a command that failed, before what it said
+ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = re.compile(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
@@ -53,8 +38,7 @@ _COMPLAINT = re.compile(
     r"Found [1-9]\d{0,5} errors?\b)[^\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_RARE = ("git", "gh", "curl", "wget")
-"""Programs whose commands are mostly about one commit, one page."""
+_RARE = ("git", "gh", "curl", "wget")  # programs whose commands are mostly about one commit, one page
 
 
 class ShellCommand(NamedTuple):

@@ -53,8 +53,7 @@ class Digest:
         return self.sections.get(section, ())
 
 
-NOTE = 200
-"""Characters of a note on an entry."""
+NOTE = 200  # characters of a note on an entry
 
 
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
@@ -77,17 +76,10 @@ def _without(row: DigestEntry) -> DigestEntry:
 
 KIND = "resume-hooks-digest"
 VERSION = 1
-FIRST_LINES = 8
-"""Lines of a child among which its digest is looked for."""
-
-LONGEST_LINE = 1_000_000
-"""Bytes of such a line."""
-
-LONGEST_TEXT = 2_000
-"""Characters of a text in an entry; no entry of ours has as many."""
-
-MOST = 10**12
-"""What is counted at most."""
+FIRST_LINES = 8  # lines of a child among which its digest is looked for
+LONGEST_LINE = 1_000_000  # bytes of such a line
+LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
+MOST = 10**12  # what is counted at most
 
 _REFERENCE = re.compile(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})

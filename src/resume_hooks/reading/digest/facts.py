@@ -87,8 +87,7 @@ class FileChange(NamedTuple):
     place: RecordPlace
 
 
-TELLING = 2_000
-"""Characters at each end of an output that are looked at."""
+TELLING = 2_000  # characters at each end of an output that are looked at
 
 _EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
 _BACKGROUND = re.compile(r"Command (?:running in background|did not complete within|was manually backgrounded)")
@@ -105,8 +104,7 @@ _NOT_RUN = re.compile(
 )
 """How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
 
-_MISFIT = "<tool_use_error>"
-"""How the answer begins to a call that no client could carry out."""
+_MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
 
 
 class TaskEnding(NamedTuple):

@@ -17,22 +17,14 @@ from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.system.text import plain_line
 
-PATH = 300
-"""Characters of a path; of a longer one its end is told."""
-
-LISTED = "listed by git"
-"""What is said of a file that nothing in the session names as written, but git as changed."""
-
-UNSURE = "its command failed"
-"""What is said of a file that a command was to write which failed, before that or after."""
+PATH = 300  # characters of a path; of a longer one its end is told
+LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
+UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
 
 UNCOMMITTED = "uncommitted"
 
-WRITES = 60
-"""Files at most that one command is taken to name as what it changes."""
-
-LISTINGS = 300
-"""Files at most that git is taken to list after one command."""
+WRITES = 60  # files at most that one command is taken to name as what it changes
+LISTINGS = 300  # files at most that git is taken to list after one command
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _COMMIT = re.compile(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)

@@ -13,14 +13,9 @@ from typing import NamedTuple
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import REJECTION
 
-SHORTEST = 3_000
-"""Bytes of a line from which on skimming is faster than parsing."""
-
-REACH = 2_000
-"""Bytes at the start of a line that hold its envelope and the answer's own keys."""
-
-TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
-"""Kinds of attachments that say something."""
+SHORTEST = 3_000  # bytes of a line from which on skimming is faster than parsing
+REACH = 2_000  # bytes at the start of a line that hold its envelope and the answer's own keys
+TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))  # kinds of attachments that say something
 
 _HEAD = re.compile(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'

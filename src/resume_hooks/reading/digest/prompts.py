@@ -15,11 +15,8 @@ from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import typed
 from resume_hooks.transcripts.records import Record, string
 
-RECENT = 4
-"""Prompts among which one that stood in the queue is looked for again."""
-
-WAITING = 50
-"""Prompts in a queue among which one is looked for by its text."""
+RECENT = 4  # prompts among which one that stood in the queue is looked for again
+WAITING = 50  # prompts in a queue among which one is looked for by its text
 
 _INSERTED = (
     "<task-notification",
@@ -49,8 +46,7 @@ _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
 """Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
 cancelled, or blocked by a hook."""
 
-_FOR_US = ("/", ">")
-"""How what was queued begins that may be meant for the client, or for us."""
+_FOR_US = ("/", ">")  # how what was queued begins that may be meant for the client, or for us
 
 
 class Prompts:

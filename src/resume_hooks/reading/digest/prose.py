@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-LONGEST = 320
-"""Characters of a sentence; a longer one is cut."""
+LONGEST = 320  # characters of a sentence; a longer one is cut
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
@@ -17,8 +16,7 @@ _END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?
 _OPENS = re.compile(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
 """The opening tag of what a client puts into a prompt."""
 
-_STRAY = 20
-"""Such tags without an end after which no more are looked for; what is left is the user's own."""
+_STRAY = 20  # such tags without an end after which no more are looked for; what is left is the user's own
 
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
@@ -59,11 +57,8 @@ _ANNOUNCEMENT = re.compile(
 )
 
 
-_SHORT = 30
-"""Bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table."""
-
-_ROW = re.compile(r"[\s|:-]*")
-"""What parts the head of a table from its rows, and rows without a word."""
+_SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
+_ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
 
 def typed(text: str) -> str:

@@ -19,19 +19,13 @@ from typing import NamedTuple, Self
 from resume_hooks.paths import Where
 from resume_hooks.system.text import plain_line
 
-PATIENCE = 0.1
-"""Seconds that git has, from when it was asked."""
+PATIENCE = 0.1  # seconds that git has, from when it was asked
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
-BRANCH = 80
-"""Characters of a branch's name."""
-
-PIPE = 1 << 18
-"""Bytes that git can tell before anybody listens."""
-
-SETTINGS = 1 << 20
-"""Bytes of a repository's settings that are looked at."""
+BRANCH = 80  # characters of a branch's name
+PIPE = 1 << 18  # bytes that git can tell before anybody listens
+SETTINGS = 1 << 20  # bytes of a repository's settings that are looked at
 
 SAFE = (
     "--no-pager",
@@ -54,8 +48,7 @@ _OFFLINE = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LA
 """What keeps git from fetching what a partial clone lacks: that would run programs that its settings name."""
 
 _UNSAFE = re.compile(rb"^\s*\[\s*(?:filter|include)|worktreeconfig", re.IGNORECASE | re.MULTILINE)
-_FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
-"""The spaces before the path in a row of git's, by how it begins."""
+_FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}  # the spaces before the path in a row of git's, by how it begins
 
 
 class RepositoryState(NamedTuple):

@@ -10,14 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-LONGEST = 2_000
-"""Characters of a command that are looked at, without the documents that it carries."""
-
-DOCUMENTS = 100
-"""Documents at most that are looked for in a command."""
-
-INDENT = 200
-"""White space at most around the word that ends a document."""
+LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
+DOCUMENTS = 100  # documents at most that are looked for in a command
+INDENT = 200  # white space at most around the word that ends a document
 
 _TOKEN = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""", re.DOTALL)
 _DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")

@@ -19,8 +19,7 @@ _ALL_OPERANDS = frozenset(
 )
 _LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
-_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}
-"""An option that is followed by a value, which is no file."""
+_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that is followed by a value, which is no file
 
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = re.compile(r"[sy]\W|\d*[,\d]*[dapi]\Z")

@@ -14,14 +14,9 @@ from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.redaction.texts import redact
 
-PROMPT = 1_500
-"""Characters of a prompt that a digest quotes: of what people type by hand nearly all."""
-
-LAST = 1_200
-"""Characters of the assistant's last words."""
-
-PLAN = 20_000
-"""Characters of a plan that are looked at."""
+PROMPT = 1_500  # characters of a prompt that a digest quotes: of what people type by hand nearly all
+LAST = 1_200  # characters of the assistant's last words
+PLAN = 20_000  # characters of a plan that are looked at
 
 TYPED = 4_000
 """Characters of a prompt up to which it counts as typed; of a longer one, a pasted document, the two ends do."""
@@ -30,21 +25,13 @@ PROSE = 60_000
 """Characters of what the assistant said in which decisions and failures are looked for, the latest first: 25 ms.
 As many of what the user said are searched for constraints."""
 
-MOST = 300
-"""Entries of a kind that are made at all; no digest has room for more."""
-
-AGE = 200
-"""Messages after which a sentence weighs one word less."""
-
-SHORT = 20
-"""Bytes below which nothing is decided: a heading, a cell of a table."""
-
-CLOSES = 2
-"""Words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why."""
+MOST = 300  # entries of a kind that are made at all; no digest has room for more
+AGE = 200  # messages after which a sentence weighs one word less
+SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
+CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
 
 
-NAMED = 120
-"""Characters of what a refused call was about."""
+NAMED = 120  # characters of what a refused call was about
 
 
 class Sentence(NamedTuple):

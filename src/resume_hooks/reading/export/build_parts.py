@@ -39,20 +39,11 @@ from resume_hooks.transcripts.attachments import kind_of as attachment_kind
 from resume_hooks.transcripts.lines import Line, opened
 from resume_hooks.transcripts.records import Record, string
 
-ABOUT = 300
-"""Characters of what a call is about."""
-
-NAME = 100
-"""Characters of what something is called: a tool, an agent, a kind of note, a branch."""
-
-MAX_TOOLS = 100
-"""Tools of one turn that are told of."""
-
-MAX_DEPTH = 4
-"""Sub-agents within sub-agents that are told."""
-
-MAX_PICTURE = 8 * 1024 * 1024
-"""Characters of base64 of one image that a document carries."""
+ABOUT = 300  # characters of what a call is about
+NAME = 100  # characters of what something is called: a tool, an agent, a kind of note, a branch
+MAX_TOOLS = 100  # tools of one turn that are told of
+MAX_DEPTH = 4  # sub-agents within sub-agents that are told
+MAX_PICTURE = 8 * 1024 * 1024  # characters of base64 of one image that a document carries
 
 
 class PartBuilder:

@@ -8,33 +8,19 @@ from typing import Any, NamedTuple
 import orjson
 
 KEY = "resume_hooks_bundle"
-VERSION = 2
-"""The form that is written; a bundle of a newer one is refused."""
-
-UNSEALED = 1
-"""The form without seals: of such a bundle only the records are known to be as they were."""
-
-OPENING = b'{"%s":' % KEY.encode()
-"""How a bundle begins, and nothing else does."""
+VERSION = 2  # the form that is written; a bundle of a newer one is refused
+UNSEALED = 1  # the form without seals: of such a bundle only the records are known to be as they were
+OPENING = b'{"%s":' % KEY.encode()  # how a bundle begins, and nothing else does
 
 FILES = b'],"files":['
 SUMS = b'],"sums":'
 END = b"]}"
 
-MAX_FILE = 32 * 1024 * 1024
-"""Bytes of a file beside a transcript that goes along."""
-
-MAX_FILES = 20_000
-"""Files beside a transcript that go along."""
-
-MAX_SESSIONS = 1_000
-"""Sessions in one bundle."""
-
-OUTPUTS = "tool-results"
-"""The folder of a session's large tool outputs."""
-
-ABOUT = ".meta.json"
-"""What the name of a file ends with that tells what a sub-agent is."""
+MAX_FILE = 32 * 1024 * 1024  # bytes of a file beside a transcript that goes along
+MAX_FILES = 20_000  # files beside a transcript that go along
+MAX_SESSIONS = 1_000  # sessions in one bundle
+OUTPUTS = "tool-results"  # the folder of a session's large tool outputs
+ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 """Kinds of records that stand where a line could not go along; so every other record keeps its number."""

@@ -30,17 +30,10 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
 HTML, MARKDOWN, TEXT, JSON = "html", "md", "txt", "json"
-FORMS = (HTML, MARKDOWN, TEXT, JSON)
-"""The forms of a document, by the endings of their files."""
-
-BATCH = 64 * 1024
-"""Characters that are written at a time."""
-
-NAME_LENGTH = 60
-"""Characters of a title that a file's name has."""
-
-MAX_FOLDER, MAX_MODELS = 4_096, 20
-"""Characters of a folder, and models, that are told of."""
+FORMS = (HTML, MARKDOWN, TEXT, JSON)  # the forms of a document, by the endings of their files
+BATCH = 64 * 1024  # characters that are written at a time
+NAME_LENGTH = 60  # characters of a title that a file's name has
+MAX_FOLDER, MAX_MODELS = 4_096, 20  # characters of a folder, and models, that are told of
 
 _UNFIT = re.compile(r"[^\w]+|_+")
 

@@ -11,8 +11,7 @@ from resume_hooks.transcripts.records import Record, objects, string
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACES = {COMPACTED: "before a compaction", BRANCH: "on a branch that was left"}
 
-MARKS = {"completed": "x", "in_progress": "~"}
-"""The states of a task in a list of them."""
+MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list of them
 
 
 def session_facts(session: SessionPart) -> list[tuple[str, str]]:

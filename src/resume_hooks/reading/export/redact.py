@@ -15,17 +15,13 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.transcripts.records import Record
 
-LIMIT = 100_000
-"""Characters of one text that a document has where nothing else is asked for."""
+LIMIT = 100_000  # characters of one text that a document has where nothing else is asked for
 
 BEHIND = 16_384
 """Characters behind a cut that are looked through for secrets that begin before it: more than a private key has."""
 
-DEEPEST = 40
-"""Levels of a tool's input that keep their form; what nests deeper becomes text."""
-
-WORD = 500
-"""Characters of a word that may be a secret by its key."""
+DEEPEST = 40  # levels of a tool's input that keep their form; what nests deeper becomes text
+WORD = 500  # characters of a word that may be a secret by its key
 
 _HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
 

@@ -25,8 +25,7 @@ from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
 """What is told: the conversation with what was compacted, what a resume would send, every branch."""
 
-MAX_COMPACTIONS = 200
-"""Compactions that are followed back; more can only be a forgery, and each costs a walk."""
+MAX_COMPACTIONS = 200  # compactions that are followed back; more can only be a forgery, and each costs a walk
 
 
 class ExportRow(NamedTuple):

@@ -28,14 +28,9 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import end_context
 
 FILE_NAME = "stats.json"
-VERSION = 1
-"""Of the kept counts; those of another are counted anew."""
-
-MAX_KEPT = 256 * 1024 * 1024
-"""Bytes of kept counts that are read."""
-
-MOST_GONE = 20_000
-"""Transcripts that are gone whose counts stay."""
+VERSION = 1  # of the kept counts; those of another are counted anew
+MAX_KEPT = 256 * 1024 * 1024  # bytes of kept counts that are read
+MOST_GONE = 20_000  # transcripts that are gone whose counts stay
 
 Told = Callable[[int, int], None]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-EXACT = 100
-"""Milliseconds up to which a duration is kept as it is; longer ones are rounded to two digits."""
+EXACT = 100  # milliseconds up to which a duration is kept as it is; longer ones are rounded to two digits
 
 OURS, OTHERS = "ours", "others"
 

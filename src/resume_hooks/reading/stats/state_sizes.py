@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where
 
-MOST_ENTRIES = 200_000
-"""Files and folders that are looked at; a folder that holds more is told as at least so large."""
+MOST_ENTRIES = 200_000  # files and folders that are looked at; a folder that holds more is told as at least so large
 
 
 class FolderSize(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from resume_hooks.reading.stats.cache import TranscriptCounts
 from resume_hooks.reading.stats.counts import OURS, Day
 
-HIGH = 95
-"""Per cent of the durations that the higher of the two figures is not below."""
+HIGH = 95  # per cent of the durations that the higher of the two figures is not below
 
 
 class Month(NamedTuple):

@@ -16,11 +16,8 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE = ("plan", "prompt")
-"""Inputs that are written for reading: a plan, the task of a sub-agent."""
-
-OPEN_LINES = 60
-"""Changed lines up to which an edit is shown unfolded."""
+PROSE = ("plan", "prompt")  # inputs that are written for reading: a plan, the task of a sub-agent
+OPEN_LINES = 60  # changed lines up to which an edit is shown unfolded
 
 _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 

@@ -8,11 +8,8 @@ from functools import lru_cache
 
 from resume_hooks.reading.export.page.markup import Html, element, joined
 
-MOST = 400
-"""Lines on either side that are compared; of longer texts all goes and all comes."""
-
-AROUND = 3
-"""Equal lines that are shown on either side of a change."""
+MOST = 400  # lines on either side that are compared; of longer texts all goes and all comes
+AROUND = 3  # equal lines that are shown on either side of a change
 
 SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 

@@ -34,8 +34,7 @@ from resume_hooks.reading.export.parts import (
     TurnPart,
 )
 
-FEW = 3
-"""Turns up to which a page opens unfolded."""
+FEW = 3  # turns up to which a page opens unfolded
 
 
 def as_page(parts: Iterable[Part], sessions: Iterable[SessionPart]) -> Iterator[str]:

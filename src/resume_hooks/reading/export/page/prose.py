@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MOST = 30_000
-"""Characters of a text that are read as Markdown; a longer one is shown as it was typed."""
+MOST = 30_000  # characters of a text that are read as Markdown; a longer one is shown as it was typed
 
 ELEMENTS = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
