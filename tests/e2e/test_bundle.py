@@ -15,7 +15,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle_writer import export
+from resume_hooks.reading.export.bundle import export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client

@@ -16,6 +16,15 @@ LEAST = 160  # characters that a cut text has at least with its notice; a text o
 GAP = 160  # characters that are kept free for the line that tells of a gap
 TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
 
+CUT, CUT_HINT = "…", "… --max-chars 0"
+"""How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
+
+HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
+SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
+
+Gap = Callable[[int, int], str]
+"""The line that stands for the pieces from the first to the last of these places, both left out."""
+
 
 class TextPiece(NamedTuple):
     """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
@@ -39,16 +48,6 @@ class TextPiece(NamedTuple):
     def least(self) -> int:
         """Characters that it takes at least."""
         return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
-
-
-CUT, CUT_HINT = "…", "… --max-chars 0"
-"""How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
-
-HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
-SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
-
-Gap = Callable[[int, int], str]
-"""The line that stands for the pieces from the first to the last of these places, both left out."""
 
 
 def indented(text: str) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, Node
-from resume_hooks.transcripts.parallel_calls import recover
+from resume_hooks.transcripts.records import ASSISTANT
 
 BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
 
@@ -109,3 +110,125 @@ def _from_last_boundary(chain: list[Node]) -> list[Node]:
         if chain[index].boundary:
             return chain[index:]
     return chain
+
+
+class _Region(NamedTuple):
+    """What comes back between two places of the chain; ``asides`` follow the record of their key."""
+
+    start: int
+    end: int
+    recovered: list[Node]
+    asides: dict[str, list[Node]]
+
+
+def recover(graph: Graph, chain: list[Node], off: list[Node]) -> list[Node]:
+    """The chain with what belongs to its parallel calls put back from ``off``, the records that are not on it."""
+    return _Recovery(graph, chain, off).whole()
+
+
+class _Recovery:
+    """One recovery; ``taken`` holds what found its place."""
+
+    def __init__(self, graph: Graph, chain: list[Node], off: list[Node]) -> None:
+        self._graph = graph
+        self._chain = chain
+        self._below = graph.children(off)
+        self._taken: set[str] = set()
+        self._places = {node.uuid: place for place, node in enumerate(chain)}
+        wanted = {message_id for node in off if (message_id := self._answer_of(node))}
+        self._answers: dict[str, list[Node]] = {}
+        for node in [*chain, *off]:
+            if node.message_id in wanted and (node.uuid in self._places or node.message_id in self._answers):
+                self._answers.setdefault(node.message_id, []).append(node)
+
+    def whole(self) -> list[Node]:
+        """The chain and what came back."""
+        regions = [region for message_id in self._answers if (region := self._region(message_id)) is not None]
+        merged: list[_Region] = []
+        for region in sorted(regions, key=lambda found: found.start):
+            if merged and region.start < merged[-1].end:
+                before = merged.pop()
+                recovered = [*before.recovered, *region.recovered]
+                merged.append(
+                    _Region(before.start, max(before.end, region.end), recovered, before.asides | region.asides)
+                )
+            else:
+                merged.append(region)
+        return self._woven(merged)
+
+    def _answer_of(self, node: Node) -> str:
+        """The message id of the answer that a record is part of, answers, or stands beside."""
+        seen: set[str] = set()
+        above: Node | None = node
+        while above is not None and above.uuid not in seen and above.aside:
+            seen.add(above.uuid)
+            above = self._graph.parent(above)
+        if above is not None and above.results:
+            above = self._graph.parent(above)
+        return above.message_id if above is not None else ""
+
+    def _region(self, message_id: str) -> _Region | None:
+        group = self._answers[message_id]
+        start = self._places[group[0].uuid]
+        recovered = self._take([node for node in group if node.uuid not in self._places])
+        results = self._take([node for caller in group for node in self._missing_below(caller) if node.results])
+        end = self._end(group, message_id)
+        asides: dict[str, list[Node]] = {}
+        if any(node.calls for node in group):
+            answered = [node for node in self._chain[start + 1 : end] if node.results]
+            recovered += [remark for node in [*group, *results, *answered] for remark in self._remarks(node)]
+            for node in self._chain[start + 1 : end]:
+                if node.aside and (remarks := self._remarks(node)):
+                    asides[node.uuid] = remarks
+        recovered += results
+        return _Region(start, end, recovered, asides) if recovered or asides else None
+
+    def _end(self, group: list[Node], message_id: str) -> int:
+        """Where the answer, its results and the remarks between them end on the chain."""
+        end = max(self._places.get(node.uuid, -1) for node in group) + 1
+        while end < len(self._chain):
+            node = self._chain[end]
+            own = node.message_id == message_id if node.kind == ASSISTANT else node.aside or node.results
+            if not own:
+                break
+            end += 1
+        return end
+
+    def _remarks(self, node: Node) -> list[Node]:
+        """Asides that hang on ``node`` in one line and end there; anything else below makes it another branch."""
+        found: list[Node] = []
+        for child in self._missing_below(node):
+            line: list[Node] = []
+            queue = [child]
+            while len(queue) == 1 and queue[0].aside and queue[0] not in line:
+                line.append(queue[0])
+                queue = self._missing_below(queue[0])
+            if line and not queue:
+                found += self._take(line)
+        return found
+
+    def _woven(self, regions: list[_Region]) -> list[Node]:
+        """The chain with each region's records between its own, in file order."""
+        whole: list[Node] = []
+        done = 0
+        for start, end, recovered, asides in regions:
+            positions = self._graph.positions
+            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
+            whole += self._chain[done : start + 1]
+            for node in self._chain[start + 1 : end]:
+                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
+                    whole.append(waiting.pop())
+                whole.append(node)
+                whole += asides.get(node.uuid, ())
+            whole += waiting[::-1]
+            done = end
+        return whole + self._chain[done:]
+
+    def _missing_below(self, node: Node) -> list[Node]:
+        return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]
+
+    def _take(self, nodes: list[Node]) -> list[Node]:
+        """``nodes`` without repetitions, from now on in their place."""
+        fresh = list({node.uuid: node for node in nodes}.values())
+        self._taken.update(node.uuid for node in fresh)
+        return fresh

@@ -14,6 +14,8 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
+SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
+STEP = 64 * 1024  # bytes that are read at a time where lines are near, and between two counts of lines
 
 
 class Line(NamedTuple):
@@ -54,10 +56,6 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
-
-
-SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
-STEP = 64 * 1024  # bytes that are read at a time where lines are near, and between two counts of lines
 
 
 @contextmanager

@@ -24,8 +24,8 @@ REACH = 1_000
 """Characters at the start of a text among which a placeholder of ours stands; what is quoted farther on is none."""
 
 THEIR_REACH = 4_500  # characters at the end of a text that another tool's notice fits in; it names a file
-
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
+UNANSWERED = "Interrupted: no result of this call was recorded. It may have taken effect; check before you repeat it."
 
 
 class OriginalReference(NamedTuple):
@@ -95,9 +95,6 @@ def _text(what: str, size: str, original: OriginalReference, why: str) -> str:
 def _word(name: str) -> str:
     """A name out of a transcript as one word of a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
-
-
-UNANSWERED = "Interrupted: no result of this call was recorded. It may have taken effect; check before you repeat it."
 
 
 class Origin(NamedTuple):

@@ -18,6 +18,9 @@ from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.lines import Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 
+Observer = Callable[[Line, records.Record, "Node | None"], None]
+"""Called with each readable line, its record, and the node of a linked one."""
+
 
 class ChainTurn(NamedTuple):
     """A prompt and everything up to the next one; ``number`` counts from 1 within the live chain."""
@@ -92,10 +95,6 @@ class Transcript:
         if record is None or node.uuid not in (record.get("uuid"), record.get("sentAsUuid")):
             raise SessionNotFound(f"{self.path} changed while it was read", "Run the command again.")
         return record
-
-
-Observer = Callable[[Line, records.Record, "Node | None"], None]
-"""Called with each readable line, its record, and the node of a linked one."""
 
 
 class ScanStart(NamedTuple):

@@ -13,7 +13,7 @@ from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.reading.export.bundle_writer import export
+from resume_hooks.reading.export.bundle import export
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find as secrets_in
 from resume_hooks.redaction.texts import redact

@@ -10,11 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.export.page.code import CLASSES, LANGUAGES, LONGEST_LINE, MOST, MOST_LINES, code
-from resume_hooks.reading.export.page.diffs import MOST as MOST_COMPARED
-from resume_hooks.reading.export.page.diffs import changed, difference
+from resume_hooks.reading.export.page.code import (
+    CLASSES,
+    LANGUAGES,
+    LONGEST_LINE,
+    MOST,
+    MOST_LINES,
+    changed,
+    code,
+    difference,
+    picture,
+)
+from resume_hooks.reading.export.page.code import MOST as MOST_COMPARED
 from resume_hooks.reading.export.page.markup import Html, element, escape, joined, opening, seen
-from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import MOST as MOST_PROSE
 from resume_hooks.reading.export.page.prose import prose
 from resume_hooks.reading.export.parts import MediaPart

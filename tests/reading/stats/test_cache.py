@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.reading.stats import cache
 from resume_hooks.reading.stats.cache import TranscriptCounts, gather
-from resume_hooks.reading.stats.counts import Child, Counts, Day
+from resume_hooks.reading.stats.count import Child, Counts, Day
 from resume_hooks.reading.stats.state_sizes import parts
 from resume_hooks.reading.stats.totals import Figures, figures, percentile
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.reading.stats.count import count
-from resume_hooks.reading.stats.counts import Counts, Day, from_row, rounded, to_row
+from resume_hooks.reading.stats.count import Counts, Day, count, from_row, rounded, to_row
 from tests.builders import SESSION, assistant, conversation, session_id, system, user, write_session
 
 DAY = "2026-01-31"

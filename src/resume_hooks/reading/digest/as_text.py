@@ -19,7 +19,6 @@ HEAD = "digest of what was done before"  # how the digest in a child's opening b
 OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens
 GIT = 200  # characters of what git said
 STEP = 300  # characters that a section may grow by before it is another one's turn
-
 BULLET = "  - "
 _HEADS = {
     "goal": "goal, in the user's words", "constraints": "constraints, in the user's words", "todos": "still to do",
@@ -27,6 +26,11 @@ _HEADS = {
     "failures": "what failed", "decisions": "decided", "plan": "plan", "last": "the assistant's last words",
     "questions": "asked and not answered", "artefacts": "made", "read": "files read, not changed",
 }  # fmt: skip
+
+_PATHS = frozenset({"changed", "read"})
+
+_NEEDY = ("changed", "commands", "constraints", "decisions", "failures", "todos", "goal")
+"""What gets the room that is left, the most useful first."""
 
 
 class Share(NamedTuple):
@@ -41,9 +45,6 @@ _SHARES = {
     "commands": Share(500, 140), "errors": Share(200, 160), "failures": Share(280, 150), "decisions": Share(380, 150),
     "last": Share(320, 260), "questions": Share(160, 130),
 }  # fmt: skip
-_PATHS = frozenset({"changed", "read"})
-_NEEDY = ("changed", "commands", "constraints", "decisions", "failures", "todos", "goal")
-"""What gets the room that is left, the most useful first."""
 
 
 class _Names(NamedTuple):

@@ -43,6 +43,8 @@ OPENING = 2_000_000  # bytes of that beginning
 _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
+SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
+
 
 class Source(NamedTuple):
     """A file to be read, and the id that references to it name."""
@@ -156,9 +158,6 @@ def _lines_until(stream: BinaryIO, offset: int) -> int:
     while (room := offset - stream.tell()) > 0 and (piece := stream.read(min(BUFFER, room))):
         count += piece.count(b"\n")
     return count + bool(stream.readline())
-
-
-SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
 
 
 class SubagentChanges(NamedTuple):

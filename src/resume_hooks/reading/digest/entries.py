@@ -25,6 +25,16 @@ SECTIONS = (
 )  # fmt: skip
 """Every section by name, the most useful first."""
 
+NOTE = 200  # characters of a note on an entry
+KIND = "resume-hooks-digest"
+VERSION = 1
+FIRST_LINES = 8  # lines of a child among which its digest is looked for
+LONGEST_LINE = 1_000_000  # bytes of such a line
+LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
+MOST = 10**12  # what is counted at most
+_REFERENCE = re.compile(r"[^\s:]{1,300}:\d{1,9}")
+_FRESH = frozenset({"handoff", "rollover"})
+
 
 class DigestEntry(NamedTuple):
     """One line: what was said or done, where (``<session id>:<record>``, ``""`` unknown), and a note on it."""
@@ -53,9 +63,6 @@ class Digest:
         return self.sections.get(section, ())
 
 
-NOTE = 200  # characters of a note on an entry
-
-
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
     """An entry of foreign text: one line without secrets and what could drive a terminal, at most so many characters.
 
@@ -72,17 +79,6 @@ def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str
 
 def _without(row: DigestEntry) -> DigestEntry:
     return row._replace(text=redact(row.text)[0], note=redact(row.note)[0] if row.note else "")
-
-
-KIND = "resume-hooks-digest"
-VERSION = 1
-FIRST_LINES = 8  # lines of a child among which its digest is looked for
-LONGEST_LINE = 1_000_000  # bytes of such a line
-LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
-MOST = 10**12  # what is counted at most
-
-_REFERENCE = re.compile(r"[^\s:]{1,300}:\d{1,9}")
-_FRESH = frozenset({"handoff", "rollover"})
 
 
 def line(digest: Digest) -> bytes:

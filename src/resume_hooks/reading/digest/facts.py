@@ -10,6 +10,28 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
+TELLING = 2_000  # characters at each end of an output that are looked at
+_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND = re.compile(r"Command (?:running in background|did not complete within|was manually backgrounded)")
+_TASK = re.compile(r"\bID: ([\w-]{1,40})")
+_NOTIFICATION = "<task-notification"
+
+_NOTIFIED = re.compile(
+    r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
+    re.DOTALL,
+)
+
+_REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
+
+_NOT_RUN = re.compile(
+    r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
+    r"\w{1,40} operation blocked by hook|This command requires approval"
+)
+"""How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
+
+_MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
+_NUMBER = re.compile(r"#(\w{1,20})")
+_DONE = frozenset({"completed", "deleted", "cancelled"})
 
 
 class RecordPlace(NamedTuple):
@@ -87,26 +109,6 @@ class FileChange(NamedTuple):
     place: RecordPlace
 
 
-TELLING = 2_000  # characters at each end of an output that are looked at
-
-_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND = re.compile(r"Command (?:running in background|did not complete within|was manually backgrounded)")
-_TASK = re.compile(r"\bID: ([\w-]{1,40})")
-_NOTIFICATION = "<task-notification"
-_NOTIFIED = re.compile(
-    r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
-    re.DOTALL,
-)
-_REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
-_NOT_RUN = re.compile(
-    r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
-    r"\w{1,40} operation blocked by hook|This command requires approval"
-)
-"""How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
-
-_MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
-
-
 class TaskEnding(NamedTuple):
     """What became of a command in the background: its ``task``, its exit status where one was told."""
 
@@ -170,10 +172,6 @@ def notified(text: str) -> TaskEnding | None:
 
 def _is_in_background(more: Record, text: str) -> bool:
     return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
-
-
-_NUMBER = re.compile(r"#(\w{1,20})")
-_DONE = frozenset({"completed", "deleted", "cancelled"})
 
 
 class Todo(NamedTuple):

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 
 LONGEST = 320  # characters of a sentence; a longer one is cut
-
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 _END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
@@ -17,6 +16,16 @@ _OPENS = re.compile(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|comm
 """The opening tag of what a client puts into a prompt."""
 
 _STRAY = 20  # such tags without an end after which no more are looked for; what is left is the user's own
+
+_ANNOUNCEMENT = re.compile(
+    r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
+    r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
+    r"|[^.!?`]{0,60}:[*_]*\Z",
+    re.IGNORECASE,
+)
+
+_SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
+_ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
@@ -47,18 +56,6 @@ _FAILURE = _any_of(
     missing mismatch artifact false~positive reverted? abandon\\w* gave~up already~used delay noisy only never""",
     *("불가", "실패", "누락", "오류", "失败", "失敗", "エラー"),
 )
-
-
-_ANNOUNCEMENT = re.compile(
-    r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
-    r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
-    r"|[^.!?`]{0,60}:[*_]*\Z",
-    re.IGNORECASE,
-)
-
-
-_SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
-_ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
 
 def typed(text: str) -> str:

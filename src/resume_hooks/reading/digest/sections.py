@@ -29,6 +29,8 @@ SHARES = {
 _BRIEF = ("last", "questions", "errors")
 """Sections of few entries, which others would leave no room for where their script takes more bytes."""
 
+FAILED_SINCE = "failed since"
+
 
 def sections_of(
     story: LineageFacts,
@@ -128,9 +130,6 @@ def _holds(entries: Iterable[DigestEntry], room: int) -> int:
 
 def _size(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
-
-
-FAILED_SINCE = "failed since"
 
 
 class Since(NamedTuple):

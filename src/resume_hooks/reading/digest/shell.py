@@ -13,7 +13,6 @@ from typing import NamedTuple
 LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
 DOCUMENTS = 100  # documents at most that are looked for in a command
 INDENT = 200  # white space at most around the word that ends a document
-
 _TOKEN = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""", re.DOTALL)
 _DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
 _COMMENT = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
@@ -23,7 +22,6 @@ _BREAKS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITIONS = frozenset({"[", "[[", "(("})
 _LEADING_CD = re.compile(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _CUTS = re.compile(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
-
 
 _BEFORE = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
@@ -35,6 +33,29 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
 _OPERAND = re.compile(r"-.*|[\d.]+[smhd]?|\{\}")
 """What may stand between such a word and the command: its options, the seconds of a timeout."""
+
+_LOOKS = frozenset({
+    "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
+    "printf", "cd", "pwd", "which", "type", "stat", "file", "tree", "du", "df", "diff", "cmp", "sort", "uniq", "cut",
+    "tr", "jq", "less", "more", "true", "false", "test", "[", "[[", "((", "sleep", "date", "printenv", "whoami",
+    "hostname", "ps", "basename", "dirname", "realpath", "readlink", "export", "set", "unset", "source", ".", "fi",
+    "for", "done", "case", "esac", "in", "wait", "read", "local", "xxd", "od", "strings", "column", "nl", "tac",
+    "rev", "tput", "clear", "history", "alias", "id", "uname", "exit", "return", "break", "continue", "pushd",
+    "popd", "}",
+})  # fmt: skip
+
+_GIT_LOOKS = frozenset({
+    "status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "ls-remote", "blame",
+    "shortlog", "describe", "grep", "reflog", "remote", "config", "merge-base", "cat-file", "name-rev", "show-ref",
+    "for-each-ref", "symbolic-ref", "whatchanged", "help", "version",
+})  # fmt: skip
+
+_GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
+"""Parts of git that look around where only a listing is asked for."""
+
+_LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
+_SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
+_PLAIN = re.compile(r"[a-z][\w:-]*")
 
 
 class SimpleCommand(NamedTuple):
@@ -147,28 +168,6 @@ def _end_of(command: str, at: int, word: str) -> int:
         if before.endswith("\n") and (not after or after[0] in "\n)"):
             return at
     return len(command)
-
-
-_LOOKS = frozenset({
-    "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
-    "printf", "cd", "pwd", "which", "type", "stat", "file", "tree", "du", "df", "diff", "cmp", "sort", "uniq", "cut",
-    "tr", "jq", "less", "more", "true", "false", "test", "[", "[[", "((", "sleep", "date", "printenv", "whoami",
-    "hostname", "ps", "basename", "dirname", "realpath", "readlink", "export", "set", "unset", "source", ".", "fi",
-    "for", "done", "case", "esac", "in", "wait", "read", "local", "xxd", "od", "strings", "column", "nl", "tac",
-    "rev", "tput", "clear", "history", "alias", "id", "uname", "exit", "return", "break", "continue", "pushd",
-    "popd", "}",
-})  # fmt: skip
-_GIT_LOOKS = frozenset({
-    "status", "log", "diff", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "ls-remote", "blame",
-    "shortlog", "describe", "grep", "reflog", "remote", "config", "merge-base", "cat-file", "name-rev", "show-ref",
-    "for-each-ref", "symbolic-ref", "whatchanged", "help", "version",
-})  # fmt: skip
-_GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Parts of git that look around where only a listing is asked for."""
-
-_LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
-_SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
-_PLAIN = re.compile(r"[a-z][\w:-]*")
 
 
 def program_of(parts: tuple[SimpleCommand, ...]) -> str:

@@ -32,6 +32,7 @@ CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the 
 
 
 NAMED = 120  # characters of what a refused call was about
+_STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
 
 
 class Sentence(NamedTuple):
@@ -41,9 +42,6 @@ class Sentence(NamedTuple):
     said: RecordPlace
     age: int
     place: int
-
-
-_STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
 
 
 def goal(story: LineageFacts) -> Iterator[DigestEntry]:

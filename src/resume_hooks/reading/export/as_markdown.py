@@ -11,19 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export.labels import (
-    MARKS,
-    SPEAKERS,
-    called_name,
-    left_out,
-    session_facts,
-    state_of,
-    tasks_of,
-    turn_facts,
-    turn_name,
-)
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
+    MARKS,
+    SPEAKERS,
     SUMMARY,
     AgentPart,
     CallPart,
@@ -35,6 +26,13 @@ from resume_hooks.reading.export.parts import (
     TextPart,
     ThinkingPart,
     TurnPart,
+    called_name,
+    left_out,
+    session_facts,
+    state_of,
+    tasks_of,
+    turn_facts,
+    turn_name,
 )
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import one_line, plain, plain_line

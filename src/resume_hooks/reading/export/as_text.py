@@ -6,18 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import indented
-from resume_hooks.reading.export.labels import (
+from resume_hooks.reading.export.parts import (
     MARKS,
     SPEAKERS,
-    called_name,
-    left_out,
-    session_facts,
-    state_of,
-    tasks_of,
-    turn_facts,
-    turn_name,
-)
-from resume_hooks.reading.export.parts import (
     AgentPart,
     CallPart,
     EndPart,
@@ -28,6 +19,13 @@ from resume_hooks.reading.export.parts import (
     TextPart,
     ThinkingPart,
     TurnPart,
+    called_name,
+    left_out,
+    session_facts,
+    state_of,
+    tasks_of,
+    turn_facts,
+    turn_name,
 )
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import plain, plain_line

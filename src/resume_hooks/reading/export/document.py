@@ -16,7 +16,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.export.as_markdown import as_markdown
 from resume_hooks.reading.export.as_text import as_text
 from resume_hooks.reading.export.build_parts import PartBuilder
-from resume_hooks.reading.export.bundle_writer import export as bundle
+from resume_hooks.reading.export.bundle import export as bundle
 from resume_hooks.reading.export.page.document import as_page
 from resume_hooks.reading.export.parts import EndPart, Part, SessionPart
 from resume_hooks.reading.export.redact import ExportRedactor

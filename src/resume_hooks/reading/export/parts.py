@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.transcripts.records import Record
+from resume_hooks.clock import minute
+from resume_hooks.reading.outline import BRANCH, COMPACTED
+from resume_hooks.system.text import counted
+from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """Whose words they are; a summary is what a compaction, or a handoff, left for the model."""
+
+SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
+PLACES = {COMPACTED: "before a compaction", BRANCH: "on a branch that was left"}
+MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list of them
 
 
 class TurnPart(NamedTuple):
@@ -120,3 +127,74 @@ class EndPart(NamedTuple):
 
 
 Part = SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart | EndPart
+
+
+def session_facts(session: SessionPart) -> list[tuple[str, str]]:
+    """What a document tells of a session, name and value; nothing of what is not known."""
+    came = f"{session.kind} of {session.parent}" if session.parent else ""
+    facts = [
+        ("Session", session.session_id),
+        ("Project", session.project),
+        ("Branch", session.branch),
+        ("Time", f"{minute(session.created)} to {minute(session.ended)} UTC"),
+        ("Turns", f"{len(session.turns):,}"),
+        ("Context", counted(session.tokens, "token") if session.tokens else ""),
+        ("Models", ", ".join(session.models)),
+        ("Client", session.versions),
+        ("Came from", came),
+        ("Taken over", f"{counted(session.taken_over, 'record')}, told above" if session.taken_over else ""),
+        ("Damaged", f"{counted(session.damaged, 'line')} could not be read" if session.damaged else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def turn_name(turn: TurnPart) -> str:
+    """What a turn is called."""
+    return f"Turn {turn.number}"
+
+
+def turn_facts(turn: TurnPart) -> list[str]:
+    """What a turn came to, in a few words each."""
+    tools = [f"{name} {count}" if count > 1 else name for name, count in list(turn.tools.items())[:6]]
+    more = len(turn.tools) - len(tools)
+    facts = (
+        minute(turn.time),
+        ", ".join([*tools, f"{more} more"] if more > 0 else tools),
+        f"{turn.failed:,} failed" if turn.failed else "",
+        counted(turn.tokens, "token") if turn.tokens else "",
+        PLACES.get(turn.place, ""),
+    )
+    return [fact for fact in facts if fact]
+
+
+def called_name(called: CallPart) -> str:
+    """The tool of a call; of an answer whose call is not in the session what it is."""
+    return called.tool or "Result without its call"
+
+
+def state_of(called: CallPart) -> str:
+    """How a call ended, ``""`` where nothing is to be said of that."""
+    if called.answer is None:
+        return "no answer"
+    return "failed" if called.answer.failed else ""
+
+
+def tasks_of(given: Record) -> list[tuple[str, str]]:
+    """The tasks in the input of a call that writes a list of them: state and words."""
+    return [(string(row, "status"), string(row, "content")) for row in objects(given.get("todos"))]
+
+
+def left_out(ending: EndPart) -> list[str]:
+    """What a document does not hold, a sentence each."""
+    if ending.secrets is None:
+        said = ["Nothing was taken out: secrets and home folders stand as they were."]
+    elif ending.secrets:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ending.secrets.items()))
+        said = [f"{counted(sum(ending.secrets.values()), 'secret')} taken out ({kinds}). Home folders are shown as ~."]
+    else:
+        said = ["No secrets were found. Home folders are shown as ~."]
+    if ending.cut:
+        said.append(f"{counted(ending.cut, 'long text')} cut, each with a notice.")
+    if ending.pictures:
+        said.append(f"{counted(ending.pictures, 'image')} were not looked into for secrets.")
+    return said

@@ -16,8 +16,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, read_regular
-from resume_hooks.reading.stats.count import count
-from resume_hooks.reading.stats.counts import Counts, from_row, to_row
+from resume_hooks.reading.stats.count import Counts, count, from_row, to_row
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.subagents import owner
 from resume_hooks.sessions.transcript_files import Found, all_files

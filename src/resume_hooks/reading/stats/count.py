@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.reading.stats.counts import OTHERS, OURS, Child, Counts, Day, Durations, rounded
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import opened, read_lines
@@ -24,6 +23,11 @@ _OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|sess
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
+EXACT = 100  # milliseconds up to which a duration is kept as it is; longer ones are rounded to two digits
+OURS, OTHERS = "ours", "others"
+
+Durations = dict[str, dict[str, dict[int, int]]]
+"""By event and whose hook it was (``Stop|ours``), by day: how many took so many milliseconds."""
 
 
 class _Request(NamedTuple):
@@ -138,3 +142,70 @@ def _durations(record: Record) -> Iterator[tuple[str, bool, float]]:
             continue
         if _EVENT.fullmatch(event):
             yield event, _OURS.search(string(info, "command")) is not None, duration
+
+
+class Day(NamedTuple):
+    """Turns that a person asked, requests that were answered, and their tokens.
+
+    ``sent`` is all that requests held, ``cached`` what of it came out of the cache, ``answered`` what models wrote.
+    """
+
+    turns: int = 0
+    requests: int = 0
+    sent: int = 0
+    cached: int = 0
+    answered: int = 0
+
+    def plus(self, other: Day) -> Day:
+        """The sums of both."""
+        return Day(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class Child(NamedTuple):
+    """What a session says of how it came from another.
+
+    ``before`` is what its parent took, 0 where nothing tells; ``after`` what its own first request held, 0 where nobody
+    went on in it.
+    """
+
+    kind: str
+    at: str
+    before: int
+    after: int
+
+
+class Counts(NamedTuple):
+    """The counts of a transcript; ``folders`` are working directories that it names, the first ones."""
+
+    folders: tuple[str, ...]
+    days: Mapping[str, Day]
+    hooks: Durations
+    child: Child | None = None
+
+
+def rounded(duration: float) -> int:
+    """Milliseconds as they are kept: there are few different ones, however many hooks ran."""
+    count = round(duration)
+    step = 10 ** max(0, len(str(count)) - 2)
+    return count if count < EXACT else round(count / step) * step
+
+
+def to_row(counts: Counts) -> list[Any]:
+    """The counts as JSON."""
+    hooks = {key: {day: sorted(found.items()) for day, found in by_day.items()} for key, by_day in counts.hooks.items()}
+    days = {day: list(of) for day, of in counts.days.items()}
+    return [list(counts.folders), days, hooks, None if counts.child is None else list(counts.child)]
+
+
+def from_row(row: Any) -> Counts:
+    """The counts that ``to_row`` gave. TypeError, ValueError, AttributeError for anything else."""
+    folders, days, hooks, child = row
+    return Counts(
+        tuple(map(str, folders)),
+        {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
+        {
+            str(key): {str(day): {int(ms): int(count) for ms, count in found} for day, found in by_day.items()}
+            for key, by_day in hooks.items()
+        },
+        None if child is None else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
+    )

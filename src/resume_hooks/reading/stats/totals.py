@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from resume_hooks.reading.stats.cache import TranscriptCounts
-from resume_hooks.reading.stats.counts import OURS, Day
+from resume_hooks.reading.stats.count import OURS, Day
 
 HIGH = 95  # per cent of the durations that the higher of the two figures is not below
 

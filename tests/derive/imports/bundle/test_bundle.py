@@ -19,7 +19,7 @@ from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import project_key
-from resume_hooks.reading.export.bundle_writer import export
+from resume_hooks.reading.export.bundle import export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile

@@ -18,7 +18,7 @@ from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.derive.imports.plan import Source
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle_format import Head
+from resume_hooks.reading.export.bundle import Head
 from resume_hooks.sessions.link_log import Link, record_link
 
 AS_IMPORTED = "import"

@@ -19,7 +19,7 @@ from resume_hooks.derive.child.relocate import Moving, moving
 from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
-from resume_hooks.reading.export.bundle_format import STAYED, stand_in
+from resume_hooks.reading.export.bundle import STAYED, stand_in
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants

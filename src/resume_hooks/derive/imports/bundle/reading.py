@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
-from resume_hooks.reading.export.bundle_format import (
+from resume_hooks.reading.export.bundle import (
     ABOUT,
     END,
     FILES,

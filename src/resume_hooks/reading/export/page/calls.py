@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resume_hooks.reading.export.labels import called_name, state_of, tasks_of
-from resume_hooks.reading.export.page.code import code, language_of
-from resume_hooks.reading.export.page.diffs import changed, difference
+from resume_hooks.reading.export.page.code import changed, code, difference, language_of, picture
 from resume_hooks.reading.export.page.markup import Html, element, joined
-from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import prose
-from resume_hooks.reading.export.parts import CallPart
+from resume_hooks.reading.export.parts import CallPart, called_name, state_of, tasks_of
 from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 

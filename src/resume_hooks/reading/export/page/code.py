@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from functools import lru_cache
 
 from resume_hooks.reading.export.page.markup import Html, element, joined, seen
+from resume_hooks.reading.export.parts import MediaPart
+from resume_hooks.transcripts.records import IMAGE
 
 MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
 """Characters, lines, and characters of one line up to which code is coloured.
@@ -39,6 +45,14 @@ CLASSES = (
 )
 """How a kind of token is coloured."""
 
+KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Kinds that hold pixels and nothing that runs."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+MOST_COMPARED = 400  # lines on either side that are compared; of longer texts all goes and all comes
+AROUND = 3  # equal lines that are shown on either side of a change
+SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
+
 
 def code(text: str, language: str = "", about: str = "") -> Html:
     """A box of code; ``language`` is the word behind a fence, which may be anything."""
@@ -72,3 +86,50 @@ def _coloured(text: str, lexer_name: str) -> str:
 
 def _class_of(kind: str) -> str:
     return next((name for beginning, name in CLASSES if kind.startswith(beginning)), "")
+
+
+def picture(found: MediaPart) -> Html:
+    """An image, or what it is in words."""
+    if found.kind == IMAGE and found.media_type in KINDS and _BASE64.fullmatch(found.data):
+        source = Html(f"data:{found.media_type};base64,{found.data}")
+        return element("p", element("img", src=source, alt=found.about, loading="lazy"))
+    return element("p", f"[{found.about}]", class_="note")
+
+
+def difference(old: str, new: str) -> Html:
+    """The change from one text to another."""
+    rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
+            for kind, line in _compared(old, new)]  # fmt: skip
+    return element("div", element("pre", element("code", joined(rows)), tabindex="0"), class_="code diff")
+
+
+def changed(old: str, new: str) -> tuple[int, int]:
+    """How many lines went and how many came."""
+    kinds = [kind for kind, _ in _compared(old, new)]
+    return kinds.count("del"), kinds.count("ins")
+
+
+@lru_cache(maxsize=8)  # a call asks for what changed, then for the change
+def _compared(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_rows(_split(old), _split(new)))
+
+
+def _split(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    if max(len(old), len(new)) > MOST_COMPARED or not old:
+        yield from (("del", line) for line in old)
+        yield from (("ins", line) for line in new)
+        return
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for place, group in enumerate(matcher.get_grouped_opcodes(AROUND)):
+        if place:
+            yield "gap", "⋯"
+        for what, a, b, c, d in group:
+            if what == "equal":
+                yield from (("same", line) for line in old[a:b])
+            else:
+                yield from (("del", line) for line in old[a:b])
+                yield from (("ins", line) for line in new[c:d])

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export.labels import SPEAKERS, left_out, session_facts, turn_facts, turn_name
 from resume_hooks.reading.export.page import calls
-from resume_hooks.reading.export.page.code import code
+from resume_hooks.reading.export.page.code import code, picture
 from resume_hooks.reading.export.page.markup import Html, closing, element, joined, opening
-from resume_hooks.reading.export.page.pictures import picture
 from resume_hooks.reading.export.page.prose import prose, typed
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
+    SPEAKERS,
     SUMMARY,
     AgentPart,
     CallPart,
@@ -32,6 +31,10 @@ from resume_hooks.reading.export.parts import (
     TextPart,
     ThinkingPart,
     TurnPart,
+    left_out,
+    session_facts,
+    turn_facts,
+    turn_name,
 )
 
 FEW = 3  # turns up to which a page opens unfolded
