@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Cut, Truncator, cut, parse
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.references import Place, Reference
+from resume_hooks.sessions.references import RecordOffset, Reference
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan
 from tests.builders import (
@@ -75,7 +75,7 @@ CUTS: dict[str, tuple[Truncator, str]] = {
     "a prompt": (AtRecord(0), "p1"),
     "an answer": (AtRecord("a1"), f"{FIRST} a1"),
     "an answer by its line": (AtRecord(5), f"{FIRST} a1"),
-    "an answer by its place": (AtRecord(Place(0, "a1")), f"{FIRST} a1"),
+    "an answer by its place": (AtRecord(RecordOffset(0, "a1")), f"{FIRST} a1"),
     "a call takes its result along, and its siblings": (AtRecord("c1"), f"{FIRST} >"),
     "a result takes the other results along": (AtRecord("r1"), f"{FIRST} >"),
     "the last result is whole": (AtRecord("r2"), FIRST),
@@ -119,7 +119,7 @@ def test_what_is_said_of_it(tmp_path: Path) -> None:
 
 REFUSED: dict[str, tuple[Truncator, str]] = {
     "a line past the end": (AtRecord(9), "lines 0 to 8"),
-    "a place past the end": (AtRecord(Place(10**9)), "lines 0 to 8"),
+    "a place past the end": (AtRecord(RecordOffset(10**9)), "lines 0 to 8"),
     "a uuid from elsewhere": (AtRecord(uid(99)), "No record"),
     "a message from elsewhere": (AtMessage("msg_9"), "No message msg_9"),
     "no message": (AtMessage(""), "No message"),

@@ -19,7 +19,7 @@ from resume_hooks.hooks.checkpoint_cards import not_rewound
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.references import Names
+from resume_hooks.sessions.references import TranscriptNames
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -217,5 +217,5 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
 
 def test_a_rewind_says_how_files_come_back() -> None:
     """Where copies of them were kept, by the verb that shows what would change and asks."""
-    kept = LeftOut(Names(SESSION, "11111111"), 5, 6, "e1")
+    kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)

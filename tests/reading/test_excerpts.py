@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.excerpts import Passage, passage, says, without_reminders
-from resume_hooks.sessions.references import Entry, Names
+from resume_hooks.sessions.references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.content import ToolCall
 from tests.builders import (
     SESSION,
@@ -23,14 +23,14 @@ from tests.builders import (
     user,
 )
 
-NAMES = Names(SESSION, SESSION[:8])
+NAMES = TranscriptNames(SESSION, SESSION[:8])
 CALLS = {"c": ToolCall(0, "Bash", "ls", ())}
 REMINDER = "<system-reminder>be good</system-reminder>"
 
 
 def shown(record: Record, **rest: bool) -> Passage:
     """A record in line 3 as a passage."""
-    return passage(record, Entry(SESSION, "/x.jsonl", 3, 0, 0), NAMES, CALLS, 7, **rest)
+    return passage(record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), NAMES, CALLS, 7, **rest)
 
 
 TABLE: dict[str, tuple[Record, str, str, bool]] = {

@@ -14,7 +14,7 @@ from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, outli
 from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.references import Entries, Names, named_by, names_of, parse
+from resume_hooks.sessions.references import RecordLines, TranscriptNames, named_by, names_of, parse
 from resume_hooks.sessions.subagents import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
@@ -38,7 +38,7 @@ from tests.builders import (
 )
 from tests.needs import corpus, corpus_sessions
 
-NAMES = Names(SESSION, SESSION[:8])
+NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def outlined(folder: Path, lines: list[Record | bytes]) -> Outline:
@@ -299,7 +299,7 @@ def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
     names = names_of(session, config_home.where)
     text = outline_text(found, found.turns, names, 0)
-    entries = Entries(str(file), session.session_id)
+    entries = RecordLines(str(file), session.session_id)
     references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
     assert len(references) >= len(found.turns)
     for number in references:

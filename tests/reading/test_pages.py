@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks.errors import UsageError
 from resume_hooks.reading.excerpts import says
 from resume_hooks.reading.pages import around, page
-from resume_hooks.sessions.references import Entries, Names, Reference, parse, place_of
+from resume_hooks.sessions.references import RecordLines, Reference, TranscriptNames, parse, place_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
 from tests.builders import (
@@ -32,10 +32,10 @@ from tests.builders import (
 )
 from tests.needs import corpus_sessions
 
-NAMES = Names(SESSION, SESSION[:8])
+NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def walked(entries: Entries, limit: int) -> list[int]:
+def walked(entries: RecordLines, limit: int) -> list[int]:
     """The lines of every event, gathered page by page from the end, each page by the id of the one before."""
     lines: list[int] = []
     before = None
@@ -51,14 +51,14 @@ def walked(entries: Entries, limit: int) -> list[int]:
         before = place_of(parse(f"{SESSION}:{found.passages[0].word}"), entries)
 
 
-def mixed(folder: Path) -> Entries:
+def mixed(folder: Path) -> RecordLines:
     """A session with bookkeeping, garbage, a repeated uuid and attachments between what was said."""
     talk: list[Record | bytes] = list(conversation(6))
     talk[3:3] = [custom_title("x"), b"garbage", b"", conversation(1)[0], attachment("told", uuid="t", parent=None)]
-    return Entries(write_session(folder, SESSION, [*talk, last_prompt("r1")]), SESSION)
+    return RecordLines(write_session(folder, SESSION, [*talk, last_prompt("r1")]), SESSION)
 
 
-MIXED: list[Entries] = []
+MIXED: list[RecordLines] = []
 
 
 @pytest.fixture(autouse=True)
@@ -78,19 +78,19 @@ def test_every_event_once(limit: int) -> None:
 @pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
 def test_every_real_session(file: Path) -> None:
     """The same of real sessions."""
-    entries = Entries(str(file), SESSION)
+    entries = RecordLines(str(file), SESSION)
     there = [number for number in range(len(entries)) if (e := entries.at(number)) and says(e.record() or {})]
     assert walked(entries, 250) == there
 
 
 def test_an_empty_page(tmp_path: Path) -> None:
     """Nothing stands before the first record, and in a file of bookkeeping nothing at all."""
-    entries = Entries(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
+    entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert page(entries, NAMES, None, 5) == ([], False)
     assert page(MIXED[0], NAMES, MIXED[0].at(0), 5) == ([], False)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
-    assert page(Entries(str(empty), SESSION), NAMES, None, 5) == ([], False)
+    assert page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
 
 
 def test_around(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_call_of_a_result(tmp_path: Path) -> None:
         tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"}),
         tool_result("c", "x", uuid="u", parent="a"),
     ]
-    entries = Entries(write_session(tmp_path, SESSION, lines), SESSION)
+    entries = RecordLines(write_session(tmp_path, SESSION, lines), SESSION)
     (only,) = page(entries, NAMES, None, 1).passages
     assert only.speaker == "result of Bash ls"
 
@@ -121,7 +121,7 @@ def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
     for count, speaker in ((1, "result of Bash ls"), (3, "result")):
         lines = [asking, *between[:count], tool_result("c", "x", uuid="u", parent="a")]
-        entries = Entries(write_session(tmp_path, session_id(count), lines), SESSION)
+        entries = RecordLines(write_session(tmp_path, session_id(count), lines), SESSION)
         (only,) = page(entries, NAMES, None, 1).passages
         assert only.speaker == speaker
 
@@ -149,7 +149,7 @@ def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: i
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{SESSION}.jsonl")
         path.write_bytes(content[: data.draw(st.integers(start, len(content)))])
-        first = Entries(str(path), SESSION)
+        first = RecordLines(str(path), SESSION)
         there = [
             line.offset
             for line in lines_of(path)
@@ -159,7 +159,7 @@ def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: i
         seen = [one.entry.offset for one in found.passages]
         while found.more:
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
-            now = Entries(str(path), SESSION)
+            now = RecordLines(str(path), SESSION)
             found = page(now, NAMES, place_of(parse(found.passages[0].word, SESSION), now), limit)
             seen = [one.entry.offset for one in found.passages] + seen
         assert seen == there
@@ -168,23 +168,23 @@ def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: i
 def test_a_rewrite_between_pages(tmp_path: Path) -> None:
     """A uuid leads to its record wherever that went; a record that went for good is told of."""
     path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
-    entries = Entries(str(path), SESSION)
+    entries = RecordLines(str(path), SESSION)
     second = page(entries, NAMES, None, 2).passages[0]
     path.write_bytes(b"a longer line\n" + path.read_bytes())
-    now = Entries(str(path), SESSION)
+    now = RecordLines(str(path), SESSION)
     (only,) = page(now, NAMES, place_of(parse(second.word, SESSION), now), 2).passages
     assert only.uuid == session_id(5)
     write_session(tmp_path, SESSION, WRITTEN[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
-        place_of(parse(second.word, SESSION), Entries(str(path), SESSION))
+        place_of(parse(second.word, SESSION), RecordLines(str(path), SESSION))
     with pytest.raises(UsageError, match="begins at byte"):
-        place_of(parse("@7", SESSION), Entries(str(path), SESSION))
+        place_of(parse("@7", SESSION), RecordLines(str(path), SESSION))
 
 
 def test_a_long_line(tmp_path: Path) -> None:
     """A line of many pieces is put together whole, from wherever it is read."""
     rows: list[Record | bytes] = [user("first", uuid="a"), user("x" * 5_000_000, uuid="b"), b"\xff" * 3_000_000]
-    entries = Entries(write_session(tmp_path, SESSION, rows), SESSION)
+    entries = RecordLines(write_session(tmp_path, SESSION, rows), SESSION)
     found = page(entries, NAMES, None, 2)
     assert [one.characters for one in found.passages] == [5, 5_000_000]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.reading.render import render, text_of
-from resume_hooks.sessions.references import Entries
+from resume_hooks.sessions.references import RecordLines
 from tests.builders import (
     SESSION,
     Record,
@@ -107,7 +107,7 @@ def test_the_tool_of_a_result(tmp_path: Path) -> None:
         user([result("c1", "one"), result("c2", "two")], uuid="u2", parent="a"),
         tool_result("c3", "stray", uuid="u3", parent="a"),
     ]
-    entries = Entries(write_session(tmp_path, SESSION, records), SESSION)
+    entries = RecordLines(write_session(tmp_path, SESSION, records), SESSION)
     asked, one, both, stray = (
         render(record, entry) for n, record in enumerate(records) if (entry := entries.at(n)) is not None
     )

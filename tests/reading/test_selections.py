@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resume_hooks.cli.passages import commands_text, errors_gap, passages_text, records_gap
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.references import Names
+from resume_hooks.sessions.references import TranscriptNames
 from resume_hooks.transcripts.turns import parse
 from tests.builders import (
     SESSION,
@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tests.needs import corpus_sessions
 
-NAMES = Names(SESSION, SESSION[:8])
+NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def reading(folder: Path, lines: list[Record | bytes]) -> TurnReader:

@@ -12,7 +12,7 @@ from claude_agent_sdk import get_session_info, list_sessions, project_key_for_di
 from claude_agent_sdk.types import SDKSessionInfo
 
 from resume_hooks.paths import Where, is_session_id, project_folders, project_key
-from resume_hooks.search.listing import Look, Row, listed, page
+from resume_hooks.search.listing import SessionLister, SessionRow, listed, page
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -28,11 +28,11 @@ class Both(NamedTuple):
     """What the SDK and what we list of the same home, by id, in order; ``where`` is the home's."""
 
     sdk: dict[str, SDKSessionInfo]
-    ours: dict[str, Row]
+    ours: dict[str, SessionRow]
     where: Where
 
     @property
-    def pairs(self) -> list[tuple[SDKSessionInfo, Row]]:
+    def pairs(self) -> list[tuple[SDKSessionInfo, SessionRow]]:
         """What both list."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 
@@ -87,7 +87,7 @@ def test_each_session_by_its_id(both: Both) -> None:
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
 def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
     """Limit and offset cut the same places out of what both list."""
-    look = Look("/", both.where)
+    look = SessionLister("/", both.where)
     found = page(look, None, limit=limit, offset=offset, helpers=True).rows
     assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(both.sdk)[offset:][:limit]

@@ -17,7 +17,7 @@ from claude_agent_sdk import get_session_messages, get_subagent_messages, list_s
 from resume_hooks.paths import session_id_of
 from resume_hooks.reading.excerpts import says
 from resume_hooks.reading.pages import page
-from resume_hooks.sessions.references import Entries, Names
+from resume_hooks.sessions.references import RecordLines, TranscriptNames
 from resume_hooks.sessions.subagents import subagents_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM
@@ -67,7 +67,7 @@ DIFFERENCES = {
 IN_CORPUS = {KEPT: 2, ORDER: 1, BROKEN: 1}
 """How many sessions of the corpus differ for each of the reasons."""
 
-NAMES = Names(SESSION, SESSION)
+NAMES = TranscriptNames(SESSION, SESSION)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_every_real_session(project: Path) -> None:
 
 def events(path: Path, limit: int) -> list[str]:
     """The uuids on our pages, walked from the end, put together."""
-    entries = Entries(str(path), SESSION)
+    entries = RecordLines(str(path), SESSION)
     found = page(entries, NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
     while found.more:

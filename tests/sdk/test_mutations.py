@@ -51,7 +51,7 @@ def listed(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["session_id"]))
 
 
-def with_ours(sessions: list[str], change: Callable[[SessionFile, str], rename.Change]) -> list[dict[str, Any]]:
+def with_ours(sessions: list[str], change: Callable[[SessionFile, str], rename.LabelChange]) -> list[dict[str, Any]]:
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
         rename.write(change(locate.session_file(path), f"name {number}"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.search.engine import Found, find
+from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
 from tests.search.index.probe import LONG_AGO, uid
@@ -25,17 +25,17 @@ def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **f
     return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
 
 
-def search(home: ConfigHome, *words: str, most: int = 10, **scope: Any) -> Found:
+def search(home: ConfigHome, *words: str, most: int = 10, **scope: Any) -> SearchResult:
     """What a search comes to; everywhere, unless the scope says otherwise."""
     return find(words, Scope(**scope), home.where, most=most)
 
 
-def places(found: Found) -> list[tuple[int, int]]:
+def places(found: SearchResult) -> list[tuple[int, int]]:
     """The hits as the numbers of their sessions and lines, in order of place."""
     return sorted((int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits)
 
 
-def marked(found: Found) -> set[str]:
+def marked(found: SearchResult) -> set[str]:
     """The words that are marked in the hits."""
     return {hit.snippet[start:end] for hit in found.hits for start, end in hit.marks}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.search.as_text import EVIDENCE, text_of
-from resume_hooks.search.engine import Found
+from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
 from resume_hooks.search.record_text import text_of as bare_text
@@ -44,9 +44,9 @@ HIT = Hit(
 
 def found(
     *hits: Hit, total: int = 0, query: str = "linter", helpers: int = 0, how: str = "", more: bool = False
-) -> Found:
+) -> SearchResult:
     """An answer with these hits."""
-    return Found(parse([query]), list(hits), total or len(hits), more, how, [], helpers)
+    return SearchResult(parse([query]), list(hits), total or len(hits), more, how, [], helpers)
 
 
 def test_a_hit() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.listing import Look, Row, listed, page, short_ids
+from resume_hooks.search.listing import SessionLister, SessionRow, listed, page, short_ids
 from resume_hooks.sessions.expiry import DAY
 from resume_hooks.sessions.files import SessionFile, sessions_of
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
@@ -57,7 +57,7 @@ def put(
     return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
 
 
-def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[Row]:
+def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[SessionRow]:
     """All rows of a listing."""
     return list(listed(cwd, home.where, **options))
 
@@ -248,7 +248,7 @@ def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int
     for number in range(1, 5):
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
-    look = Look(CWD, config_home.where)
+    look = SessionLister(CWD, config_home.where)
     part = page(look, project_at(CWD, config_home.where), limit=limit, offset=offset)
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
     assert (part.more, part.files) == (more, 5)

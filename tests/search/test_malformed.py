@@ -9,8 +9,8 @@ import pytest
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import engine
-from resume_hooks.search.engine import Found, find
-from resume_hooks.search.index.connect import Opened, opened_index
+from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
@@ -36,7 +36,7 @@ def test_a_thousand_queries(config_home: ConfigHome) -> None:
     assert search(config_home, "linter").total == 1
 
 
-def _ask(index: Opened, words: list[str]) -> Found | None:
+def _ask(index: OpenIndex, words: list[str]) -> SearchResult | None:
     try:
         query = parse(words)
     except UsageError:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where, project_key
 from resume_hooks.search import listing
-from resume_hooks.search.listing import Look
+from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS
@@ -330,7 +330,7 @@ def test_the_official_sdk_s_store_can_stand_behind(config_home: ConfigHome, tmp_
     store: SessionStore = SdkStore(kept, [key], tmp_path)
     for words, number in {session_id(2): 2, "Fix the parser": 2, "parser": 2, "wip": 1, "00000002-": 2}.items():
         assert resolve(words, CWD, config_home.where, store=store).session_id == session_id(number)
-    look = Look(CWD, config_home.where, store)
+    look = SessionLister(CWD, config_home.where, store)
     page = listing.page(look, project_at(CWD, config_home.where), limit=0)
     assert [(row.session_id, row.turns) for row in page.rows] == [(session_id(1), 2), (session_id(2), 2)]
     assert os.listdir(config_home.config / "projects") == []

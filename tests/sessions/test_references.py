@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.sessions.references import EXAMPLE, Entries, Place, Reference, named_by, parse, place_of
+from resume_hooks.sessions.references import EXAMPLE, RecordLines, RecordOffset, Reference, named_by, parse, place_of
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
 
 UUID = session_id(9)
@@ -20,8 +20,8 @@ UUID = session_id(9)
         (f"{SESSION}:0", Reference(SESSION, 0)),
         (f"  1a2b :{UUID} ", Reference("1a2b", UUID)),
         (f"1a2b:{UUID.upper()}", Reference("1a2b", UUID.upper())),
-        ("1a2b:@0", Reference("1a2b", Place(0))),
-        (f"1a2b:{UUID}@123456789012345", Reference("1a2b", Place(123456789012345, UUID))),
+        ("1a2b:@0", Reference("1a2b", RecordOffset(0))),
+        (f"1a2b:{UUID}@123456789012345", Reference("1a2b", RecordOffset(123456789012345, UUID))),
         ("/tmp/a:b/x.jsonl:7", Reference("/tmp/a:b/x.jsonl", 7)),
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
     ],
@@ -65,7 +65,7 @@ def test_a_record_of_a_named_session() -> None:
 
 
 @pytest.fixture
-def entries(tmp_path: Path) -> Entries:
+def entries(tmp_path: Path) -> RecordLines:
     """A session with a blank line, a line that is none, a queued prompt, and one uuid twice."""
     records: list[Record | bytes] = [
         user("first", uuid=UUID),
@@ -75,10 +75,10 @@ def entries(tmp_path: Path) -> Entries:
         user("queued", uuid="own", sentAsUuid=session_id(8)),
         tool_use("c1", uuid="r5", parent=None),
     ]
-    return Entries(write_session(tmp_path, SESSION, records), SESSION)
+    return RecordLines(write_session(tmp_path, SESSION, records), SESSION)
 
 
-def test_by_line(entries: Entries) -> None:
+def test_by_line(entries: RecordLines) -> None:
     """Lines count from 0, whatever stands in them; each gives its own bytes again."""
     assert len(entries) == 6
     assert named_by(Reference(SESSION, 2), entries).raw() == b"no record\n"
@@ -89,7 +89,7 @@ def test_by_line(entries: Entries) -> None:
     assert caught.value.remedy == "It has lines 0 to 5."
 
 
-def test_by_uuid(entries: Entries) -> None:
+def test_by_uuid(entries: RecordLines) -> None:
     """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
     assert named_by(Reference(SESSION, UUID), entries).number == 3
     assert named_by(Reference(SESSION, UUID.upper()), entries).number == 3
@@ -99,26 +99,26 @@ def test_by_uuid(entries: Entries) -> None:
         named_by(Reference(SESSION, SESSION), entries)
 
 
-def test_by_place(entries: Entries) -> None:
+def test_by_place(entries: RecordLines) -> None:
     """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
     garbage, last = (named_by(Reference(SESSION, number), entries) for number in (2, 5))
-    assert named_by(Reference(SESSION, Place(garbage.offset)), entries) == garbage
-    found = place_of(Reference(SESSION, Place(last.offset)), entries)
+    assert named_by(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
+    found = place_of(Reference(SESSION, RecordOffset(last.offset)), entries)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
     assert (found.raw(), entries.counted(found)) == (last.raw(), last)
     for nowhere in (garbage.offset + 1, entries.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
-            place_of(Reference(SESSION, Place(nowhere)), entries)
+            place_of(Reference(SESSION, RecordOffset(nowhere)), entries)
 
 
-def test_by_uuid_and_place(entries: Entries) -> None:
+def test_by_uuid_and_place(entries: RecordLines) -> None:
     """The place tells records of one uuid apart; where another record stands there by now the uuid alone counts."""
     first, other = (named_by(Reference(SESSION, number), entries) for number in (0, 4))
-    assert place_of(Reference(SESSION, Place(first.offset, UUID.upper())), entries).offset == first.offset
+    assert place_of(Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries).offset == first.offset
     for moved in (other.offset, first.offset + 1, entries.size):
-        assert named_by(Reference(SESSION, Place(moved, UUID)), entries).number == 3
+        assert named_by(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
-        place_of(Reference(SESSION, Place(first.offset, session_id(7))), entries)
+        place_of(Reference(SESSION, RecordOffset(first.offset, session_id(7))), entries)
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
-    entries = Entries(str(path), SESSION)
+    entries = RecordLines(str(path), SESSION)
     path.write_bytes(whole + whole)
     torn = entries.at(len(entries) - 1)
     assert torn is not None
@@ -137,12 +137,12 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 def test_a_file_that_goes(tmp_path: Path) -> None:
     """What was found and is gone, or shorter by now, is told as such."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
-    entry = Entries(str(path), SESSION).at(1)
+    entry = RecordLines(str(path), SESSION).at(1)
     assert entry is not None
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(SessionNotFound, match="changed while it was read"):
         entry.raw()
     path.unlink()
-    for reading in (entry.raw, lambda: Entries(str(path), SESSION)):
+    for reading in (entry.raw, lambda: RecordLines(str(path), SESSION)):
         with pytest.raises(SessionNotFound, match="can't be read"):
             reading()

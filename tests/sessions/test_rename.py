@@ -259,7 +259,7 @@ def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome
     before = Path(session.path).read_bytes()
     changes = [tagged(session, f"tag {n}", config_home.where) for n in range(8)]
 
-    def add(change: bookkeeping.Change) -> None:
+    def add(change: bookkeeping.LabelChange) -> None:
         append_records(change.session.path, [json.dumps(record).encode() for record in change.records])
 
     threads = [threading.Thread(target=add, args=(change,)) for change in changes]

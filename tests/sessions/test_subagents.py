@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
-from resume_hooks.sessions.references import Names, names_of
+from resume_hooks.sessions.references import TranscriptNames, names_of
 from resume_hooks.sessions.subagents import (
     Subagent,
     kind_of,
@@ -148,7 +148,7 @@ def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
 def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
     """In full and short, ready to be found again; a file that no id leads to goes by its path."""
     one = locate("1111/agent-b7", CWD, config_home.where)
-    assert names_of(one, config_home.where) == Names(f"{SESSION}/agent-b7", "11111111/agent-b7")
+    assert names_of(one, config_home.where) == TranscriptNames(f"{SESSION}/agent-b7", "11111111/agent-b7")
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
     assert names_of(one, config_home.where).short == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))

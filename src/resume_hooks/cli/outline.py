@@ -12,7 +12,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Names, names_of
+from resume_hooks.sessions.references import TranscriptNames, names_of
 from resume_hooks.sessions.subagents import locate
 from resume_hooks.transcripts import turns as words
 
@@ -63,7 +63,7 @@ def _touches(turn: OutlineTurn, path: str | None) -> bool:
     return any(f"/{file.strip('/')}".endswith(f"/{wanted}") for file in turn.files)
 
 
-def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: Names) -> dict[str, Any]:
+def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> dict[str, Any]:
     """The documented form; references are in full."""
     shown = {turn.number for turn in turns}
     return {

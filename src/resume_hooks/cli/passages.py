@@ -11,7 +11,7 @@ from resume_hooks.reading.excerpts import Passage, whole_command
 from resume_hooks.reading.outline_text import marker, span_text
 from resume_hooks.reading.selections import CommandRow, TurnReader
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Names
+from resume_hooks.sessions.references import TranscriptNames
 from resume_hooks.sessions.subagents import title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 
@@ -19,7 +19,7 @@ COMMAND_WIDTHS = (400, 200, 100, 60)
 """Characters of a command; the first width at which all of them fit is taken."""
 
 
-def passages_text(about: str, passages: Sequence[Passage], names: Names, limit: int, gap: Gap) -> str:
+def passages_text(about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap) -> str:
     """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
     runs = _runs(passages)
     pieces = [
@@ -47,7 +47,7 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _added(run: Sequence[Passage], names: Names) -> TextPiece:
+def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     """What the client added in a row, told of in a line."""
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
@@ -58,7 +58,7 @@ def _added(run: Sequence[Passage], names: Names) -> TextPiece:
     return TextPiece(f"{reference}{last} · {words} · {counted(size, 'character')}: {command}", "", command, voice=False)
 
 
-def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
+def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
     """What a gap says: whole turns are got by their numbers, records by the first of them."""
 
     def gap(first: int, last: int) -> str:
@@ -76,7 +76,7 @@ def records_gap(passages: Sequence[Passage], names: Names) -> Gap:
     return gap
 
 
-def errors_gap(passages: Sequence[Passage], names: Names) -> Gap:
+def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
     """What a gap among errors says."""
 
     def gap(first: int, last: int) -> str:
@@ -87,7 +87,7 @@ def errors_gap(passages: Sequence[Passage], names: Names) -> Gap:
     return gap
 
 
-def passage_rows(passages: Sequence[Passage], names: Names, limit: int) -> list[dict[str, Any]]:
+def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[dict[str, Any]]:
     """Passages in their documented form; their texts are ``limit`` characters in all at most, 0 for no limit."""
     sizes = [len(one.text) for one in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
@@ -117,7 +117,7 @@ def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: 
     return {**_session(session), "turn_count": turn_count, "records": rows}
 
 
-def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: Names) -> dict[str, Any]:
+def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: TranscriptNames) -> dict[str, Any]:
     """The documented form of the commands of a session."""
     rows = [
         {
@@ -134,7 +134,7 @@ def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: Na
     return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}
 
 
-def commands_text(about: str, commands: Sequence[CommandRow], names: Names, limit: int) -> str:
+def commands_text(about: str, commands: Sequence[CommandRow], names: TranscriptNames, limit: int) -> str:
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
@@ -150,7 +150,7 @@ def commands_text(about: str, commands: Sequence[CommandRow], names: Names, limi
     return fit_ends(marker("read", about), lines, limit, gap)
 
 
-def _command(one: CommandRow, names: Names, width: int) -> str:
+def _command(one: CommandRow, names: TranscriptNames, width: int) -> str:
     state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
     words = one_line(plain_line(one.command), width)
     # The answer tells what a command said; its call is a line or so above it.

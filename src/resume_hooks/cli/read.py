@@ -21,9 +21,9 @@ from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import (
     EXAMPLE,
-    Entries,
-    Entry,
-    Names,
+    RecordLine,
+    RecordLines,
+    TranscriptNames,
     named_by,
     names_of,
     parse,
@@ -150,7 +150,7 @@ def _look_up(target: str | None, session: str | None) -> Found:
     if names_subagent(reference.session) or name_of(reference.session):
         found = locate(reference.session, here, Where())
         if name_of(found.path):
-            entry = named_by(reference, Entries(found.path, found.session_id))
+            entry = named_by(reference, RecordLines(found.path, found.session_id))
             return Found(entry, entry)
     return look_up(reference, here, Where())
 
@@ -193,7 +193,7 @@ def _read(session: SessionFile, options: Options) -> TurnReader:
 
 def _page(session: SessionFile, before: str | None, limit: int, options: Options) -> None:
     names = names_of(session, Where())
-    entries = Entries(session.path, session.session_id)
+    entries = RecordLines(session.path, session.session_id)
     place = None if before is None else _place_of(before, names, entries)
     found = page(entries, names, place, limit)
     rows = several.passage_rows(found.passages, names, options.limit)
@@ -215,7 +215,7 @@ def _page(session: SessionFile, before: str | None, limit: int, options: Options
     )  # fmt: skip
 
 
-def _place_of(before: str, names: Names, entries: Entries) -> Entry:
+def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
     """The line of an id on a page, which is a reference; its record's part alone will do. UsageError for no record."""
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
@@ -229,7 +229,7 @@ def _around(found: Found, before: int, after: int, options: Options) -> None:
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0)
     names = names_of(session, Where())
-    entries = Entries(asked.file, asked.session_id)
+    entries = RecordLines(asked.file, asked.session_id)
     earlier, later = around(entries, names, asked, before, after)
     shown = render(record, found.original)
     subagent = name_of(asked.file) is not None
@@ -253,5 +253,5 @@ def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
 
-def _about(session: SessionFile, names: Names, what: str) -> str:
+def _about(session: SessionFile, names: TranscriptNames, what: str) -> str:
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)} · {what}"

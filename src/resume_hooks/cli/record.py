@@ -11,7 +11,7 @@ from resume_hooks.derive.originals import Found, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
 from resume_hooks.reading.outline_text import marker
 from resume_hooks.reading.render import Rendering, render
-from resume_hooks.sessions.references import Entry, shortened
+from resume_hooks.sessions.references import RecordLine, shortened
 from resume_hooks.sessions.subagents import title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
@@ -34,7 +34,7 @@ def print_record(found: Found, limit: int, skip: int, *, as_json: bool) -> None:
     emit("read", data, lambda: _text(found, shown, data, notice), as_json=as_json, warnings=notice if as_json else [])
 
 
-def record_in(entry: Entry) -> Record:
+def record_in(entry: RecordLine) -> Record:
     """The record in a line. ResumeHooksError where it holds none."""
     record = entry.record()
     if record is None:
@@ -42,7 +42,7 @@ def record_in(entry: Entry) -> Record:
     return record
 
 
-def print_raw(entry: Entry) -> None:
+def print_raw(entry: RecordLine) -> None:
     """Print a line of a file as it is, and nothing else."""
     line = entry.raw()
     try:

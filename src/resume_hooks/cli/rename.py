@@ -7,7 +7,7 @@ import click
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
 from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
-from resume_hooks.sessions.rename import Change
+from resume_hooks.sessions.rename import LabelChange
 
 
 @click.command("rename")
@@ -31,7 +31,7 @@ def command(locator: str, title: str, force: bool, dry_run: bool, as_json: bool)
     answer("rename", change, "title", dry_run=dry_run, as_json=as_json)
 
 
-def answer(verb: str, change: Change, what: str, *, dry_run: bool, as_json: bool) -> None:
+def answer(verb: str, change: LabelChange, what: str, *, dry_run: bool, as_json: bool) -> None:
     """Make a change, unless it is only to be shown, and say what came of it."""
     written = bool(change.records) and not dry_run
     if written:

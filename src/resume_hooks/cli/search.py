@@ -18,7 +18,7 @@ from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical, find_session
 from resume_hooks.search.as_text import MOST_LIMIT, text_of
-from resume_hooks.search.engine import Found, find
+from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.system.invocation import resume_command
@@ -139,7 +139,7 @@ def _seconds(when: str | None) -> int | None:
     return int(moment.timestamp())
 
 
-def _data(found: Found) -> dict[str, Any]:
+def _data(found: SearchResult) -> dict[str, Any]:
     return {
         "query": found.query.text,
         "how": found.how,

@@ -16,7 +16,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
-from resume_hooks.search.listing import ORIGINAL, Look, Page, Row
+from resume_hooks.search.listing import ORIGINAL, ListingPage, SessionLister, SessionRow
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import resume_command
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
 
         answer(asked, scope, limit=limit, offset=offset, as_json=as_json)
         return
-    look = Look(folder, Where())
+    look = SessionLister(folder, Where())
     found = listing.page(look, asked, limit=limit, offset=offset, helpers=helpers, expiring=expiring)
     data = {
         "scope": scope,
@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
     )
 
 
-def _data(row: Row) -> dict[str, Any]:
+def _data(row: SessionRow) -> dict[str, Any]:
     """A row in its documented JSON form."""
     data = row._asdict()
     data["session_file"] = data.pop("path")
@@ -119,7 +119,7 @@ def _data(row: Row) -> dict[str, Any]:
     }
 
 
-def _text(found: Page, folder: str, offset: int, *, everywhere: bool, expiring: bool) -> str:
+def _text(found: ListingPage, folder: str, offset: int, *, everywhere: bool, expiring: bool) -> str:
     if not found.rows:
         where = "anywhere" if everywhere else f"of {plain_line(folder)}"
         gone = " goes within seven days" if expiring else ""
@@ -135,14 +135,14 @@ def _text(found: Page, folder: str, offset: int, *, everywhere: bool, expiring: 
     return "\n".join([*lines, *more])
 
 
-def _cells(row: Row, now: float) -> tuple[str, ...]:
+def _cells(row: SessionRow, now: float) -> tuple[str, ...]:
     percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
     turns = f"{row.turns_at_least:,}+" if row.turns is None else f"{row.turns:,}"
     left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
     return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
 
 
-def _marks(row: Row, folder: str, *, with_end: bool) -> str:
+def _marks(row: SessionRow, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
     away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
     kind = "" if row.kind == ORIGINAL else row.kind

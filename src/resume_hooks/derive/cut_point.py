@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions.references import Place, Reference
+from resume_hooks.sessions.references import RecordOffset, Reference
 from resume_hooks.sessions.references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
@@ -67,16 +67,16 @@ class Cut(NamedTuple):
 class AtRecord(NamedTuple):
     """Up to and including a record, as ``--resume-session-at`` has it: its 0-based line, its uuid, or its place."""
 
-    record: int | str | Place
+    record: int | str | RecordOffset
 
     @property
     def asked(self) -> str:
         """The record."""
-        return f"record {self.record.word if isinstance(self.record, Place) else self.record}"
+        return f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
 
     def find(self, transcript: Transcript) -> Wanted | None:
         """The record itself; of a line that is no message the one before it."""
-        uuid = self.record.uuid if isinstance(self.record, Place) else self.record
+        uuid = self.record.uuid if isinstance(self.record, RecordOffset) else self.record
         if isinstance(uuid, str) and uuid:
             named = [node for node in transcript.nodes if node.uuid.lower() == uuid.lower()]
             if named:
@@ -85,7 +85,7 @@ class AtRecord(NamedTuple):
         return self._by_place(transcript)
 
     def _by_place(self, transcript: Transcript) -> Wanted | None:
-        offset = self.record.offset if isinstance(self.record, Place) else -1
+        offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
         if not isinstance(at, int) or at >= end:

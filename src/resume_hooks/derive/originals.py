@@ -17,7 +17,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.references import Entries, Entry, Reference, named_by
+from resume_hooks.sessions.references import RecordLine, RecordLines, Reference, named_by
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -53,8 +53,8 @@ class Found(NamedTuple):
     An original may be trimmed itself (``is_marked``) where what that was taken from is gone.
     """
 
-    asked: Entry
-    original: Entry
+    asked: RecordLine
+    original: RecordLine
 
 
 def look_up(reference: Reference, cwd: str, where: Where) -> Found:
@@ -74,7 +74,7 @@ def look_up(reference: Reference, cwd: str, where: Where) -> Found:
     return Found(asked, original or asked)
 
 
-def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> Entry:
+def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> RecordLine:
     """The record itself; of a session that is gone, the backup that an in-place trim left."""
     try:
         session = locate.resolve(reference.session, cwd, where)
@@ -85,9 +85,9 @@ def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -
             raise
         for path in originals.backups(kept[0]):
             with contextlib.suppress(UsageError):  # a later one may hold more lines
-                return named_by(reference, Entries(path, kept[0]))
+                return named_by(reference, RecordLines(path, kept[0]))
         raise
-    return named_by(reference, Entries(session.path, session.session_id))
+    return named_by(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
@@ -96,10 +96,10 @@ class Originals:
     def __init__(self, where: Where) -> None:
         self._where = where
         self._family = Family(where)
-        self._files: dict[str, Entries | None] = {}
+        self._files: dict[str, RecordLines | None] = {}
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
 
-    def of(self, record: Record, file: str) -> Entry | None:
+    def of(self, record: Record, file: str) -> RecordLine | None:
         """The original of a trimmed ``record`` that stands in ``file``; None where it can't be found any more."""
         return self._follow(record, file, set())
 
@@ -132,7 +132,7 @@ class Originals:
             return []
         return sorted(name for name in names if name.startswith(prefix) and self.backups(name))
 
-    def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> Entry | None:
+    def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> RecordLine | None:
         for entry, found in self._named_by(record, file):
             if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
                 continue
@@ -141,7 +141,7 @@ class Originals:
             return self._follow(found, entry.file, seen) or entry
         return None
 
-    def _named_by(self, record: Record, file: str) -> Iterator[tuple[Entry, Record]]:
+    def _named_by(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
         """What a trimmed record names as its original, the likeliest first; each is of the uuid that was named."""
         here = os.path.dirname(os.path.abspath(file))
         for origin in origins_in(record):
@@ -154,11 +154,11 @@ class Originals:
                 if entry is not None and found is not None and records.kind(found) == records.kind(record):
                     yield entry, found
 
-    def _entry(self, path: str, session_id: str, origin: Origin) -> Entry | None:
+    def _entry(self, path: str, session_id: str, origin: Origin) -> RecordLine | None:
         try:
             if path not in self._files:
                 self._files[path] = None
-                self._files[path] = Entries(path, session_id)
+                self._files[path] = RecordLines(path, session_id)
             entries = self._files[path]
             return entries.of(origin.uuid, origin.record) if entries and origin.uuid else None
         except SessionNotFound:
@@ -198,7 +198,7 @@ class Originals:
 class Restoring:
     """The edit of one record: its contents as they stand in the original, read when they are written."""
 
-    def __init__(self, original: Entry) -> None:
+    def __init__(self, original: RecordLine) -> None:
         self._original = original
 
     def __call__(self, record: Record) -> Record | None:

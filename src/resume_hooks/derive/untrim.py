@@ -24,7 +24,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Entry
+from resume_hooks.sessions.references import RecordLine
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import invariants, tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
@@ -69,7 +69,7 @@ class Restored(NamedTuple):
     """A record that gets its contents back, and what they weigh."""
 
     node: Node
-    original: Entry
+    original: RecordLine
     characters: int
     tokens: float
     thoughts: frozenset[int]
@@ -230,7 +230,7 @@ def _found(
     return tuple(found), tuple(missing)
 
 
-def _weighed(node: Node, entry: Entry, original: Record, scale: Scale, media: int) -> Restored:
+def _weighed(node: Node, entry: RecordLine, original: Record, scale: Scale, media: int) -> Restored:
     line, pieces = Line(node.number, 0, b""), Pieces()
     known = node_of({**original, "uuid": node.uuid}, line)
     pieces(line, original, known)

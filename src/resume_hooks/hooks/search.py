@@ -14,7 +14,7 @@ from resume_hooks.hooks.cards import ROW
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.search.as_text import reading
-from resume_hooks.search.engine import Found, find
+from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.system.text import one_line, plain_line
@@ -59,7 +59,7 @@ def _current_folder() -> str:
         raise UsageError("The current folder is gone", "Type: >search --all words") from error
 
 
-def search_card(found: Found, *, everywhere: bool = False) -> str:
+def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
     head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {_counted(found)}"
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
@@ -73,7 +73,7 @@ def search_card(found: Found, *, everywhere: bool = False) -> str:
     return "\n".join([*lines, "", "/resume <id> opens a session."])
 
 
-def _counted(found: Found) -> str:
+def _counted(found: SearchResult) -> str:
     counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else "nothing found"
     return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 

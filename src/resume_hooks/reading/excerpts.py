@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import TextPiece, bounded, indented
 from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_text, rendered, text_of
-from resume_hooks.sessions.references import Entry, Names, Place, is_record_id
+from resume_hooks.sessions.references import RecordLine, RecordOffset, TranscriptNames, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
@@ -39,7 +39,7 @@ class Passage(NamedTuple):
     In ``text`` inputs of calls and what the client added are only told of.
     """
 
-    entry: Entry
+    entry: RecordLine
     turn: int
     uuid: str
     timestamp: str
@@ -58,14 +58,14 @@ class Passage(NamedTuple):
         """
         if self.entry.number >= 0:
             return self.entry.word
-        return Place(self.entry.offset, self.uuid if is_record_id(self.uuid) else "").word
+        return RecordOffset(self.entry.offset, self.uuid if is_record_id(self.uuid) else "").word
 
     @property
     def characters(self) -> int:
         """Of the whole text, which ``text`` may be less of."""
         return len(self.shown.text)
 
-    def piece(self, names: Names, limit: int = 0, *, with_turn: bool = False) -> TextPiece:
+    def piece(self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False) -> TextPiece:
         """As it is printed in an answer of ``limit`` characters, 0 for any number."""
         reference = names.reference(self.entry.word)
         turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
@@ -106,7 +106,13 @@ def _tells(block: Record) -> bool:
 
 
 def passage(
-    record: Record, entry: Entry, names: Names, calls: Mapping[str, ToolCall], turn: int = -1, *, subagent: bool = False
+    record: Record,
+    entry: RecordLine,
+    names: TranscriptNames,
+    calls: Mapping[str, ToolCall],
+    turn: int = -1,
+    *,
+    subagent: bool = False,
 ) -> Passage:
     """A record as a passage; ``calls`` are those that it may answer, ``subagent`` that it stands in the file of one."""
     shown = rendered(record, calls)

@@ -11,14 +11,14 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.reading.excerpts import Passage, is_added, passage, says
 from resume_hooks.reading.render import calls_before, calls_in
-from resume_hooks.sessions.references import Entries, Entry, Names
+from resume_hooks.sessions.references import RecordLine, RecordLines, TranscriptNames
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.lines import Line, lines_before, opened, read_lines
 from resume_hooks.transcripts.records import Record
 
-Row = tuple[Entry, Record]
+Row = tuple[RecordLine, Record]
 
 
 class PassagePage(NamedTuple):
@@ -28,7 +28,7 @@ class PassagePage(NamedTuple):
     more: bool
 
 
-def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> PassagePage:
+def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int) -> PassagePage:
     """The last ``limit`` records that say something before a line; None: before the end.
 
     A last line that is still being written is no record yet. SessionNotFound where the file gets shorter meanwhile.
@@ -40,7 +40,7 @@ def page(entries: Entries, names: Names, before: Entry | None, limit: int) -> Pa
 
 
 def around(
-    entries: Entries, names: Names, entry: Entry, before: int, after: int
+    entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
     """The ``before`` and ``after`` records that say something around a line, itself in neither.
 
@@ -56,18 +56,18 @@ def around(
         return _read(earlier, entries, names, stream), _read(later, entries, names, stream)
 
 
-def _read(rows: list[Row], entries: Entries, names: Names, stream: BinaryIO) -> list[Passage]:
+def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
     calls = _calls(rows, stream)
     subagent = name_of(entries.file) is not None
     return [passage(record, entry, names, calls, subagent=subagent) for entry, record in rows]
 
 
-def _saying(entries: Entries, lines: Iterable[Line]) -> Iterator[Row]:
+def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
     for line in lines:
         record = records.parse(line.body)
         if record is not None and says(record):
-            yield Entry(entries.session_id, entries.file, line.number, line.offset, len(line.raw)), record
+            yield RecordLine(entries.session_id, entries.file, line.number, line.offset, len(line.raw)), record
 
 
 def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] = lambda _: False) -> Iterator[Row]:

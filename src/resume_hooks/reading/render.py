@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.entries import digest_in
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.references import Entry
+from resume_hooks.sessions.references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import Pieces, ToolCall
@@ -41,7 +41,7 @@ class Rendering(NamedTuple):
     text: str
 
 
-def render(record: Record, entry: Entry) -> Rendering:
+def render(record: Record, entry: RecordLine) -> Rendering:
     """The record of a line, the calls that it answers looked up before it."""
     with opened(entry.file) as stream:
         return rendered(record, calls_before(stream, entry.offset, records.answered(record)) | calls_in(record))

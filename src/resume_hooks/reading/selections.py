@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.reading.excerpts import Passage, is_failure, passage, says
 from resume_hooks.reading.render import calls_in
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Entry, Names
+from resume_hooks.sessions.references import RecordLine, TranscriptNames
 from resume_hooks.sessions.subagents import name_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall
@@ -109,11 +109,11 @@ class TurnReader:
     def _within(self, asked: Turns | None) -> range:
         return asked.within(self.turns) if asked else range(self.turns + 1)
 
-    def entry(self, row: RecordRow) -> Entry:
+    def entry(self, row: RecordRow) -> RecordLine:
         """Where a record lies."""
-        return Entry(self.session.session_id, self.session.path, row.number, row.offset, row.length)
+        return RecordLine(self.session.session_id, self.session.path, row.number, row.offset, row.length)
 
-    def passages(self, rows: Iterable[RecordRow], names: Names) -> list[Passage]:
+    def passages(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
         """Records as passages, read from disk. SessionNotFound where the file changed meanwhile."""
         found = ((row, self.entry(row), self.entry(row).record()) for row in rows)
         return [

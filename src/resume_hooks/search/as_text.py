@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from resume_hooks.clock import minute
-from resume_hooks.search.engine import Found
+from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.invocation import resume_command
@@ -37,7 +37,7 @@ def reading(hit: Hit) -> str:
 
 
 def text_of(
-    found: Found, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
+    found: SearchResult, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
 ) -> str:
     """The hits within ``budget`` characters (0: no limit), by sessions, the one with the best hit first.
 
@@ -57,7 +57,7 @@ def text_of(
     return "\n".join([head, *styled, *_left(found, shown)])
 
 
-def _fitting(pieces: Sequence[str], found: Found, budget: int) -> int:
+def _fitting(pieces: Sequence[str], found: SearchResult, budget: int) -> int:
     """How many hits fit, with what must then be said of the others; ``pieces`` begin with the head."""
     for shown in range(len(pieces) - 1, 0, -1):
         if not budget or len("\n".join([*pieces[: shown + 1], *_left(found, shown)])) <= budget:
@@ -65,7 +65,7 @@ def _fitting(pieces: Sequence[str], found: Found, budget: int) -> int:
     return 0
 
 
-def _brief(head: str, found: Found, hit: Hit, budget: int) -> str:
+def _brief(head: str, found: SearchResult, hit: Hit, budget: int) -> str:
     """The best hit on one line, where there is no room for more; at least what was found."""
     rest = _left(found, 1)
     room = budget - len("\n".join([head, "", *rest]))
@@ -123,13 +123,13 @@ def _marked(hit: Hit, mark: Style) -> str:
     return "".join([*pieces, hit.snippet[end:]])
 
 
-def _counted(found: Found) -> str:
+def _counted(found: SearchResult) -> str:
     least = "at least " if found.more else ""
     said = f"{least}{counted(found.total, 'turn')}" if found.hits else "nothing found"
     return f"{said}{f' · {one_line(plain_line(found.how), 400)}' if found.how else ''}"
 
 
-def _empty(found: Found) -> list[str]:
+def _empty(found: SearchResult) -> list[str]:
     """What may help where nothing was found."""
     return [
         f"Nothing found{f' ({one_line(plain_line(found.how), 400)})' if found.how else ''}.",
@@ -138,7 +138,7 @@ def _empty(found: Found) -> list[str]:
     ]
 
 
-def _left(found: Found, shown: int) -> list[str]:
+def _left(found: SearchResult, shown: int) -> list[str]:
     """What is not shown, and how to get it."""
     more = found.total - shown
     limit = f"--limit {min(found.total, MOST_LIMIT)} --max-chars 0, or more words"
@@ -147,6 +147,6 @@ def _left(found: Found, shown: int) -> list[str]:
     return ["", *said] if said else []
 
 
-def _helpers(found: Found) -> list[str]:
+def _helpers(found: SearchResult) -> list[str]:
     left = counted(found.helpers, "headless run")
     return [f"{left} of one question left out: --helpers"] if found.helpers else []

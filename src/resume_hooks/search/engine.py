@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Best, Hit, Hits
-from resume_hooks.search.index.connect import Opened, opened_index
+from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import IndexDamaged
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
@@ -26,7 +26,7 @@ NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search came to.
 
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the query
@@ -50,7 +50,7 @@ def find(
     most: int = 10,
     limit: float = float("inf"),
     progress: Progress | None = None,
-) -> Found:
+) -> SearchResult:
     """The ``most`` best hits for ``words`` in ``scope``, of an index brought up to date within ``limit`` seconds.
 
     UsageError where nothing in the words can be looked up, or where there is neither a word nor a narrow scope.
@@ -59,7 +59,7 @@ def find(
     if not query.terms and not scope.narrow:
         raise UsageError("No words to search for", "Give some words, or --file, --tool, --branch, --role or --since.")
 
-    def search() -> Found:
+    def search() -> SearchResult:
         needed = needed_folders(scope, where)
         with opened_index(where, limit=limit, progress=progress, needed=needed) as index:
             return _search(index, query, scope, most, where)
@@ -70,7 +70,7 @@ def find(
         return search()
 
 
-def _search(index: Opened, query: Query, scope: Scope, most: int, where: Where) -> Found:
+def _search(index: OpenIndex, query: Query, scope: Scope, most: int, where: Where) -> SearchResult:
     files, helpers = enter(index.db, scope)
     terms = Terms(index.db)
     lookups = _looked_up(terms, query)
@@ -82,7 +82,7 @@ def _search(index: Opened, query: Query, scope: Scope, most: int, where: Where) 
     notes = [*index.notes, *missing, *_unsearched(files, unseen(scope, where))]
     how = "; ".join(_how(query, lookups, related, best))
     more = best.more or ranking.capped
-    return Found(query, best.hits, best.total, more, how, notes, helpers)
+    return SearchResult(query, best.hits, best.total, more, how, notes, helpers)
 
 
 def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import Opening
+from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, Candidate, TurnHit
+from resume_hooks.search.ranking import PHRASED, RecordMatch, TurnHit
 from resume_hooks.search.record_text import Text, Texts, phrase_of
 from resume_hooks.search.snippets import Snippet, pattern_of, snippet_of
 from resume_hooks.search.terms import Lookup
@@ -81,11 +81,11 @@ class Hit:
 
 
 @dataclass(slots=True)
-class _Text:
+class _HitText:
     """The text of a turn's best record that can be read."""
 
     hit: TurnHit
-    candidate: Candidate
+    candidate: RecordMatch
     snippet: Snippet
     score: float
     same: int = 0
@@ -111,7 +111,7 @@ class Hits:
         where: Where | None = None,
     ) -> None:
         self._db = db
-        self._opening = Opening(where or Where())
+        self._opening = TranscriptPaths(where or Where())
         self._lookups = lookups
         also = related or {}
         self._pattern = pattern_of(
@@ -125,7 +125,7 @@ class Hits:
 
     def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
-        texts: dict[tuple[str, str], _Text] = {}
+        texts: dict[tuple[str, str], _HitText] = {}
         uncertain = bool(self._phrases or self._without)
         seen = 0
         for turn in turns:
@@ -144,9 +144,9 @@ class Hits:
         beyond = any(found.term.exact and found.rows > PHRASED for found in self._lookups)
         return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))
 
-    def _text(self, turn: TurnHit) -> _Text | None:
+    def _text(self, turn: TurnHit) -> _HitText | None:
         """The first record of a turn that can be read, and has a phrase if there are any; all must be in the turn."""
-        best: tuple[Candidate, Text, int] | None = None
+        best: tuple[RecordMatch, Text, int] | None = None
         missing = set(self._phrases)
         for candidate in turn.records if missing else turn.records[:TRIED]:
             if self._phrases and not missing & candidate.terms.keys():
@@ -166,14 +166,14 @@ class Hits:
         if best is None or missing:
             return None
         snippet = snippet_of(best[1], self._pattern, WIDTH, best[2])
-        return _Text(turn, best[0], snippet, turn.score * (1 + NEARNESS * snippet.near))
+        return _HitText(turn, best[0], snippet, turn.score * (1 + NEARNESS * snippet.near))
 
-    def _owner(self, text: _Text) -> str:
+    def _owner(self, text: _HitText) -> str:
         """The session that a text stands in; the same said in another one is another hit."""
         query = "SELECT session FROM files WHERE id=?"
         return str(self._db.execute(query, (text.candidate.file,)).fetchone()[0])
 
-    def _hit(self, text: _Text) -> Hit:
+    def _hit(self, text: _HitText) -> Hit:
         record = text.candidate.record
         tool, session_id, agent = self._db.execute(
             "SELECT n.name, f.session, f.agent FROM records r JOIN files f ON f.id=r.file JOIN names n ON n.id=r.tool"

@@ -33,7 +33,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ORIGINAL = "original"
 
 
-class Row(NamedTuple):
+class SessionRow(NamedTuple):
     """A session in a listing.
 
     ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are instants, ``mtime`` seconds
@@ -74,27 +74,33 @@ class Row(NamedTuple):
         return None if self.tokens is None else round(100 * self.tokens / self.window)
 
 
-def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[Row]:
+def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[SessionRow]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
     Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
     """
     project = None if everywhere else project_at(cwd, where)
-    look = Look(cwd, where)
+    look = SessionLister(cwd, where)
     return look.along(candidates(project, where, look.store), project, helpers=helpers)
 
 
-class Page(NamedTuple):
+class ListingPage(NamedTuple):
     """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out."""
 
-    rows: list[Row]
+    rows: list[SessionRow]
     more: bool
     files: int
 
 
 def page(
-    look: Look, project: Project | None, *, limit: int, offset: int = 0, helpers: bool = False, expiring: bool = False
-) -> Page:
+    look: SessionLister,
+    project: Project | None,
+    *,
+    limit: int,
+    offset: int = 0,
+    helpers: bool = False,
+    expiring: bool = False,
+) -> ListingPage:
     """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all; newest first.
 
     Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
@@ -104,7 +110,7 @@ def page(
         files = [session for session in reversed(files) if look.goes_soon(session)]
     rows = islice(look.along(files, project, helpers=helpers), offset, None)
     shown = list(islice(rows, limit or None))
-    return Page(shown, next(rows, None) is not None, len(files))
+    return ListingPage(shown, next(rows, None) is not None, len(files))
 
 
 def candidates(project: Project | None, where: Where, store: SessionStore | None = None) -> list[SessionFile]:
@@ -113,7 +119,7 @@ def candidates(project: Project | None, where: Where, store: SessionStore | None
     return kept.sessions(None if project is None else project.folder_names(where, kept.projects))
 
 
-class Look:
+class SessionLister:
     """What rows take from outside of their files, read once: links, running clients, settings, the index."""
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
@@ -132,7 +138,9 @@ class Look:
 
         return Known(self.where).turns
 
-    def along(self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False) -> Iterator[Row]:
+    def along(
+        self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False
+    ) -> Iterator[SessionRow]:
         """The rows of these files, in their order, of copies the first; those that are gone by now are left out."""
         seen = set()
         for session in files:
@@ -143,7 +151,7 @@ class Look:
                     seen.add(session.session_id)
                     yield row
 
-    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> Row | None:
+    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> SessionRow | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
         glance = HeadTail(session.path)
         if not (glance.is_listed or (helpers and glance.is_helper and glance.says_something)):
@@ -152,12 +160,12 @@ class Look:
             return None
         return None if self._family.is_superseded(session.path) else self._row(session, glance)
 
-    def _row(self, session: SessionFile, glance: HeadTail) -> Row:
+    def _row(self, session: SessionFile, glance: HeadTail) -> SessionRow:
         parent = self._family.parent_of(session.path)
         context = tokens.end_context(glance.last_records, self._window)
         told = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None
         count = context.tokens if context else told.tokens if told else None
-        return Row(
+        return SessionRow(
             session_id=session.session_id,
             path=session.path,
             title=glance.title,
@@ -193,7 +201,7 @@ class Look:
         return max(0, int((mtime + self._kept_days * DAY - self._now) // DAY))
 
 
-def short_ids(rows: Sequence[Row], where: Where) -> list[str]:
+def short_ids(rows: Sequence[SessionRow], where: Where) -> list[str]:
     """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
     alike = Counter(session_id[:SHORT] for session_id in known_ids(where))
     return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]

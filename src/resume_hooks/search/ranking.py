@@ -62,7 +62,7 @@ _RECORD = "SELECT r.id, r.file, r.turn, r.role, r.time"
 
 
 @dataclass(slots=True)
-class Candidate:
+class RecordMatch:
     """A record that has some of the words; ``terms`` are their places in the query, each with how surely it has it."""
 
     record: int
@@ -78,13 +78,13 @@ class Candidate:
 class TurnHit:
     """A turn with its fitting records, the best first."""
 
-    records: list[Candidate]
+    records: list[RecordMatch]
     terms: dict[int, float]
     score: float
     fit: float = 0.0
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> RecordMatch:
         """The record to be shown."""
         return self.records[0]
 
@@ -97,7 +97,7 @@ class Ranking:
         self._where, self._values = condition(db, scope)
         self._not = "".join(f" NOT {found.expression}" for found in excluded if found.expression)
         self._now = now
-        self._strict: dict[int, Candidate] = {}
+        self._strict: dict[int, RecordMatch] = {}
         self.capped = False
         """Whether there were more records with the words than were looked at."""
 
@@ -133,7 +133,7 @@ class Ranking:
         rows = self._db.execute(f"{query} ORDER BY r.time DESC, r.id DESC", self._values)
         return [TurnHit([replace(_candidate(row), score=0.0)], {}, 0.0) for row in rows]
 
-    def _fetch(self, expression: str, most: int = CANDIDATES) -> dict[int, Candidate]:
+    def _fetch(self, expression: str, most: int = CANDIDATES) -> dict[int, RecordMatch]:
         weights = ", ".join(map(str, WEIGHTS))
         query = (
             f"{_RECORD}, bm25(words, {weights}) AS fit FROM words JOIN records r ON r.id=words.rowid"
@@ -143,7 +143,7 @@ class Ranking:
         self.capped = self.capped or len(rows) == most
         return {row[0]: _candidate(row) for row in rows}
 
-    def _cover(self, candidates: dict[int, Candidate], lookups: Mapping[int, Lookup], share: float) -> None:
+    def _cover(self, candidates: dict[int, RecordMatch], lookups: Mapping[int, Lookup], share: float) -> None:
         """Note which terms each candidate has, and what part of one each is."""
         ids = list(candidates)
         marks = ",".join("?" * len(ids))
@@ -162,8 +162,8 @@ class Ranking:
                 if record in candidates:
                     candidates[record].terms.setdefault(number, share)
 
-    def _ranked(self, candidates: dict[int, Candidate], lookups: Sequence[Lookup]) -> list[TurnHit]:
-        groups: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
+    def _ranked(self, candidates: dict[int, RecordMatch], lookups: Sequence[Lookup]) -> list[TurnHit]:
+        groups: dict[tuple[int, int], list[RecordMatch]] = defaultdict(list)
         for candidate in candidates.values():
             groups[candidate.file, candidate.turn].append(candidate)
         weights = [found.weight for found in lookups]
@@ -174,12 +174,12 @@ class Ranking:
         return sorted((hit for hit in hits if phrases <= hit.terms.keys()), key=lambda hit: -hit.score)
 
 
-def _candidate(row: tuple[int, int, int, int, int, float]) -> Candidate:
+def _candidate(row: tuple[int, int, int, int, int, float]) -> RecordMatch:
     share = NAMED if row[3] == _TITLE else 1.0
-    return Candidate(*row[:5], score=-row[5] * share)
+    return RecordMatch(*row[:5], score=-row[5] * share)
 
 
-def _turn(group: list[Candidate], weights: Sequence[float], now: float) -> TurnHit:
+def _turn(group: list[RecordMatch], weights: Sequence[float], now: float) -> TurnHit:
     records = sorted(group, key=lambda record: -record.score * _covered(record.terms, weights))
     terms: dict[int, float] = {}
     for record in records:

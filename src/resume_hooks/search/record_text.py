@@ -12,8 +12,8 @@ import unicodedata
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.archived import Opening
-from resume_hooks.search.index.extract import Listener, Said
+from resume_hooks.search.index.archived import TranscriptPaths
+from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import folded
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain
@@ -75,7 +75,7 @@ def phrase_of(words: str) -> re.Pattern[str]:
 class Texts:
     """Reads the texts of records; ``size`` is how many bytes that were."""
 
-    def __init__(self, db: sqlite3.Connection, opening: Opening) -> None:
+    def __init__(self, db: sqlite3.Connection, opening: TranscriptPaths) -> None:
         self._db = db
         self._opening = opening
         self.size = 0
@@ -89,7 +89,7 @@ class Texts:
         raw = _raw(self._opening.path_of(*row[:2]), *row[3:]) if row else b""
         self.size += len(raw)
         found = records.parse(Line(0, 0, raw).body)
-        said = Listener(subagent=bool(row[2]), sifting=False).said(found) if found is not None else None
+        said = TextExtractor(subagent=bool(row[2]), sifting=False).said(found) if found is not None else None
         return None if said is None else text_of(_joined(said))
 
 
@@ -106,7 +106,7 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
         return b""
 
 
-def _joined(said: Said) -> str:
+def _joined(said: RecordTexts) -> str:
     """What a record says; files without the numbers of their lines, as they are indexed."""
     outer = (text for text in (said.prompt, said.reply) if text)
     inner = (_NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (said.input, said.result) if text)

@@ -21,7 +21,7 @@ _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input
 NEXT_STEP = "Next step, as the user put it:"
 
 
-class Setting(NamedTuple):
+class ChildSetting(NamedTuple):
     """Where and when a child is born: its id, folder, branch, the client's version, the instant."""
 
     session_id: str
@@ -48,12 +48,12 @@ def next_step_of(text: object) -> str | None:
     return after.partition(f"\n\n{NEXT_STEP}\n")[2]
 
 
-def opening_lines(setting: Setting, text: str, card: str) -> list[bytes]:
+def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
     """The two chain records, user and assistant, as lines without endings."""
     return _told(setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True})
 
 
-def closing_lines(setting: Setting, parent: str | None, text: str, card: str) -> list[bytes]:
+def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: str) -> list[bytes]:
     """What is told at the end of a kept conversation, as lines without endings.
 
     Not marked as a summary: there clients would take it for a compaction, and leave it out of a partial one.
@@ -61,7 +61,7 @@ def closing_lines(setting: Setting, parent: str | None, text: str, card: str) ->
     return _told(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
 
-def _told(setting: Setting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
+def _told(setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
     """A text for the model, which the transcript view alone shows, and the card that answers it."""
     # The same child written anew keeps its ids, so that what a client may have appended meanwhile still hangs on them.
     user_id, answer_id, message_id = (
@@ -90,13 +90,13 @@ def _told(setting: Setting, parent: str | None, text: str, card: str, marks: dic
     return [_dump(user), _dump(answer)]
 
 
-def lineage_line(setting: Setting, parent: str | None, record_id: str, block: str) -> bytes:
+def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:
     """The record that tells a child of many records where it comes from; the screen doesn't show it."""
     told = {"message": {"role": "user", "content": block}, "isMeta": True}
     return _dump({**_envelope(setting, parent, "user", record_id), **told})
 
 
-def stub_line(setting: Setting, parent: str | None, record_id: str, call: str) -> bytes:
+def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: str) -> bytes:
     """The answer to a tool call that was never answered: without one no API takes the conversation."""
     result = {"type": RESULT, "tool_use_id": call, "content": UNANSWERED, "is_error": True}
     message = {"role": "user", "content": [result]}
@@ -108,7 +108,7 @@ def title_line(session_id: str, title: str) -> bytes:
     return _dump({"type": "custom-title", "customTitle": title, "sessionId": session_id})
 
 
-def _envelope(setting: Setting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:
+def _envelope(setting: ChildSetting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:
     """Fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
     return {
         "parentUuid": parent,

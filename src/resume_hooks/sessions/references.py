@@ -34,7 +34,7 @@ MAX_PLACE_DIGITS = 15
 """Digits of a byte's place; no file is longer."""
 
 
-class Place(NamedTuple):
+class RecordOffset(NamedTuple):
     """The line that begins at a byte, ``@<offset>``; as ``<uuid>@<offset>`` that record, wherever it is by now."""
 
     offset: int
@@ -50,7 +50,7 @@ class Reference(NamedTuple):
     """A record as it was named: ``session`` is a locator, ``record`` a 0-based line number, a uuid, or a place."""
 
     session: str
-    record: int | str | Place
+    record: int | str | RecordOffset
 
 
 def parse(text: str, session: str | None = None) -> Reference:
@@ -68,7 +68,7 @@ def parse(text: str, session: str | None = None) -> Reference:
     return Reference(named.strip(), _record(record.strip()))
 
 
-class Names(NamedTuple):
+class TranscriptNames(NamedTuple):
     """How commands and references name one transcript: in ``full`` for programs, as ``short`` as it can be for people.
 
     A file that no id leads to (it lies in no project folder) goes by its path in both.
@@ -87,22 +87,22 @@ class Names(NamedTuple):
         return shlex.quote(self.short)
 
 
-def names_of(session: SessionFile, where: Where) -> Names:
+def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     """The names of a transcript that ``subagents.locate`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
     vaulted = known is None and session_in(session.path, where) == session_id
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.path not in files:
-        return Names(session.path, session.path)
+        return TranscriptNames(session.path, session.path)
     alike = {other.session_id for other in locate.all_sessions(where, session_id[:SHORT])}
     if vaulted:
         alike |= {other for other in kept_ids(where) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id
-    return Names(session.session_id, f"{short}{slash}{agent}")
+    return TranscriptNames(session.session_id, f"{short}{slash}{agent}")
 
 
-class Entry(NamedTuple):
+class RecordLine(NamedTuple):
     """A line of a session's file: its 0-based ``number``, -1 where it was not counted, and its bytes on disk."""
 
     session_id: str
@@ -114,7 +114,7 @@ class Entry(NamedTuple):
     @property
     def word(self) -> str:
         """What names it behind a session: its line, or the byte that it begins at."""
-        return str(self.number) if self.number >= 0 else Place(self.offset).word
+        return str(self.number) if self.number >= 0 else RecordOffset(self.offset).word
 
     @property
     def reference(self) -> str:
@@ -135,7 +135,7 @@ class Entry(NamedTuple):
         return records.parse(Line(self.number, self.offset, self.raw()).body)
 
 
-class Entries:
+class RecordLines:
     """The lines of one file as long as it is now (``size``, in bytes), found by number, by uuid, by where they begin.
 
     SessionNotFound where it can't be read.
@@ -152,20 +152,20 @@ class Entries:
         with opened(self.file) as stream:
             return self._counts.total(stream)
 
-    def at(self, number: int) -> Entry | None:
+    def at(self, number: int) -> RecordLine | None:
         """The line of that number, counted from 0."""
         with opened(self.file) as stream:
             start = self._counts.start(stream, number)
             return self._entry(stream, start, number) if start >= 0 else None
 
-    def starting(self, offset: int) -> Entry | None:
+    def starting(self, offset: int) -> RecordLine | None:
         """The line that begins at that byte, not counted."""
         if not 0 <= offset < self.size:
             return None
         with opened(self.file) as stream:
             return self._entry(stream, offset) if line_start(stream, offset) == offset else None
 
-    def of(self, uuid: str, near: int = -1) -> Entry | None:
+    def of(self, uuid: str, near: int = -1) -> RecordLine | None:
         """The record of a uuid: line ``near`` where it is that one, else the last of that uuid, as clients have it.
 
         For whoever looks up many: all ids of the file are kept at the first one that is not where it was looked for.
@@ -176,7 +176,7 @@ class Entries:
         number = self._numbers.get(uuid)
         return None if number is None else self.at(number)
 
-    def last_of(self, uuid: str) -> Entry | None:
+    def last_of(self, uuid: str) -> RecordLine | None:
         """The last record of a uuid, not counted; only lines that hold these characters are parsed."""
         with opened(self.file) as stream:
             offset = self.size
@@ -186,28 +186,28 @@ class Entries:
                     return entry
         return None
 
-    def find(self, record: int | str | Place) -> Entry | None:
+    def find(self, record: int | str | RecordOffset) -> RecordLine | None:
         """The line that a reference's part names, counted only where its number was given."""
         if isinstance(record, int):
             return self.at(record)
-        place = record if isinstance(record, Place) else Place(-1, record)
+        place = record if isinstance(record, RecordOffset) else RecordOffset(-1, record)
         spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
         there = self.starting(place.offset)
         if there is not None and (not spellings or not spellings.keys().isdisjoint(_uuids(there.record() or {}))):
             return there
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
-    def counted(self, entry: Entry) -> Entry:
+    def counted(self, entry: RecordLine) -> RecordLine:
         """A line with its number."""
         if entry.number >= 0:
             return entry
         with opened(self.file) as stream:
             return entry._replace(number=self._counts.of(stream, entry.offset))
 
-    def _entry(self, stream: BinaryIO, offset: int, number: int = -1) -> Entry:
+    def _entry(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
         stream.seek(offset)
         length = len(stream.readline(self.size - offset))
-        return Entry(self.session_id, self.file, number, offset, length)
+        return RecordLine(self.session_id, self.file, number, offset, length)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -223,7 +223,7 @@ def shortened(reference: str) -> str:
     return f"{session_id[:SHORT]}{slash}{agent}:{record}"
 
 
-def place_of(reference: Reference, entries: Entries) -> Entry:
+def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
     """The line that a reference names in its session, counted where that costs nothing. UsageError for none."""
     named = reference.record
     found = entries.find(named)
@@ -233,19 +233,19 @@ def place_of(reference: Reference, entries: Entries) -> Entry:
         count = len(entries)
         there = f"lines 0 to {count - 1}" if count else "no lines"
         raise UsageError(f"No line {named} in {entries.file}", f"It has {there}.")
-    if isinstance(named, Place) and not named.uuid:
+    if isinstance(named, RecordOffset) and not named.uuid:
         remedy = "It may have been rewritten since: begin again at its end, with read LOCATOR --page."
         raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)
-    uuid = named.uuid if isinstance(named, Place) else named
+    uuid = named.uuid if isinstance(named, RecordOffset) else named
     raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")
 
 
-def named_by(reference: Reference, entries: Entries) -> Entry:
+def named_by(reference: Reference, entries: RecordLines) -> RecordLine:
     """The line that a reference names in its session, with its number. UsageError where there is none."""
     return entries.counted(place_of(reference, entries))
 
 
-def _record(text: str) -> int | str | Place:
+def _record(text: str) -> int | str | RecordOffset:
     if _is_number(text, MAX_DIGITS):
         return int(text)
     uuid, at, offset = text.partition("@")
@@ -253,7 +253,7 @@ def _record(text: str) -> int | str | Place:
         if not at:
             return uuid
         if _is_number(offset, MAX_PLACE_DIGITS):
-            return Place(int(offset), uuid)
+            return RecordOffset(int(offset), uuid)
     raise UsageError(f"'{_shown(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE)
 
 

@@ -43,7 +43,7 @@ _UNSEEN = frozenset({"Cf", "Co", "Cn"})
 """Unicode categories that the SDK takes out of tags: format, private use, unassigned."""
 
 
-class Change(NamedTuple):
+class LabelChange(NamedTuple):
     """What a session was and will be called, ``""`` for no tag; no ``records`` where it is called so already."""
 
     session: SessionFile
@@ -53,7 +53,7 @@ class Change(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> Change:
+def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> LabelChange:
     """Decide on a new title; nothing is written.
 
     Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
@@ -69,14 +69,14 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
     return _change(session, glance.title, new, [record for there, record in wanted if there != new], where)
 
 
-def tagged(session: SessionFile, tag: str, where: Where) -> Change:
+def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
     """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
     new, glance = _as_tag(tag) if tag else "", _own(session, where)
     record = {"type": "tag", "tag": new, "sessionId": session.session_id}
     return _change(session, glance.tag, new, [record] if glance.tag != new else [], where)
 
 
-def write(change: Change) -> None:
+def write(change: LabelChange) -> None:
     """Append the records of a change, if any. WriteFailed where that can't be done, or was undone at once."""
     path = change.session.path
     if not change.records:
@@ -90,9 +90,9 @@ def write(change: Change) -> None:
         )
 
 
-def _change(session: SessionFile, old: str, new: str, records: list[Record], where: Where) -> Change:
+def _change(session: SessionFile, old: str, new: str, records: list[Record], where: Where) -> LabelChange:
     why = why_live(session, where) if records else ""
-    return Change(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
+    return LabelChange(session, old, new, tuple(records), (IS_LIVE.format(why=why),) if why else ())
 
 
 def _own(session: SessionFile, where: Where) -> HeadTail:

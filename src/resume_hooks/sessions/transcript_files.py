@@ -12,7 +12,7 @@ from resume_hooks.sessions import subagents
 from resume_hooks.system.text import encodable
 
 
-class Found(NamedTuple):
+class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
     ``session_id`` is the session it belongs to, "" for a sub-agent's file beside its session, which must be opened to
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     mtime: int
 
 
-def all_files(where: Where) -> list[Found]:
+def all_files(where: Where) -> list[TranscriptFile]:
     """Every transcript of the config home; what can't be looked at is left out.
 
     So is a name that is no UTF-8: no client makes one, and SQLite holds none.
@@ -37,7 +37,7 @@ def all_files(where: Where) -> list[Found]:
     return [file for file in found if file.path.isascii() or encodable(file.path) == file.path]
 
 
-def _files_in(folder: str) -> Iterator[Found]:
+def _files_in(folder: str) -> Iterator[TranscriptFile]:
     name = os.path.basename(folder)
     try:
         with os.scandir(folder) as listed:
@@ -57,7 +57,7 @@ def _files_in(folder: str) -> Iterator[Found]:
             yield from _found(entry, name, "", stem)
 
 
-def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str) -> Iterator[Found]:
+def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str) -> Iterator[TranscriptFile]:
     """The file, if it is one with something in it; a link is none."""
     try:
         status = os.stat(file, follow_symlinks=False)
@@ -65,4 +65,4 @@ def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: st
         return  # deleted since it was listed
     if status.st_size and stat.S_ISREG(status.st_mode):
         path = os.fspath(file)
-        yield Found(path, folder, session_id, agent, status.st_ino, status.st_size, status.st_mtime_ns)
+        yield TranscriptFile(path, folder, session_id, agent, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.archive.retention.forecast import outlook
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.maintenance.doctor import _expiry
-from resume_hooks.search.listing import Look, page
+from resume_hooks.search.listing import SessionLister, page
 from tests.archive.retention.aged import aged, with_output
 from tests.builders import CWD, ConfigHome
 
@@ -61,8 +61,8 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)
     keep(soon, config_home.where)
-    found = page(Look(CWD, config_home.where), None, limit=0, expiring=True)
+    found = page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
     assert [(row.session_id, row.kept) for row in found.rows] == [(soon.session_id, True), (late.session_id, False)]
     assert [row.expires_days for row in found.rows] == [1, 4]
     assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
-    assert page(Look(CWD, config_home.where), None, limit=0).rows[0].expires_days == 28
+    assert page(SessionLister(CWD, config_home.where), None, limit=0).rows[0].expires_days == 28

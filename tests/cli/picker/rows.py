@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from resume_hooks.search.listing import Row
+from resume_hooks.search.listing import SessionRow
 from tests.builders import CWD, instant, session_id
 
 
-def row(number: int = 1, **fields: Any) -> Row:
+def row(number: int = 1, **fields: Any) -> SessionRow:
     """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
     usual: dict[str, Any] = {
         "session_id": session_id(number),
@@ -35,7 +35,7 @@ def row(number: int = 1, **fields: Any) -> Row:
         "kept": False,
         "live": False,
     }
-    return Row(**{**usual, **fields})
+    return SessionRow(**{**usual, **fields})
 
 
 NOW = 2_000_000_000.0

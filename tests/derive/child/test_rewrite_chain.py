@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.child.rewrite_chain import Edit, Succession, lines, succession
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import Record, message, parse, text
@@ -38,7 +38,7 @@ from tests.builders import (
 )
 
 CHILD = session_id(5)
-SETTING = Setting(CHILD, CWD, "main", VERSION, instant(10_000))
+SETTING = ChildSetting(CHILD, CWD, "main", VERSION, instant(10_000))
 BLOCK = f"{OPENING}\nnew\n{CLOSING}"
 
 

@@ -17,11 +17,11 @@ from resume_hooks.derive.imports.record_filter import (
     is_hidden,
     is_said,
 )
-from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.sessions.opening_records import ChildSetting
 from tests import strangers
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
 
-HERE = Setting("00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z")
+HERE = ChildSetting("00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z")
 TAKE = ConversationOnly(HERE)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import Opened, opened_index
+from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import FILE_NAME
-from resume_hooks.search.index.update import Outcome
+from resume_hooks.search.index.update import UpdateOutcome
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
 
 LONG_AGO = 1_000_000_000.0
@@ -25,7 +25,7 @@ class Holding(NamedTuple):
     """What an index holds, and what the update before it came to."""
 
     finds: set[Find]
-    outcome: Outcome
+    outcome: UpdateOutcome
     notes: list[str]
     rebuilt: bool
 
@@ -75,7 +75,7 @@ def finds(db: sqlite3.Connection) -> set[Find]:
     return {(name, line, col, word) for doc, col, word in seen for name, line in places.get(doc, [])}
 
 
-def owners(index: Opened) -> dict[str, list[tuple[str, bool]]]:
+def owners(index: OpenIndex) -> dict[str, list[tuple[str, bool]]]:
     """Each file's records by key: ``path:line`` to the files that hold copies, and whether those are stubs."""
     rows = index.db.execute(
         "SELECT f.path, r.line, g.path, c.stub FROM records r JOIN files f ON f.id=r.file"

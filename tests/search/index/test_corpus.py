@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import Opened, opened_index
+from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from tests.builders import ConfigHome
@@ -89,7 +89,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _rows(index: Opened) -> set[tuple[object, ...]]:
+def _rows(index: OpenIndex) -> set[tuple[object, ...]]:
     db = index.db
     columns = "f.path, r.line, r.offset, r.length, r.turn, r.time, r.role, n.name"
     rows = db.execute(f"SELECT {columns} FROM records r JOIN files f ON f.id=r.file JOIN names n ON n.id=r.tool")

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.search.index import reading
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.reading import Job, Place, read
+from resume_hooks.search.index.reading import ReadJob, ReadPosition, read
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
@@ -189,8 +189,8 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(target)
     os.mkfifo(pipe)
-    assert read(Job(str(link), Place(), subagent=False)) is None
-    assert read(Job(str(pipe), Place(), subagent=False)) is None
+    assert read(ReadJob(str(link), ReadPosition(), subagent=False)) is None
+    assert read(ReadJob(str(pipe), ReadPosition(), subagent=False)) is None
 
 
 def test_a_large_file_comes_in_batches(

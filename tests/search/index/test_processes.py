@@ -19,7 +19,7 @@ import pytest
 
 from resume_hooks.search.index import worker_pool
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.reading import Job, Place, read
+from resume_hooks.search.index.reading import ReadJob, ReadPosition, read
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
@@ -131,7 +131,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
     """Killed by whoever, even all of them: what they had in hand, and what waited with it, is read by the parent."""
     filled(config_home)
     before = set(active_children())
-    jobs = [(Job(file.path, Place(), subagent=False), file.size) for file in all_files(config_home.where)]
+    jobs = [(ReadJob(file.path, ReadPosition(), subagent=False), file.size) for file in all_files(config_home.where)]
     results = []
     for result in readings(jobs):
         results.append(result)
@@ -222,5 +222,5 @@ def test_thousands_of_tiny_files(tmp_path: Path) -> None:
     for number in range(4_000):
         path = long / f"{number}.jsonl"
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
-        jobs.append((Job(str(path), Place(), subagent=False), 1))
+        jobs.append((ReadJob(str(path), ReadPosition(), subagent=False), 1))
     assert sum(batch is not None and len(batch.rows) == 1 for _, batch in readings(jobs)) == 4_000

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import find
 from resume_hooks.search.index import reading
-from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.index.update import changes
@@ -110,7 +110,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeyp
     seen = set()
     real = reading.read
 
-    def noted(job: reading.Job) -> reading.Batch | None:
+    def noted(job: reading.ReadJob) -> reading.Batch | None:
         seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
         return real(job)
 
@@ -128,7 +128,7 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
     with opened_index(config_home.where) as index:
         found = all_files(config_home.where)
         with watched() as opened:
-            assert changes(index.db, found, Shelf(config_home.where, found)) == ([], [])
+            assert changes(index.db, found, ArchivedSessions(config_home.where, found)) == ([], [])
     assert [path for path in opened if path.endswith(".json")] == []
 
 

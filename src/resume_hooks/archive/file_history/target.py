@@ -52,7 +52,7 @@ def parse(text: str) -> Target:
         return Target(None, wanted, None)
     if ":" in wanted:
         named = references.parse(wanted)
-        record = named.record.uuid if isinstance(named.record, references.Place) else named.record
+        record = named.record.uuid if isinstance(named.record, references.RecordOffset) else named.record
         if record != "":
             return Target(None, record, named.session)
     raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)

@@ -18,7 +18,7 @@ from resume_hooks.cli.picker.rows import age, used
 from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.search.listing import Row
+from resume_hooks.search.listing import SessionRow
 from resume_hooks.sessions.locate import SessionFile
 
 LISTED = 30
@@ -36,7 +36,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         return sessions(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
-        row: Row | None = _numbered(listing(everywhere), typed)
+        row: SessionRow | None = _numbered(listing(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.chooser import Chooser  # noqa: PLC0415
@@ -47,7 +47,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
 
 
-def _numbered(found: Iterator[Found], typed: str) -> Row:
+def _numbered(found: Iterator[Found], typed: str) -> SessionRow:
     choices = Choices(typed)
     choices.add(islice(found, LOOKED_AT))
     rows = choices.fitting[:LISTED]
@@ -62,5 +62,5 @@ def _numbered(found: Iterator[Found], typed: str) -> Row:
     return rows[ask("Which session?", answers)]
 
 
-def _command(row: Row) -> str:
+def _command(row: SessionRow) -> str:
     return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, Where())

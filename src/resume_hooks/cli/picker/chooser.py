@@ -27,7 +27,7 @@ from resume_hooks.cli.picker.rows import home_short
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.paths import Where
-from resume_hooks.search.listing import Row
+from resume_hooks.search.listing import SessionRow
 
 ESCAPE = 0.1
 """Seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line."""
@@ -46,7 +46,7 @@ class Chooser:
         sessions: Listing,
         folder: str,
         where: Where,
-        command: Callable[[Row], str],
+        command: Callable[[SessionRow], str],
         copy: Callable[[str], str],
         *,
         typed: str = "",
@@ -67,7 +67,7 @@ class Chooser:
         self._typed.cursor_position = len(typed)
         self._loading: Loading | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.app: Application[Row | None] = Application(
+        self.app: Application[SessionRow | None] = Application(
             layout=view.layout(self, self._typed),
             key_bindings=keys.bindings(self),
             style=view.STYLE,
@@ -78,7 +78,7 @@ class Chooser:
         keep_keys(self.app.input)
         self._previews = Previews(where, self.app.invalidate)
 
-    def run(self) -> Row | None:
+    def run(self) -> SessionRow | None:
         """The session that was chosen, None where the chooser was left. Ends the process where a signal did."""
         before = threading.excepthook
         threading.excepthook = self._fell
@@ -114,7 +114,7 @@ class Chooser:
             return "  No session holds all these words."
         return "  No session here." if self.everywhere else "  No session of this project: Ctrl+A lists all projects."
 
-    def preview(self, row: Row) -> Sequence[str]:
+    def preview(self, row: SessionRow) -> Sequence[str]:
         """The lines of the preview of a session."""
         return self._previews.of(self.kind, row)
 
@@ -159,7 +159,7 @@ class Chooser:
         """Show all keys, or hide them."""
         self.helps = not self.helps
 
-    def _leave(self, chosen: Row | None) -> None:
+    def _leave(self, chosen: SessionRow | None) -> None:
         if not self.app.is_done:  # two keys may come at once
             self.app.exit(result=chosen)
 

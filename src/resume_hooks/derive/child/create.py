@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.sessions import is_kept, own_path, project_f
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import SessionFile, is_known
-from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.titles import child_title, root_of
 from resume_hooks.storage.atomic import create_session
@@ -48,7 +48,7 @@ class Birth(NamedTuple):
     parent_file: str
     inode: int
     kind: str
-    setting: Setting
+    setting: ChildSetting
     path: str
     makes_folder: bool
     title: str
@@ -87,7 +87,7 @@ def expect(
     ancestors = tuple(Family(where).lineage(parent.path))
     own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
     folder = os.path.abspath(output_dir or own_folder)
-    setting = Setting(str(uuid.uuid4()), home or home_folder(glance), glance.branch, glance.version, clock.now())
+    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(glance), glance.branch, glance.version, clock.now())
     path = os.path.join(folder, f"{setting.session_id}.jsonl")
     title = child_title(redact(_root_title(ancestors))[0], kind, folder)
     block = lineage_block.render(ancestors, title=title, session_id=setting.session_id, file=path, created=setting.at)

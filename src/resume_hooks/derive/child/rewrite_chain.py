@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.opening_records import Setting, closing_lines, lineage_line, stub_line, title_line
+from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line, title_line
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.linearize import Linear, linear
 from resume_hooks.transcripts.lines import Line
@@ -65,7 +65,7 @@ class Succession:
     """
 
     source: str
-    setting: Setting
+    setting: ChildSetting
     title: str
     head: bytes
     lineage: str
@@ -81,7 +81,7 @@ class Succession:
 def succession(  # noqa: PLR0913 - what a child is made of
     transcript: Transcript,
     survey: WriteScan,
-    setting: Setting,
+    setting: ChildSetting,
     *,
     title: str,
     head: bytes,
@@ -230,7 +230,7 @@ class _Thread:
             new["uuid"] = node.uuid
         return with_fields(body, {key: record.get(key) for key in new}, new)
 
-    def _own(self, write: Callable[[Setting, str | None, str], bytes]) -> bytes:
+    def _own(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
         own = str(uuid.uuid4())
         body = write(self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own)
         self._last = own

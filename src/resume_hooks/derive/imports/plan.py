@@ -23,7 +23,7 @@ from resume_hooks.errors import NotATranscript, WriteFailed
 from resume_hooks.paths import Where, canonical, private_folder, project_key
 from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.files import SessionFile, sessions_in
-from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.titles import child_title, root_of
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable, one_line, plain_line
@@ -229,9 +229,9 @@ def _refuse_page(source: Source) -> None:
         raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
 
 
-def _setting(glance: HeadTail, home: str) -> Setting:
+def _setting(glance: HeadTail, home: str) -> ChildSetting:
     version = glance.version if _VERSION.fullmatch(glance.version) else ""
-    return Setting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
+    return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
 
 
 def _introduction(source: Source, at: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from resume_hooks import clock
 from resume_hooks.derive.imports.block_filter import taken_over
-from resume_hooks.sessions.opening_records import Setting
+from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
     COMPACTION,
@@ -67,7 +67,7 @@ def is_hidden(record: Record) -> bool:
 class ConversationOnly:
     """An edit of a succession: a record as it stands in an imported session, None where it does not."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ChildSetting) -> None:
         self._setting = setting
 
     def __call__(self, record: Record) -> Record | None:

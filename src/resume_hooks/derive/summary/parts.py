@@ -12,7 +12,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Names, names_of
+from resume_hooks.sessions.references import TranscriptNames, names_of
 from resume_hooks.system.text import counted
 
 PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
@@ -67,7 +67,7 @@ def material(session: SessionFile, where: Where) -> SummaryMaterial:
     return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
 
 
-def _shown(reading: TurnReader, names: Names) -> Iterator[_Shown]:
+def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
     """One record after the other, so that never more than one long output is in memory."""
     for row in reading.rows:
         for one in reading.passages([row], names):

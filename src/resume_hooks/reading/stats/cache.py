@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, read_regular
 from resume_hooks.reading.stats.count import Counts, count, from_row, to_row
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.subagents import owner
-from resume_hooks.sessions.transcript_files import Found, all_files
+from resume_hooks.sessions.transcript_files import TranscriptFile, all_files
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -78,20 +78,20 @@ def gather(where: Where, told: Told = lambda _done, _total: None) -> AllCounts:
     return AllCounts(found, len(due))
 
 
-def _files(where: Where) -> dict[str, Found]:
+def _files(where: Where) -> dict[str, TranscriptFile]:
     """Every transcript by its session and agent; of several copies of one the newest."""
-    found: dict[str, Found] = {}
+    found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         session_id = file.session_id or owner(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found
 
 
-def _stamp(file: Found) -> tuple[str, int, int]:
+def _stamp(file: TranscriptFile) -> tuple[str, int, int]:
     return (file.path, file.size, file.mtime)
 
 
-def _with_before(counts: Counts, file: Found, family: Family) -> Counts:
+def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
     """The counts of a child with what its parent took then, as far as the end of the parent's file tells."""
     child = counts.child
     if child is None or child.before:

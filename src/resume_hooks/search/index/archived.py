@@ -18,14 +18,14 @@ from resume_hooks.sessions.archived.layout import NOTE, beside, folder_of, real,
 from resume_hooks.sessions.archived.manifest import Kept, Part, find, kept_ids
 from resume_hooks.sessions.archived.sessions import opened
 from resume_hooks.sessions.subagents import FOLDER, name_of
-from resume_hooks.sessions.transcript_files import Found
+from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system.text import encodable
 
 
-class Shelf:
+class ArchivedSessions:
     """The vaulted sessions of a config home: ``states`` by id, as their notes are now; no note is read for that."""
 
-    def __init__(self, where: Where, found: Iterable[Found]) -> None:
+    def __init__(self, where: Where, found: Iterable[TranscriptFile]) -> None:
         self._where = where
         present = {file.session_id for file in found if not file.agent}
         gone = (session_id for session_id in kept_ids(where) if session_id not in present)
@@ -37,7 +37,7 @@ class Shelf:
         wanted = {session_id for session_id, kept in rows if kept and kept.project in folders}
         self.states = {session_id: state for session_id, state in self.states.items() if session_id in wanted}
 
-    def files(self, session_id: str) -> list[Found]:
+    def files(self, session_id: str) -> list[TranscriptFile]:
         """The transcripts of a vaulted session and of its sub-agents."""
         kept = find(session_id, self._where)
         state = self.states[session_id]
@@ -45,7 +45,7 @@ class Shelf:
         return [row for row in rows if row and row.size]
 
 
-class Opening:
+class TranscriptPaths:
     """Finds where a file that the index knows can be read: where it lies, else in the kept copy of its session."""
 
     def __init__(self, where: Where) -> None:
@@ -88,7 +88,7 @@ def _opened_at(folder: str | None) -> int:
         return 0
 
 
-def read_at(file: Found, folder: str) -> str:
+def read_at(file: TranscriptFile, folder: str) -> str:
     """Where a kept file is read, in the ``folder`` of its session."""
     return _within(folder, file.path, file.session_id)
 
@@ -103,7 +103,7 @@ def _state(session_id: str, where: Where) -> int:
     return -1 - (zlib.crc32(told) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(kept: Kept, part: Part, state: int, where: Where) -> Found | None:
+def _found(kept: Kept, part: Part, state: int, where: Where) -> TranscriptFile | None:
     """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
     agent = name_of(part.place) or ""
     path = real(part.place, where)
@@ -116,7 +116,7 @@ def _found(kept: Kept, part: Part, state: int, where: Where) -> Found | None:
         with contextlib.suppress(OSError):
             status = os.lstat(os.path.join(kept.folder, part.where, below))
             size, mtime_ns = status.st_size, status.st_mtime_ns
-    return Found(path, kept.project, kept.session_id, agent, state, size, mtime_ns)
+    return TranscriptFile(path, kept.project, kept.session_id, agent, state, size, mtime_ns)
 
 
 def _folder(kept: Kept, where: Where) -> str | None:

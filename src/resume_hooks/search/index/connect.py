@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from resume_hooks.paths import Where, is_private
-from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import (
     IndexDamaged,
     IndexUnusable,
@@ -24,7 +24,7 @@ from resume_hooks.search.index.database import (
     remove_index,
     telling,
 )
-from resume_hooks.search.index.update import Outcome, Progress, Work, changes, unsettled, update
+from resume_hooks.search.index.update import FileWork, Progress, UpdateOutcome, changes, unsettled, update
 from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
@@ -39,11 +39,11 @@ Identity = tuple[int, int]
 """What tells a file from the one that took its place."""
 
 
-class Opened(NamedTuple):
+class OpenIndex(NamedTuple):
     """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew."""
 
     db: sqlite3.Connection
-    outcome: Outcome
+    outcome: UpdateOutcome
     notes: list[str]
     rebuilt: bool = False
 
@@ -56,7 +56,7 @@ def opened_index(
     progress: Progress | None = None,
     needed: Collection[str] | None = None,
     rebuild: bool = False,
-) -> Iterator[Opened]:
+) -> Iterator[OpenIndex]:
     """The index of this config home, up to date as far as ``limit`` seconds allow, closed at the end of the block.
 
     ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
@@ -89,34 +89,34 @@ class _Task:
         self.path = index_file(where)
         self.where = where
         self.found = all_files(where)
-        self.shelf = Shelf(where, self.found)
+        self.shelf = ArchivedSessions(where, self.found)
         self.limit = limit
         self.progress = progress
         self.needed = needed
 
-    def changes(self, db: sqlite3.Connection) -> tuple[list[Work], list[int]]:
+    def changes(self, db: sqlite3.Connection) -> tuple[list[FileWork], list[int]]:
         """What is to be read, and what is gone."""
         return changes(db, self.found, self.shelf)
 
-    def bring_up(self, db: sqlite3.Connection) -> Outcome:
+    def bring_up(self, db: sqlite3.Connection) -> UpdateOutcome:
         """Index what changed, and then what was copied from it."""
         deadline = time.monotonic() + self.limit
-        total = Outcome()
+        total = UpdateOutcome()
         for _ in range(MOST_ROUNDS):
             work, gone = self.changes(db)
             if not work and not gone:
                 break
             left = deadline - time.monotonic()
             done = update(db, work, gone, where=self.where, limit=left, progress=self.progress)
-            total = Outcome(total.files + done.files, total.size + done.size, done.behind)
+            total = UpdateOutcome(total.files + done.files, total.size + done.size, done.behind)
             if done.behind or not unsettled(db):
                 break
         return total
 
 
-def _ready(task: _Task, *, rebuild: bool) -> Opened:
+def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
     if not task.found and not task.shelf.states and not os.path.lexists(task.path):
-        return Opened(open_temporary(), Outcome(), [])  # nothing to keep, and no folder to make for it
+        return OpenIndex(open_temporary(), UpdateOutcome(), [])  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
         if rebuild:
@@ -130,13 +130,13 @@ def _ready(task: _Task, *, rebuild: bool) -> Opened:
         return _for_once(task, error.message)
 
 
-def _kept(task: _Task) -> Opened:
+def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
     with contextlib.ExitStack() as failing:
         db = open_index(task.path)
         failing.callback(db.close)
         with telling():
-            opened = Opened(db, Outcome(), [])
+            opened = OpenIndex(db, UpdateOutcome(), [])
             if any(task.changes(db)):  # else there is nothing to wait for
                 with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
                     opened = _updated(task, db) if ours else _as_it_is(task, db)
@@ -144,19 +144,19 @@ def _kept(task: _Task) -> Opened:
     return opened
 
 
-def _updated(task: _Task, db: sqlite3.Connection) -> Opened:
+def _updated(task: _Task, db: sqlite3.Connection) -> OpenIndex:
     outcome = task.bring_up(db)
     behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
-    return Opened(db, outcome, [behind] if outcome.behind else [])
+    return OpenIndex(db, outcome, [behind] if outcome.behind else [])
 
 
-def _as_it_is(task: _Task, db: sqlite3.Connection) -> Opened:
+def _as_it_is(task: _Task, db: sqlite3.Connection) -> OpenIndex:
     work, gone = task.changes(db)
     busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
-    return Opened(db, Outcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
+    return OpenIndex(db, UpdateOutcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
 
 
-def _for_once(task: _Task, why: str) -> Opened:
+def _for_once(task: _Task, why: str) -> OpenIndex:
     """An index in memory of what is needed now."""
     if task.needed is not None:
         task.found = [file for file in task.found if file.folder in task.needed]
@@ -167,7 +167,7 @@ def _for_once(task: _Task, why: str) -> Opened:
         with telling():
             outcome = task.bring_up(db)
         failing.pop_all()
-    return Opened(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
+    return OpenIndex(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
 
 
 def _identity(path: str) -> Identity | None:

@@ -63,7 +63,7 @@ _BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}
 _BLOCKED = "operation blocked by hook"
 
 
-class Said(NamedTuple):
+class RecordTexts(NamedTuple):
     """The texts of a record by column, who said them, the ``tool`` called or answered, the ``files`` it worked on."""
 
     role: str
@@ -80,7 +80,7 @@ class Said(NamedTuple):
         return not (self.prompt or self.reply or self.input or self.result or self.files)
 
 
-class Listener:
+class TextExtractor:
     """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet.
 
     Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
@@ -92,12 +92,12 @@ class Listener:
         self._sifting = sifting
         self._titles: set[str] = set()
 
-    def said(self, record: Record) -> Said | None:
+    def said(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
         kind = records.kind(record)
         if kind in SILENT:
             return None
-        found: Said | None
+        found: RecordTexts | None
         if kind == records.ASSISTANT:
             found = None if _is_card(record) else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
@@ -108,7 +108,7 @@ class Listener:
             found = _other(record, kind)
         return None if found is None or found.empty else found
 
-    def _assistant(self, record: Record) -> Said:
+    def _assistant(self, record: Record) -> RecordTexts:
         reply: list[str] = []
         given: list[str] = []
         files: list[str] = []
@@ -122,7 +122,7 @@ class Listener:
             elif kind in {records.CALL, records.SERVER_CALL}:
                 tools.append(self._call(block, given, files))
         role = "call" if tools else "reply" if any(reply) else "thinking"
-        return Said(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
+        return RecordTexts(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
 
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
         name, values = string(block, "name"), records.mapping(block, "input")
@@ -133,7 +133,7 @@ class Listener:
             files += (path for key in records.FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
         return name
 
-    def _user(self, record: Record) -> Said:
+    def _user(self, record: Record) -> RecordTexts:
         tool = string(records.message(record), "tool_name") or string(record, "tool_name")
         said: list[str] = []
         results: list[str] = []
@@ -148,25 +148,25 @@ class Listener:
                     results += _answer(block, sifting=self._sifting and called in ("", "Bash"))
         if tool or results or records.kind(record) == records.RESULT:
             plain = [string(record, "content")] if not results else []
-            return Said("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
+            return RecordTexts("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
         return self._spoken(record, _joined(said))
 
-    def _spoken(self, record: Record, text: str) -> Said:
+    def _spoken(self, record: Record, text: str) -> RecordTexts:
         """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""
         if record.get("isCompactSummary"):
-            return Said("summary", input=text)
+            return RecordTexts("summary", input=text)
         if self._subagent and not record.get("isMeta"):
-            return Said("task", input=text)
+            return RecordTexts("task", input=text)
         if records.is_prompt(record):
-            return Said("prompt", prompt=records.prompt_text(record) if text.startswith("<command-") else text)
-        return Said("note", result=text)
+            return RecordTexts("prompt", prompt=records.prompt_text(record) if text.startswith("<command-") else text)
+        return RecordTexts("note", result=text)
 
-    def _title(self, title: str) -> Said | None:
+    def _title(self, title: str) -> RecordTexts | None:
         """A name of the session, once: clients write it again and again."""
         if title in self._titles or root_of(title) != title:
             return None  # a derived session's title says nothing that its root's does not
         self._titles.add(title)
-        return Said("title", prompt=title)
+        return RecordTexts("title", prompt=title)
 
 
 def _is_card(record: Record) -> bool:
@@ -175,19 +175,19 @@ def _is_card(record: Record) -> bool:
     return written and record.get("isApiErrorMessage") is not True
 
 
-def _other(record: Record, kind: str) -> Said | None:
+def _other(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
         named = kind_of(record)
         if named not in BULK and named != QUEUED:
             return None
         text = _joined([text for _, text in sent_texts(record)])
-        return Said("prompt", prompt=text) if named == QUEUED else Said("note", result=text)
+        return RecordTexts("prompt", prompt=text) if named == QUEUED else RecordTexts("note", result=text)
     if kind == records.PROGRESS:
-        return Said("note", result=_joined(list(_nested(record))))
+        return RecordTexts("note", result=_joined(list(_nested(record))))
     content = string(record, "content")
     if _BLOCKED in content[:200]:
         return None  # it never reached the model, and our own cards would find themselves
-    return Said("note", result=_joined([content]))
+    return RecordTexts("note", result=_joined([content]))
 
 
 def _nested(record: Record) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.extract import Listener
+from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -40,7 +40,7 @@ _PRIME = 2**61 - 1
 """Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
 
 
-class Place(NamedTuple):
+class ReadPosition(NamedTuple):
     """How far a file was read: bytes, lines, turns.
 
     With a checksum of the last bytes, the last time that was told (seconds), and the calls left open.
@@ -54,7 +54,7 @@ class Place(NamedTuple):
     calls: tuple[tuple[str, str], ...] = ()
 
 
-class Row(NamedTuple):
+class IndexRow(NamedTuple):
     """A record that says something.
 
     ``key`` is the same for a record and its copies in other sessions (None: not known by an id); ``own`` stands for the
@@ -87,37 +87,37 @@ class Batch(NamedTuple):
     ``more`` says that the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.
     """
 
-    rows: list[Row]
+    rows: list[IndexRow]
     start: int
-    place: Place
+    place: ReadPosition
     more: bool
     torn: bool
     cwd: str
     entrypoint: str
 
 
-class Job(NamedTuple):
+class ReadJob(NamedTuple):
     """A file to be read on from a place; ``subagent`` whether it is a sub-agent's."""
 
     path: str
-    place: Place
+    place: ReadPosition
     subagent: bool
 
 
-def read(job: Job) -> Batch | None:
+def read(job: ReadJob) -> Batch | None:
     """Read a file on from where it was left; from its start if what was read is no longer there. None if it is gone."""
     try:
         with open_regular(job.path, follow=False) as stream:
-            return _read(stream, job if _goes_on(stream, job.place) else job._replace(place=Place()))
+            return _read(stream, job if _goes_on(stream, job.place) else job._replace(place=ReadPosition()))
     except OSError:
         return None
 
 
-def _read(stream: BinaryIO, job: Job) -> Batch:
+def _read(stream: BinaryIO, job: ReadJob) -> Batch:
     status = os.fstat(stream.fileno())
     settled = abs(time.time() - status.st_mtime) > SETTLED
     stream.seek(job.place.offset)
-    reader = _Reader(job)
+    reader = _RowReader(job)
     end, lines, more, torn = job.place.offset, job.place.lines, False, False
     for line in read_lines(stream, job.place.offset, job.place.lines):
         if line.offset - job.place.offset >= MOST_BYTES:
@@ -129,11 +129,11 @@ def _read(stream: BinaryIO, job: Job) -> Batch:
         reader.take(line)
         end, lines = line.offset + len(line.raw), line.number + 1
     calls = tuple(reader.listener.calls.items())[-MOST_CALLS:]
-    place = Place(end, lines, reader.turn, zlib.crc32(_before(stream, end)), reader.time, calls)
+    place = ReadPosition(end, lines, reader.turn, zlib.crc32(_before(stream, end)), reader.time, calls)
     return Batch(reader.rows, job.place.offset, place, more, torn, reader.cwd, reader.entrypoint)
 
 
-def _goes_on(stream: BinaryIO, place: Place) -> bool:
+def _goes_on(stream: BinaryIO, place: ReadPosition) -> bool:
     """Whether what was read is still there. A torn line that was taken in may have been finished since."""
     if not place.offset:
         return False
@@ -150,12 +150,12 @@ def _before(stream: BinaryIO, end: int) -> bytes:
     return stream.read(end - start)
 
 
-class _Reader:
-    def __init__(self, job: Job) -> None:
-        self.rows: list[Row] = []
+class _RowReader:
+    def __init__(self, job: ReadJob) -> None:
+        self.rows: list[IndexRow] = []
         self.turn = job.place.turns
         self.cwd = self.entrypoint = ""
-        self.listener = Listener(dict(job.place.calls), subagent=job.subagent)
+        self.listener = TextExtractor(dict(job.place.calls), subagent=job.subagent)
         self.time = job.place.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
@@ -174,7 +174,7 @@ class _Reader:
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _keys(record) if said.role != "title" else (_title_key(self._name, said.prompt), None)
         self.rows.append(
-            Row(
+            IndexRow(
                 line.number,
                 line.offset,
                 len(line.raw),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks.paths import Where, is_private
-from resume_hooks.search.index.archived import Shelf
+from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import VERSION, index_file
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.transcript_files import all_files
@@ -43,7 +43,7 @@ def status_of(where: Where) -> Status:
     """The state of the index of this config home."""
     path, found = index_file(where), all_files(where)
     there = (len(found), sum(file.size for file in found))
-    shelf = Shelf(where, found)
+    shelf = ArchivedSessions(where, found)
     nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found) + len(shelf.states))
     if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
         return nothing

@@ -13,15 +13,15 @@ from itertools import starmap
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import Shelf, briefly_opened, read_at
+from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, read_at
 from resume_hooks.search.index.database import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
-from resume_hooks.search.index.reading import Batch, Job, Place
+from resume_hooks.search.index.reading import Batch, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.search.index.writing import Writer
 from resume_hooks.sessions import subagents
 from resume_hooks.sessions.archived.manifest import find
-from resume_hooks.sessions.transcript_files import Found
+from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.provenance import read_parent
 
 COMMIT = 192 * 1024 * 1024
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes that were read and those that there are to read."""
 
 
-class Outcome(NamedTuple):
+class UpdateOutcome(NamedTuple):
     """What an update came to: files and bytes read, and files that it did not get to."""
 
     files: int = 0
@@ -45,13 +45,13 @@ class Outcome(NamedTuple):
     behind: int = 0
 
 
-class Work(NamedTuple):
+class FileWork(NamedTuple):
     """A file to be read; ``file_id`` is 0 for one that the index does not know yet.
 
     ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read.
     """
 
-    found: Found
+    found: TranscriptFile
     file_id: int
     same: bool = False
 
@@ -60,7 +60,9 @@ Known = dict[str, tuple[int, int, int, int]]
 """What the index knows of a file by its path: id, inode, size, time."""
 
 
-def changes(db: sqlite3.Connection, found: Iterable[Found], shelf: Shelf | None = None) -> tuple[list[Work], list[int]]:
+def changes(
+    db: sqlite3.Connection, found: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
+) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
     rows = db.execute("SELECT path, id, inode, size, mtime FROM files")
     known = {path: (file_id, inode, size, mtime) for path, file_id, inode, size, mtime in rows}
@@ -68,13 +70,13 @@ def changes(db: sqlite3.Connection, found: Iterable[Found], shelf: Shelf | None 
     for file in found:
         file_id, *state = known.pop(file.path, (0,))
         if state != [file.inode, file.size, file.mtime]:
-            work.append(Work(file, file_id, bool(file_id) and _is_same(state, file)))
+            work.append(FileWork(file, file_id, bool(file_id) and _is_same(state, file)))
     if shelf and shelf.states:
         work += _shelved(db, known, shelf)
     return work, [row[0] for row in known.values()]
 
 
-def _shelved(db: sqlite3.Connection, known: Known, shelf: Shelf) -> Iterator[Work]:
+def _shelved(db: sqlite3.Connection, known: Known, shelf: ArchivedSessions) -> Iterator[FileWork]:
     """The work on vaulted sessions; what is known of them is taken from ``known``."""
     rows = db.execute("SELECT session, path FROM files ORDER BY session")
     paths: dict[str, list[str]] = {}
@@ -90,10 +92,10 @@ def _shelved(db: sqlite3.Connection, known: Known, shelf: Shelf) -> Iterator[Wor
         for file in shelf.files(session_id):
             file_id, *before = known.pop(file.path, (0,))
             if before != [state, file.size, file.mtime]:
-                yield Work(file, file_id, bool(file_id) and _is_same(before, file))
+                yield FileWork(file, file_id, bool(file_id) and _is_same(before, file))
 
 
-def _is_same(known: Sequence[int], file: Found) -> bool:
+def _is_same(known: Sequence[int], file: TranscriptFile) -> bool:
     """Whether a file was only put into the vault, renewed there or brought back: its size and time are what they were.
 
     One that is marked to be read again, with no inode, is none.
@@ -104,13 +106,13 @@ def _is_same(known: Sequence[int], file: Found) -> bool:
 
 def update(
     db: sqlite3.Connection,
-    work: Sequence[Work],
+    work: Sequence[FileWork],
     gone: Collection[int],
     *,
     where: Where,
     limit: float = float("inf"),
     progress: Progress | None = None,
-) -> Outcome:
+) -> UpdateOutcome:
     """Read what changed and write it. After ``limit`` seconds the rest is left for the next time.
 
     IndexDamaged where most of what it holds is of files that are gone: it is then to be built anew.
@@ -142,7 +144,7 @@ class _Update:
         self._progress = progress or (lambda _done, _total: None)
         self._uncommitted = 0
 
-    def run(self, work: Sequence[Work], gone: Collection[int], deadline: float) -> Outcome:
+    def run(self, work: Sequence[FileWork], gone: Collection[int], deadline: float) -> UpdateOutcome:
         if gone:
             self._writer.drop(gone)
         for item in work:
@@ -161,19 +163,19 @@ class _Update:
         self._writer.settle()
         if self._writer.forgot:
             self._refuse_leftovers()
-        return Outcome(files, done, waiting)
+        return UpdateOutcome(files, done, waiting)
 
-    def _size(self, item: Work) -> int:
+    def _size(self, item: FileWork) -> int:
         """Bytes of a file that are to be read."""
         known = item.file_id and not self._writer.replaced(item.file_id, item.found)
         return max(1, item.found.size - (self._writer.place(item.file_id).offset if known else 0))
 
-    def _readings(self, work: Sequence[Work]) -> Generator[tuple[Work, Batch | None]]:
+    def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Batch | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
 
         Packed sessions come first, one at a time; they are ancestors as a rule.
         """
-        kept: dict[str, list[Work]] = {}
+        kept: dict[str, list[FileWork]] = {}
         for item in work:
             if item.found.inode < 0:
                 kept.setdefault(item.found.session_id, []).append(item)
@@ -191,7 +193,7 @@ class _Update:
             others += at
         yield from self._read(others)
 
-    def _read(self, work: Sequence[tuple[Work, str]]) -> Generator[tuple[Work, Batch | None]]:
+    def _read(self, work: Sequence[tuple[FileWork, str]]) -> Generator[tuple[FileWork, Batch | None]]:
         """What is read of these files, each at the path that is given for it."""
         entered = list(starmap(self._entered, _originals_first(work)))
         yield from ((item, None) for item, _ in entered if not item.file_id)
@@ -201,7 +203,7 @@ class _Update:
             for job, batch in results:
                 yield known[job.path], batch
 
-    def _entered(self, item: Work, path: str, parent: str) -> tuple[Work, str]:
+    def _entered(self, item: FileWork, path: str, parent: str) -> tuple[FileWork, str]:
         """A file with its id in the index, and where it is read; the id is 0 for one of which nothing is read."""
         found, writer = item.found, self._writer
         file_id = item.file_id or writer.add(found, found.session_id, parent)
@@ -217,12 +219,12 @@ class _Update:
             return item._replace(file_id=0), path
         return item._replace(file_id=file_id), path
 
-    def _job(self, item: Work, path: str) -> Job:
+    def _job(self, item: FileWork, path: str) -> ReadJob:
         replaced = self._writer.replaced(item.file_id, item.found)
-        place = Place() if replaced else self._writer.place(item.file_id)
-        return Job(path, place, bool(item.found.agent))
+        place = ReadPosition() if replaced else self._writer.place(item.file_id)
+        return ReadJob(path, place, bool(item.found.agent))
 
-    def _take(self, item: Work, batch: Batch | None) -> int:
+    def _take(self, item: FileWork, batch: Batch | None) -> int:
         """Write what was read; returns the bytes."""
         if batch is None:
             self._writer.drop([item.file_id])
@@ -246,7 +248,7 @@ class _Update:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
 
 
-def _originals_first(work: Iterable[tuple[Work, str]]) -> list[tuple[Work, str, str]]:
+def _originals_first(work: Iterable[tuple[FileWork, str]]) -> list[tuple[FileWork, str, str]]:
     """Files, where they are read, and their parents' ids, in the order in which they came to be as far as that is told.
 
     A fork that the client made names no parent; it is then taken for younger if it was written to later.
@@ -256,7 +258,7 @@ def _originals_first(work: Iterable[tuple[Work, str]]) -> list[tuple[Work, str, 
     return sorted(named, key=lambda row: (_depth(row[0], parents), row[0].found.mtime))
 
 
-def _depth(item: Work, parents: Mapping[str, str]) -> int:
+def _depth(item: FileWork, parents: Mapping[str, str]) -> int:
     """How many of the files lie between one and its first ancestor; hostile ones may name each other."""
     seen: set[str] = set()
     session_id = "" if item.found.agent else item.found.session_id

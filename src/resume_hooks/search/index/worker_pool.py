@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from resume_hooks.search.index.reading import Batch, Job, read
+from resume_hooks.search.index.reading import Batch, ReadJob, read
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -29,10 +29,10 @@ PIPE = 1024 * 1024
 PATIENCE = 1.0
 """Seconds that a process which was told to end is waited for."""
 
-Sized = tuple[Job, int]
+Sized = tuple[ReadJob, int]
 """A job, and the bytes of it that are to be read."""
 
-Result = tuple[Job, Batch | None]
+Result = tuple[ReadJob, Batch | None]
 
 
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
@@ -63,7 +63,7 @@ def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
     return shares
 
 
-def _batches(job: Job, worker: _Worker | None = None) -> Iterator[Result]:
+def _batches(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
     """What a process, or this one, reads of a job."""
     more = True
     while more:
@@ -76,7 +76,7 @@ def _batches(job: Job, worker: _Worker | None = None) -> Iterator[Result]:
 class _Worker:
     """Another process, which reads its jobs one after the other; ``ended`` if it does so no more."""
 
-    def __init__(self, jobs: Sequence[Job], others: Sequence[_Worker]) -> None:
+    def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
         # Loading it takes 20 ms, which a small update would feel.
         from multiprocessing import get_context  # noqa: PLC0415
 
@@ -92,7 +92,7 @@ class _Worker:
             self.ended = True
         answering.close()  # so that the pipe ends when the process does
 
-    def answer(self, job: Job) -> Batch | None:
+    def answer(self, job: ReadJob) -> Batch | None:
         """What the process read of its next job; read here where it ended."""
         try:
             batch: Batch | None = self.answers.recv()
@@ -134,7 +134,7 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(jobs: Sequence[Job], answers: Connection, inherited: Sequence[Connection]) -> None:
+def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]) -> None:
     """The life of such a process: it leaves interruptions to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

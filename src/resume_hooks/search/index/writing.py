@@ -13,8 +13,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
 from resume_hooks.search.index.database import IndexDamaged
-from resume_hooks.search.index.reading import Batch, Place, Row
-from resume_hooks.sessions.transcript_files import Found
+from resume_hooks.search.index.reading import Batch, IndexRow, ReadPosition
+from resume_hooks.sessions.transcript_files import TranscriptFile
 
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
 """Who said something, by the number that stands for it in the index."""
@@ -70,7 +70,7 @@ class Writer:
         self._db.executemany(_WORDS, self._words)
         self._words.clear()
 
-    def place(self, file_id: int) -> Place:
+    def place(self, file_id: int) -> ReadPosition:
         """How far a file was read."""
         found = self._db.execute("SELECT offset, lines, turns, checked, time, calls FROM files WHERE id=?", (file_id,))
         try:
@@ -79,9 +79,9 @@ class Writer:
             waiting = tuple((str(call), str(tool)) for call, tool in json.loads(calls))
         except (TypeError, ValueError) as error:
             raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
-        return Place(max(0, offset), lines, turns, check, told, waiting)
+        return ReadPosition(max(0, offset), lines, turns, check, told, waiting)
 
-    def replaced(self, file_id: int, found: Found) -> bool:
+    def replaced(self, file_id: int, found: TranscriptFile) -> bool:
         """Whether a file is another one than what was read: files that are only appended to keep their inode and grow.
 
         In-place rewrites keep the time, sometimes the size and the last bytes as well.
@@ -90,7 +90,7 @@ class Writer:
         moved = (inode < 0) != (found.inode < 0)  # into the vault or out of it
         return bool((inode != found.inode and not moved) or found.size <= size)
 
-    def add(self, found: Found, session_id: str, parent: str = "") -> int:
+    def add(self, found: TranscriptFile, session_id: str, parent: str = "") -> int:
         """Take in a file with nothing of it read; returns its id. Children that were read before it are marked."""
         values = (found.path, session_id, found.agent, found.folder, parent, 0)
         file_id = int(self._db.execute(_FILE, values).lastrowid or 0)
@@ -102,7 +102,7 @@ class Writer:
         """Note whose a sub-agent is and whether it is left out; both may show only after its first record."""
         self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), file_id))
 
-    def write(self, file_id: int, found: Found, batch: Batch) -> None:
+    def write(self, file_id: int, found: TranscriptFile, batch: Batch) -> None:
         """Add what was read of a file. What was read from the start again takes the place of what was known."""
         if batch.start == 0 and self.place(file_id).offset:
             self.forget([file_id])
@@ -111,15 +111,15 @@ class Writer:
             found = found._replace(size=min(found.size - 1, batch.place.offset))  # to be looked at again
         self.remember(file_id, found, batch)
 
-    def remember(self, file_id: int, found: Found, batch: Batch | None = None) -> None:
+    def remember(self, file_id: int, found: TranscriptFile, batch: Batch | None = None) -> None:
         """Note what the file looked like when it was read, and how far that was."""
-        place = batch.place if batch else Place()
+        place = batch.place if batch else ReadPosition()
         about = (batch.cwd, batch.entrypoint) if batch else ("", "")
         calls = json.dumps(place.calls)
         state = (found.inode, found.size, found.mtime, *place[:5], calls, *about, file_id)
         self._db.execute(_PLACE, state)
 
-    def settled_at(self, file_id: int, found: Found) -> None:
+    def settled_at(self, file_id: int, found: TranscriptFile) -> None:
         """Note that a file which was read lies elsewhere now, as it was."""
         self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", (found.inode, found.folder, file_id))
 
@@ -149,7 +149,7 @@ class Writer:
         db.execute("UPDATE files SET cwd='', entrypoint='' WHERE id IN (SELECT id FROM temp.leaving)")
         self.forgot = True
 
-    def _insert(self, file_id: int, rows: Sequence[Row]) -> None:
+    def _insert(self, file_id: int, rows: Sequence[IndexRow]) -> None:
         first = self._next
         rows = [row if row.own is None else self._named_first(row) for row in rows]
         new = [row for row in rows if not (row.stub and self._is_copy(file_id, row))]
@@ -164,7 +164,7 @@ class Writer:
         touched = {(self._name(path), number) for number, row in fresh for path in row.files}
         self._db.executemany("INSERT OR IGNORE INTO touched VALUES(?,?)", touched)
 
-    def _values(self, number: int, file_id: int, row: Row) -> tuple[int | None, ...]:
+    def _values(self, number: int, file_id: int, row: IndexRow) -> tuple[int | None, ...]:
         return (
             number,
             file_id,
@@ -180,14 +180,14 @@ class Writer:
             row.digest,
         )
 
-    def _settle(self, file_id: int, again: Iterable[tuple[int, Row]]) -> set[int]:
+    def _settle(self, file_id: int, again: Iterable[tuple[int, IndexRow]]) -> set[int]:
         """Rows whose key is taken: copies of another session's record, or an id that one file has twice."""
         twice = [(number, row) for number, row in again if not self._is_copy(file_id, row) and row.role != "title"]
         rows = (self._values(number, file_id, row._replace(key=None)) for number, row in twice)
         self._db.executemany(_RECORD, rows)
         return {number for number, _ in twice}
 
-    def _named_first(self, row: Row) -> Row:
+    def _named_first(self, row: IndexRow) -> IndexRow:
         """A forked record under the key that it had at first: a fork of a fork names the fork."""
         found = self._db.execute("SELECT key FROM aliases WHERE own=?", (row.key,)).fetchone()
         key = found[0] if found else row.key
@@ -195,7 +195,7 @@ class Writer:
             self._db.execute("INSERT OR IGNORE INTO aliases VALUES(?,?)", (row.own, key))
         return row._replace(key=key)
 
-    def _is_copy(self, file_id: int, row: Row) -> bool:
+    def _is_copy(self, file_id: int, row: IndexRow) -> bool:
         """Whether another file has the record; this one's is then noted as a copy of it.
 
         One of the same id that says something else is none: ids are given by whoever writes a file.
