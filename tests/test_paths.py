@@ -115,12 +115,6 @@ def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) ->
     assert paths.project_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
-def test_rules_of_ones_own_for_project_folders() -> None:
-    """Each rule adds its names, in order, none twice."""
-    rules = (lambda cwd, _known, _env: [cwd[1:]], lambda _cwd, known, _env: known(), paths.by_path)
-    assert paths.project_names("/w", Where({}), lambda: ["-w", "other"], rules) == ["w", "-w", "other"]
-
-
 def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
     """Where there is none yet, our own hash names the folder; without a projects folder too."""
     expected = [str(config_home.config / "projects" / project_key(LONG))]

@@ -11,7 +11,8 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.settings import Setting, load, settings_file, store
+from resume_hooks.settings import Setting, load, settings_file
+from resume_hooks.storage.stored_settings import store
 from tests.builders import ConfigHome
 
 

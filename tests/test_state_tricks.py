@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import clock, settings
+from resume_hooks import clock
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
@@ -23,7 +23,7 @@ from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
-from resume_hooks.storage import backups
+from resume_hooks.storage import backups, stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.target import told
 
@@ -62,7 +62,7 @@ def _record(home: ConfigHome) -> None:
 
 
 def _store(home: ConfigHome) -> None:
-    settings.store("threshold", "700", home.where)
+    stored_settings.store("threshold", "700", home.where)
 
 
 def _ask(home: ConfigHome) -> None:

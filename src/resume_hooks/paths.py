@@ -11,15 +11,17 @@ import json
 import os
 import stat
 import unicodedata
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Protocol, Tuple
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
 MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
 
-_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 ENDING = ".jsonl"  # what the name of every transcript ends with
+TOOL_RESULTS = "tool-results"  # beside a session: the folder of outputs too long for its transcript
+FILE_HISTORY = "file-history"  # in the config folder: a folder a session, of earlier states of the user's files
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"  # the variable that names the project folder of every working directory
 
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 LONGEST_DIR_NAME = 64
 _DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
@@ -121,16 +123,8 @@ def project_key(folder: str) -> str:
     return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
-class ProjectKeyStrategy(Protocol):
-    """How a client names the project folder of a working directory."""
-
-    def __call__(self, cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:
-        """The names that the folder may have, none where the rule says nothing; ``known`` lists those there are."""
-        ...
-
-
-def by_variable(cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:  # noqa: ARG001
-    """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory.
+def named_folder(where: Where) -> List[str]:
+    """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory, if it does.
 
     As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not know it.
     """
@@ -140,31 +134,18 @@ def by_variable(cwd: str, known: Callable[[], List[str]], where: Where) -> List[
     return [name] if sound and where.environ.get("CLAUDE_CONFIG_DIR") else []
 
 
-def by_path(cwd: str, known: Callable[[], List[str]], where: Where) -> List[str]:  # noqa: ARG001
-    """The folder's key; of a long path every name with the same beginning, since clients hash the rest differently."""
-    key = project_key(cwd)
-    if len(key) <= MAX_KEY:
-        return [key]
-    prefix = key[: MAX_KEY + 1]
-    return [name for name in known() if name.startswith(prefix)] or [key]
-
-
-PROJECT_KEYS: Tuple[ProjectKeyStrategy, ...] = (by_variable, by_path)
-"""The rules in force. All of them count: 2.1.329 looks into the key's folder, too, where the variable names another."""
-
-
-def project_names(
-    cwd: str,
-    where: Where,
-    known: Optional[Callable[[], List[str]]] = None,
-    strategies: Tuple[ProjectKeyStrategy, ...] = PROJECT_KEYS,
-) -> List[str]:
+def project_names(cwd: str, where: Where, known: Optional[Callable[[], List[str]]] = None) -> List[str]:
     """The names of the project folders that may hold sessions of ``cwd``, the likeliest first.
 
-    ``known`` lists the folders that there are; left out, those of the config home.
+    2.1.329 looks into the key's folder, too, if the variable names another. Of a long key every name with the same
+    beginning counts, since clients hash the rest differently; ``known`` lists the folders that there are.
     """
-    listed = known or (lambda: _names_in(where.projects))
-    return list(dict.fromkeys(name for names in strategies for name in names(cwd, listed, where)))
+    key = project_key(cwd)
+    keyed = []
+    if len(key) > MAX_KEY:
+        listed = known() if known else _names_in(where.projects)
+        keyed = [name for name in listed if name.startswith(key[: MAX_KEY + 1])]
+    return list(dict.fromkeys([*named_folder(where), *(keyed or [key])]))
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:

@@ -1,20 +1,17 @@
 """Settings: one table of keys, read from our file, then the environment, then the plugin's options; later wins.
 
-Kept free of pydantic, since every trigger reads it; ``settings_model`` builds the validating model from the same table.
+Every trigger reads them: standard library only. ``storage.stored_settings`` writes the file.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import MAX_OBJECT, Where, private_folder, read_object, read_regular
+from resume_hooks.errors import UsageError
+from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -61,14 +58,14 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
 
 
 def _model(raw: object) -> Value:
-    """The name of a model, of a profile of Bedrock, of a deployment; never an option of the client's."""
+    """The name of a model, a Bedrock profile or a deployment; never an option of the client."""
     if not isinstance(raw, str) or not _MODEL.fullmatch(raw):
         raise ValueError("the name of a model, such as haiku")
     return raw
 
 
 def _path(ending: str, what: str) -> Callable[[object], Value]:
-    """A path that ends so; ``""`` for none."""
+    """A path with this ending; ``""`` for none."""
 
     def read(raw: object) -> Value:
         if not isinstance(raw, str) or not _PATH.fullmatch(raw) or (raw and not raw.endswith(ending)):
@@ -130,7 +127,7 @@ KEYS: dict[str, Key] = {
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
-    """Every setting with its source. A value that can't be read keeps what was there before it."""
+    """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
     where = where or Where()
     found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     stored = read_object(settings_file(where))
@@ -139,7 +136,7 @@ def load(where: Where | None = None) -> dict[str, Setting]:
             try:
                 found[name] = Setting(key.read(raw), source)
             except ValueError:
-                continue  # doctor tells; a trigger goes on with what was there before
+                continue  # doctor reports it; a trigger goes on with the weaker source
     return found
 
 
@@ -160,11 +157,11 @@ def size(name: str, where: Where | None = None) -> int:
 
 
 def refused(where: Where | None = None) -> list[str]:
-    """What stands in the settings but can't be used, one sentence each."""
+    """The settings that can't be used, one sentence each."""
     where = where or Where()
     path = settings_file(where)
     stored = read_object(path)
-    sentences = [f"{path} is no readable file of settings"] if not stored and _is_damaged(path) else []
+    sentences = [f"{path} is no readable file of settings"] if not stored and is_damaged(path) else []
     for name, key in KEYS.items():
         for source, raw in _given(name, stored, where.environ):
             try:
@@ -174,18 +171,15 @@ def refused(where: Where | None = None) -> list[str]:
     return sentences
 
 
-def store(name: str, text: str, where: Where | None = None) -> Value:
-    """Write one setting to our file and return its value. UsageError for an unknown key or a bad value."""
+def read_one(name: str, text: str) -> Value:
+    """The value of one setting as typed. UsageError for an unknown key or a bad value."""
     key = KEYS.get(name)
     if key is None:
         raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
     try:
-        value = key.read(text)
+        return key.read(text)
     except ValueError as error:
         raise UsageError(f"{name} must be {error}, not '{text}'") from error
-    path = settings_file(where)
-    _replace(path, {**_writable(path), "version": VERSION, name: value})
-    return value
 
 
 def settings_file(where: Where | None = None) -> str:
@@ -203,19 +197,8 @@ def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list
     return [(source, raw) for source, raw in raws.items() if raw not in (None, "")]
 
 
-def _writable(path: str) -> dict[str, object]:
-    """What a rewrite of the file must keep. WriteFailed where it would lose something: not ours to throw away."""
-    values = read_object(path)
-    if not values and _is_damaged(path):
-        raise WriteFailed(f"{path} can't be read as settings, so it was left alone", "Mend the file, or remove it.")
-    version = values.get("version", VERSION)
-    if not isinstance(version, int) or version > VERSION:
-        raise WriteFailed(f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one.")
-    return values
-
-
-def _is_damaged(path: str) -> bool:
-    """Whether what gave no values is more than nothing: no JSON object, too large, a pipe, a folder."""
+def is_damaged(path: str) -> bool:
+    """Whether a file of settings without values is more than empty: no JSON object, too large, a pipe, a folder."""
     try:
         raw = read_regular(path, MAX_OBJECT)
     except (FileNotFoundError, NotADirectoryError):
@@ -223,18 +206,3 @@ def _is_damaged(path: str) -> bool:
     except OSError:
         return True
     return b"".join(raw.split()) not in (b"", b"{}")
-
-
-def _replace(path: str, values: dict[str, object]) -> None:
-    temporary = f"{path}.{os.getpid()}-{time.time_ns()}.tmp"
-    try:
-        private_folder(os.path.dirname(path))
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(values, stream, indent=2)
-            stream.write("\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error

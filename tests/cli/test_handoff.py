@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.reading.digest.entries import digest_at
-from resume_hooks.settings import store
+from resume_hooks.storage.stored_settings import store
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import settings
 from resume_hooks.derive import rollover
 from resume_hooks.derive.handoff_files import write_for
 from resume_hooks.derive.rollover import Contents
@@ -16,6 +15,7 @@ from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 from tests.redaction.planted import some
 
@@ -41,8 +41,8 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
 
 def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
     """Opening, digest, title, document and ledger say that something was there, and nothing of it."""
-    settings.store("handoff_dir", "_handoffs", config_home.where)
-    settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
+    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = rollover.plan(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents

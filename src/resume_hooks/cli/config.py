@@ -9,6 +9,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.output import emit, json_option, table
 from resume_hooks.errors import UsageError
+from resume_hooks.storage import stored_settings
 
 
 def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -34,7 +35,7 @@ def command(key: str | None, value: str | None, as_json: bool) -> None:
     if key is not None and key not in settings.KEYS:
         raise UsageError(f"There is no setting '{key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if key is not None and value is not None:
-        settings.store(key, value)
+        stored_settings.store(key, value)
     rows = [row for row in _rows() if key in (None, row["key"])]
     shown = [(row["key"], f"{_text(row['value'])}  ({row['source']})  {row['about']}") for row in rows]
     emit("config", {"file": settings.settings_file(), "settings": rows}, lambda: table(shown), as_json=as_json)

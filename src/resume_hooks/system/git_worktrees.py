@@ -65,7 +65,7 @@ def project_at(cwd: str, where: Where) -> Project:
     folders = worktrees(cwd)
     home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
     roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
-    named = paths.by_variable(cwd, list, where)
+    named = paths.named_folder(where)
     return Project(folders, tuple(roots), tuple(named))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import settings
 from resume_hooks.archive.vault import commit, put
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was, states
@@ -21,7 +20,7 @@ from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.archived.manifest import find, held, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
-from resume_hooks.storage import locks
+from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
@@ -249,10 +248,10 @@ def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> N
 def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By the setting, by an employer: nothing is kept, and both say why."""
     session = laid_out(config_home)
-    settings.store("vault", "off", config_home.where)
+    stored_settings.store("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
         keep(session, config_home.where)
-    settings.store("vault", "on", config_home.where)
+    stored_settings.store("vault", "on", config_home.where)
     managed = tmp_path / "managed-settings.json"
     managed.write_text('{"cleanupPeriodDays":20}')
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])

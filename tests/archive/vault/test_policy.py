@@ -20,6 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import ConfigHome, conversation, session_id, write_session
@@ -59,9 +60,9 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [policy.taken(each) for each in held(config_home.where)]
-    settings.store("vault_max", "0", config_home.where)
+    stored_settings.store("vault_max", "0", config_home.where)
     assert policy.due(config_home.where) == []
-    settings.store("vault_max", str(sum(takes) - 1), config_home.where)
+    stored_settings.store("vault_max", str(sum(takes) - 1), config_home.where)
     assert [each.session_id for each in policy.due(config_home.where)] == [one]
     assert [each.session_id for each in policy.due(config_home.where, keeping=[one])] == [two]
     (gone,) = policy.apply(config_home.where)
@@ -76,8 +77,8 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
-    settings.store("vault_max", "1", config_home.where)
-    settings.store("vault_days", "5", config_home.where)
+    stored_settings.store("vault_max", "1", config_home.where)
+    stored_settings.store("vault_days", "5", config_home.where)
     assert {each.session_id for each in policy.due(config_home.where)} == {three, other}
     (config_home.project() / f"{three}.jsonl").unlink()
     assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
@@ -87,7 +88,7 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch
 def test_by_age(config_home: ConfigHome) -> None:
     """Days since the last write, as far as they are told; and only what was due the day before."""
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
-    settings.store("vault_days", "30", config_home.where)
+    stored_settings.store("vault_days", "30", config_home.where)
     assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
     assert policy_state.went(config_home.where) == []
     note = Path(vault(config_home.where), policy_state.FILE)
@@ -109,7 +110,7 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1, present=True)
-    settings.store("vault_max", "1", config_home.where)
+    stored_settings.store("vault_max", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
     delete.write(delete.plan(locate.session_file(path), config_home.where), config_home.where)
     assert not os.path.exists(path)
@@ -126,7 +127,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     found = pack(keep(locate.session_file(path), Where(shared)), Where(shared))
     assert found.home == str(config_home.config)
     assert held(Where(other)) == [found]
-    settings.store("vault_max", "1", Where(shared))
+    stored_settings.store("vault_max", "1", Where(shared))
     assert (policy.due(Where(other)), [each.session_id for each in policy.due(Where(shared))]) == ([], [own])
     row = kept_row(found, Where(other))
     assert (row["present"], row["file"]) == (True, str(path))
@@ -175,16 +176,16 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     """As people write them; what can't be read is refused."""
     if not size:
         with pytest.raises(UsageError):
-            settings.store("vault_max", text, config_home.where)
+            stored_settings.store("vault_max", text, config_home.where)
         return
-    settings.store("vault_max", text, config_home.where)
+    stored_settings.store("vault_max", text, config_home.where)
     assert settings.size("vault_max", config_home.where) == size
 
 
 def test_what_can_not_be_removed_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next time tries it again; nothing else is kept from going."""
     one = kept(config_home, 1, 100)
-    settings.store("vault_days", "5", config_home.where)
+    stored_settings.store("vault_days", "5", config_home.where)
 
     def refused(*_: object) -> None:
         raise VaultOff("no")

@@ -18,6 +18,7 @@ from resume_hooks.search.index.database import IndexDamaged, index_file
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions import link_log
+from resume_hooks.storage.stored_settings import store
 from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.draws import Draws
@@ -84,7 +85,7 @@ def stored_settings(home: ConfigHome) -> Try:
         assert {name: type(each.value) for name, each in found.items()} == kinds
         assert all(isinstance(sentence, str) for sentence in settings.refused(Where(environ)))
         try:
-            settings.store("threshold", "700", home.where)
+            store("threshold", "700", home.where)
         except WriteFailed:
             assert file.read_bytes() == before
         else:

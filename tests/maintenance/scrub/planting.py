@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from resume_hooks import settings
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import keep, pack
 from resume_hooks.derive import fork
@@ -23,6 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.files import session_file
+from resume_hooks.storage import stored_settings
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -154,7 +154,7 @@ def plant(home: ConfigHome) -> Planted:
     note = {"version": 1, "opening": f"next: {one}"}
     laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
     document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
-    settings.store("handoff_dir", str(document.parent), where)
+    stored_settings.store("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
     return Planted(home, path, children, document)
