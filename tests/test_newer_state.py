@@ -14,6 +14,7 @@ from resume_hooks.hooks import checkpoint_state, hook_state
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.scope import Scope
+from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 
@@ -35,7 +36,7 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file() and "index.db-" not in path.name}
     assert settings.load(config_home.where)["threshold"].value == 700
     with pytest.raises(WriteFailed, match="newer"):
-        settings.store("threshold", "800", config_home.where)
+        stored_settings.store("threshold", "800", config_home.where)
     assert contents.held(config_home.where) == []
     assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
     assert checkpoint_state.find(SESSION) is None

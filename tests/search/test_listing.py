@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.clock import DAY
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.listing import SessionLister, SessionRow, listed, page, short_ids
-from resume_hooks.sessions.expiry import DAY
 from resume_hooks.sessions.files import SessionFile, sessions_of
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.store_protocol import LocalStore

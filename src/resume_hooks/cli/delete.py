@@ -14,12 +14,12 @@ from resume_hooks.archive.trash.contents import Entry, Stray
 from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
+from resume_hooks.clock import DAY
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
 
-DAY_MS = 24 * 60 * 60 * 1000
 STAYS = "The vault keeps a copy of {title}; to remove that, too: resume-hooks archive --forget {session_id}"
 SHOWN = 10
 """Derived sessions that are named one by one."""
@@ -106,7 +106,7 @@ def _still_kept(entries: Sequence[Entry]) -> list[str]:
 
 
 def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
-    limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * DAY_MS
+    limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * 1000 * DAY
     found = [entry for entry in contents.held(Where()) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
     strays = contents.strays(Where())

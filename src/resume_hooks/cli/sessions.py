@@ -12,7 +12,7 @@ import click
 
 from resume_hooks.cli.output import current_folder, emit, json_option
 from resume_hooks.cli.text_width import fitted, width
-from resume_hooks.clock import minute
+from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
@@ -31,7 +31,7 @@ LEAST_TITLE = 24
 
 UNKNOWN = "-"
 _HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
-_STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))
 """Seconds."""
 
 

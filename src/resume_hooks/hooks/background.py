@@ -16,10 +16,10 @@ from typing import Any
 from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
 from resume_hooks.archive.retention.pack_idle import pack_quiet
 from resume_hooks.archive.vault import policy
+from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.sessions.expiry import DAY
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 

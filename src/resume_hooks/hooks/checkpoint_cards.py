@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from resume_hooks import clock
+from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.checkpoint import Mark, Placed
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind_text import LeftOut
@@ -19,7 +20,7 @@ _REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
 _STAYS = "files, git and processes stay as they are; the rewound session holds the talk up to here"
 
 _NOTHING = "Nothing was changed."
-_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> str:

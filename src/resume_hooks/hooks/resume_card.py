@@ -5,6 +5,7 @@ The table serves the shell's ``resume`` and fits 80 columns; what it says is an 
 
 from __future__ import annotations
 
+from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate
 from resume_hooks.hooks.cards import ROW
 from resume_hooks.hooks.plain_cards import id_line, offer
@@ -112,7 +113,7 @@ def _habit(found: Comparison) -> str:
 
 def span(seconds: int) -> str:
     """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
-    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+    for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
         if seconds >= 2 * size:
             return f"{seconds // size:,} {unit}"
     return f"{seconds} s"

@@ -16,9 +16,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
+from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.expiry import DAY, SOON, is_kept
+from resume_hooks.sessions.expiry import SOON, is_kept
 from resume_hooks.sessions.files import SessionFile, known_ids
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients

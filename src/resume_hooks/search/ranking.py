@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from resume_hooks.clock import DAY
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.search.scope import Scope, condition
 from resume_hooks.search.terms import Lookup
@@ -53,7 +54,7 @@ NAMED = 0.5
 RECENT = 0.15
 """What being said just now adds to a turn's score, at most."""
 
-HALF_LIFE = 30 * 86_400
+HALF_LIFE = 30 * DAY
 """Seconds after which half of that is left."""
 
 

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import Where, is_session_id, session_id_of
+from resume_hooks.clock import DAY
+from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
 from resume_hooks.sessions.archived.layout import HISTORY, NOTE, folder_of
 
-DAY = 24 * 60 * 60
 """Seconds."""
 
 SOON = 7 * DAY
@@ -28,7 +28,6 @@ AHEAD = 60
 """Seconds by which the clock of a file system may be ahead of ours."""
 
 _EXACT = 0.001
-RESULTS = "tool-results"
 
 
 class Found(NamedTuple):
@@ -101,7 +100,7 @@ class Endings:
     def _files(self, session: Found, folders: set[str]) -> Iterator[float]:
         """The times of what goes by itself."""
         if session.session_id in folders:
-            yield from _times(os.path.join(os.path.dirname(session.path), session.session_id, RESULTS))
+            yield from _times(os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS))
         if session.session_id in self._with_backups:
             with contextlib.suppress(OSError):
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime

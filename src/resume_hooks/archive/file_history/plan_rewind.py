@@ -15,13 +15,12 @@ from resume_hooks.archive.file_history.plan import Expected, FilesPlan, Source, 
 from resume_hooks.archive.file_history.safe_paths import Place, Root
 from resume_hooks.archive.file_history.target import Aim
 from resume_hooks.errors import CantRestore
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FOLDER = "file-history"
 FIRST = 1
 """The version of a file's backup when the client began to track it."""
 
@@ -34,7 +33,7 @@ def plan(history: History, aimed: Aim, where: Where) -> FilesPlan:
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
     root = Root.of(_home(session), where)
-    store = _Store(root, Source(os.path.join(where.config, FOLDER), (session.session_id,)))
+    store = _Store(root, Source(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
     return decide(session.session_id, root, store.wanted(history, aimed))
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks import settings
+from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
-from resume_hooks.sessions.expiry import DAY, SOON, Ending, Endings, is_kept
+from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_kept
 from resume_hooks.system import claude_settings
 
 AGAIN = 60 * 60

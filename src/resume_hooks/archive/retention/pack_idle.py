@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from resume_hooks.archive.vault.pack import is_packed, pack
+from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import is_foreign
 from resume_hooks.sessions.archived.manifest import Kept, as_it_is, held
-from resume_hooks.sessions.expiry import DAY, SOON
+from resume_hooks.sessions.expiry import SOON
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.storage.state_file import MODE

@@ -17,6 +17,7 @@ import orjson
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.sessions.subagents import PREFIX
 from resume_hooks.storage import project_files
@@ -42,9 +43,6 @@ IN_USE = "Another command is at work in the trash"
 
 _LAST = re.compile(r"(.*)@([0-9TZ:.-]+)")
 """A locator with the instant of one of several deletes behind it."""
-
-PROJECTS, HISTORY = "projects", "file-history"
-"""The folders of the config home that parts come from."""
 
 
 class Part(NamedTuple):

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part, Stray
+from resume_hooks.archive.trash.contents import Entry, Part, Stray
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.lineage import Descendant, Family

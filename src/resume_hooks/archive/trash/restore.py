@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.contents import HISTORY, PROJECTS, Entry, Part
+from resume_hooks.archive.trash.contents import Entry, Part
+from resume_hooks.clock import DAY
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, find_session, private_folder
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
 
-DAY = 24 * 60 * 60
 """Seconds."""
 
 SPARE_DAYS = 7

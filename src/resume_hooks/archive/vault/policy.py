@@ -17,6 +17,7 @@ from resume_hooks import clock, settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.vault import policy_state
 from resume_hooks.archive.vault.forget import forget
+from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign
@@ -27,7 +28,6 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.system.claude_settings import managed_days
 
-DAY = 24 * 60 * 60
 """Seconds."""
 
 OFF = "the setting 'vault' is off"

@@ -16,16 +16,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import Kept, find
 from resume_hooks.sessions.archived.sessions import is_kept, opened
 from resume_hooks.sessions.locate import SessionFile, is_known
 from resume_hooks.storage.state_file import MODE
-
-OUTPUTS = "tool-results"
-"""The folder of a session's large outputs."""
-
 
 _BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
 """The name of a backup in a line about the user's files."""
@@ -102,7 +98,7 @@ def _swept(
     kept = find(parent.session_id, where) if is_known(parent, where) else None
     if kept is None:
         return []
-    outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{OUTPUTS}/", own[0])
+    outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{TOOL_RESULTS}/", own[0])
     lost = _lost(kept, f"{HISTORY}/{kept.session_id}/", own[1]) & set(backups)
     if not outputs and not lost:
         return []
@@ -120,7 +116,7 @@ def _lost(kept: Kept, below: str, own: str) -> frozenset[str]:
 
 
 def _beside(path: str) -> str:
-    return os.path.join(path.removesuffix(".jsonl"), OUTPUTS)
+    return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
 
 
 def _put_files(step: _Step, made: list[str]) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from resume_hooks.maintenance.fsck.findings import Finding, Kind
-from resume_hooks.paths import Where
+from resume_hooks.paths import FILE_HISTORY, Where
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, string
 
@@ -57,7 +57,7 @@ def of_companions(named: Named, session_id: str, where: Where) -> Iterator[Findi
     for path, number in named.outputs.items():
         if not _lies_in(path, home) or not os.path.exists(path):
             yield Finding(OUTPUT_GONE, f"{path} is gone", number)
-    folder = os.path.join(where.config, "file-history", session_id)
+    folder = os.path.join(where.config, FILE_HISTORY, session_id)
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
         if name not in there:

@@ -20,7 +20,7 @@ from resume_hooks.maintenance.scrub.inspect import cleaned_of
 from resume_hooks.maintenance.scrub.locations import COMPANION, Place, files_in
 from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.maintenance.scrub.replace import replace
-from resume_hooks.paths import ENDING, Where
+from resume_hooks.paths import ENDING, TOOL_RESULTS, Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import invariants, tokens
@@ -140,7 +140,7 @@ class _Marking:
 
     def __init__(self, cleaner: Cleaner, parent_id: str, session_id: str) -> None:
         self._cleaner = cleaner
-        self._old, self._new = (f"/{each}/tool-results/".encode() for each in (parent_id, session_id))
+        self._old, self._new = (f"/{each}/{TOOL_RESULTS}/".encode() for each in (parent_id, session_id))
 
     def __call__(self, body: bytes, node: Node) -> bytes:  # noqa: ARG002 - a mark's form
         """The line of a record."""

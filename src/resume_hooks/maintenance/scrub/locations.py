@@ -38,7 +38,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_FILES = 200_000
 """Files that are looked at below one folder."""
 
-_ELSEWHERE = frozenset({"projects", "file-history", "plugins", "sessions", "local", "node_modules", ".git"})
+_ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
 _OUR_OWN = frozenset({VAULT, UNPACKED, contents.FOLDER, backups.FOLDER, "plugin"})

@@ -16,7 +16,7 @@ import orjson
 
 from resume_hooks import __version__, clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, open_regular, read_regular
+from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, read_regular
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
@@ -41,7 +41,6 @@ END = b"]}"
 MAX_FILE = 32 * 1024 * 1024  # bytes of a file beside a transcript that goes along
 MAX_FILES = 20_000  # files beside a transcript that go along
 MAX_SESSIONS = 1_000  # sessions in one bundle
-OUTPUTS = "tool-results"  # the folder of a session's large tool outputs
 ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
@@ -138,8 +137,8 @@ def _as_json(body: bytes) -> bytes | None:
 
 def _files_of(session: SessionFile) -> list[tuple[str, str]]:
     """What lies in a session's own folder and goes along: where it belongs there, and its path."""
-    outputs = os.path.join(session.path.removesuffix(".jsonl"), OUTPUTS)
-    found = [(f"{OUTPUTS}/{name}", os.path.join(outputs, name)) for name in _names(outputs)]
+    outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
+    found = [(f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)) for name in _names(outputs)]
     for agent in subagents_of(session.path):
         about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
         found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import stated
 
 MAX_FOLDERS = 8
-MAX_DURATION = 24 * 60 * 60 * 1000  # milliseconds; more is no duration of a hook
+MAX_DURATION = 1000 * clock.DAY  # milliseconds; more is no duration of a hook
 MAX_EVENT = 40  # characters of the name of a kind; a file may say anything
 
 _OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|session-end)" """)

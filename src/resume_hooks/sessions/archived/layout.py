@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
 
 FOLDER = "vault"
 """One folder a session, named by its id."""
@@ -15,7 +15,7 @@ UNPACKED = "unpacked"
 NOTE, LOCK = "note.json", "lock"
 """In each session's folder: what counts, and who is at it."""
 
-PROJECTS, HISTORY = "projects", "file-history"
+PROJECTS, HISTORY = "projects", FILE_HISTORY
 """The folders of the config home that parts come from; backups of files are kept under the second name, too."""
 
 

@@ -18,7 +18,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.paths import Where, is_session_id, private_folder
+from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, private_folder
 from resume_hooks.reading.export.bundle import (
     ABOUT,
     END,
@@ -28,7 +28,6 @@ from resume_hooks.reading.export.bundle import (
     MAX_FILES,
     MAX_SESSIONS,
     OPENING,
-    OUTPUTS,
     SUMS,
     UNSEALED,
     VERSION,
@@ -242,7 +241,7 @@ def _content(row: dict[str, object]) -> bytes:
 def _is_place(place: object) -> bool:
     """Whether a file may have a name in a session's own folder."""
     folder, _, name = place.partition("/") if isinstance(place, str) else ("", "", "")
-    form = {OUTPUTS: _NAME, FOLDER: _AGENT}.get(folder)
+    form = {TOOL_RESULTS: _NAME, FOLDER: _AGENT}.get(folder)
     return form is not None and form.fullmatch(name) is not None
 
 
