@@ -16,7 +16,7 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.cli.main import VERBS, cli
-from resume_hooks.cli.schema import DATA
+from resume_hooks.cli.schema import form
 from resume_hooks.hooks.plain_cards import TRIGGERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +32,8 @@ PACKAGES = (
 def pages() -> dict[Path, str]:
     """Every generated file by its path, with the text it must have."""
     found = {DOCS / "cli.md": cli_page()}
-    for verb, model in DATA.items():
-        schema = json.dumps(model.model_json_schema(), indent=2)
+    for verb in VERBS:
+        schema = json.dumps(form(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
     for name, table in (
         ("triggers", triggers_table()),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import DATA
+from resume_hooks.cli.schema import form
 from tests.builders import ConfigHome
 from tests.needs import REPO
 
@@ -54,7 +54,7 @@ def document(cli: Cli) -> Document:
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)
         if found["ok"]:
             assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
-            DATA[verb].model_validate(found["data"])
+            form(verb).model_validate(found["data"])
         else:
             assert set(found) == {"schema", "verb", "ok", "error"}
             assert {"code", "message", "remedy"} <= set(found["error"]) <= {"code", "message", "remedy", "candidates"}

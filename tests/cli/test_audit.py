@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from resume_hooks.cli.schema import DATA
+from resume_hooks.cli.schema import form
 from tests.builders import SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.redaction.planted import some
@@ -24,7 +24,7 @@ def found(cli: Cli, *words: str) -> dict[str, Any]:
     done = cli("audit", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
-    return DATA["audit"].model_validate(document["data"]).model_dump()
+    return form("audit").model_validate(document["data"]).model_dump()
 
 
 def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:

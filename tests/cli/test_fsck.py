@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.schema import DATA
+from resume_hooks.cli.schema import form
 from resume_hooks.maintenance.fsck.findings import LISTED
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
@@ -65,7 +65,7 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
-    DATA["fsck"].model_validate(found["data"])
+    form("fsck").model_validate(found["data"])
     (session,) = found["data"]["sessions"]
     assert (session["errors"], session["warnings"], session["notes"]) == (1, 0, 0)
     (kind,) = session["kinds"]
@@ -110,6 +110,8 @@ from resume_hooks.maintenance import doctor as diagnosis
 from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key
 project_key("/")
+for verb in ("doctor", "fsck", "resolve", "search"):
+    schema.form(verb)
 if os.geteuid() == 0:
     os.setuid(65534)
 main(sys.argv[1:])

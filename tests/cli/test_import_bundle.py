@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.schema import DATA
+from resume_hooks.cli.schema import form
 from tests.builders import ConfigHome, conversation, session_bytes, session_id
 from tests.cli.conftest import Cli, Document
 from tests.derive.imports.bundle.test_bundle import bundled, kept
@@ -28,7 +28,7 @@ def path(config_home: ConfigHome) -> Path:
 def test_whole(document: Document, path: Path) -> None:
     """The receipt is that of the last session; each is told with both of its names."""
     data = document("import", str(path), "--whole")["data"]
-    DATA["import"].model_validate(data)
+    form("import").model_validate(data)
     assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
     assert data["imported"] is None
     assert [(row["was"], row["session_id"], row["existing"]) for row in data["bundle"]] == [

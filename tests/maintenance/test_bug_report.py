@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.cli.schema.report import Report
+from resume_hooks.cli.schema.figures import BugReport
 from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding, diagnose
@@ -81,7 +81,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def made(project: Path) -> dict[str, Any]:
     """The report, in its documented form."""
     found = bug_report.report(diagnose(str(project)), str(project), Where())
-    return Report.model_validate(found).model_dump()
+    return BugReport.model_validate(found).model_dump()
 
 
 def test_nothing_planted_is_in_it(laden: Path) -> None:

@@ -12,7 +12,7 @@ from resume_hooks import settings
 from resume_hooks.cli.child import answer, child_options, client_to_start, receipt_text, require_folder
 from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.output import located, locator_argument, say
-from resume_hooks.cli.schema.smart import SmartTrimReceipt, StoredPlan
+from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
 from resume_hooks.derive.child import create
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
@@ -109,7 +109,7 @@ def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
     return _Planned(smart.plan(offered, verdicts, Where(), how["output_dir"]), asked)
 
 
-def _given_back(reading: SessionScan, stored: SmartTrimReceipt, how: SmartHow) -> _Planned:
+def _given_back(reading: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != reading.session.session_id:
         raise UsageError(
@@ -125,7 +125,7 @@ def _given_back(reading: SessionScan, stored: SmartTrimReceipt, how: SmartHow) -
     return _Planned(decided, ModelVerdicts())
 
 
-def _stored(how: SmartHow) -> SmartTrimReceipt | None:
+def _stored(how: SmartHow) -> SmartTrimForm | None:
     """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
     path = how["plan"]
     if path is None:

@@ -63,7 +63,7 @@ _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
-    """The report as a JSON value, in the form of ``cli.schema.report``."""
+    """The report as a JSON value, in the form of ``cli.schema.figures.BugReport``."""
     who = Anonymous(cwd, where)
     return {
         "report": VERSION,

@@ -1,32 +1,60 @@
-"""What the vault holds: archive, and restore out of it."""
+"""The forms of the verbs that keep, delete and restore sessions."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.archive.trash.contents import Stray
+from resume_hooks.archive.vault.policy import Dropped
+from resume_hooks.archive.vault.verify import Finding
+from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.cli.schema.sessions import Folder, KeptSession
 
 
-class KeptSession(Strict):
-    """A session in the vault."""
+class DeletedSession(Strict):
+    """A session in the trash, or on its way there or back."""
+
+    session_id: str
+    locator: str = Field(description="names this delete of the session to restore; empty where nothing was moved")
+    title: str
+    folder: Folder
+    file: str = Field(description="where its transcript belongs")
+    kept_in: str = Field(description="its folder in the trash; empty where nothing was moved")
+    files: int
+    size: int = Field(description="bytes of all its files")
+    ended: str = Field(description="when it was last written")
+    deleted_at: str
+    complete: bool = Field(description="false: the delete was not finished; restore joins what it moved with the rest")
+
+
+StrayFolder = Annotated[
+    Stray,
+    Like(size="bytes", gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged"),
+]
+
+
+class DerivedSession(Strict):
+    """A session that stays when the one that it came from is deleted."""
 
     session_id: str
     title: str
-    folder: str = Field(description="where the client must be started to find it")
-    file: str = Field(description="where its transcript belongs")
-    present: bool = Field(description="whether the client has it there, too")
-    kept_in: str = Field(description="its folder in the vault")
-    form: str = Field(description="linked, copied or packed")
-    files: int
-    size: int = Field(description="bytes of all its files, unpacked")
-    stored: int = Field(description="bytes in the vault; a link counts with its whole size")
-    ended: str = Field(description="when it was last written")
-    kept_at: str
-    complete: bool = Field(description="false: some of its files could not be kept")
-    earlier: list[str] = Field(description="locators for restore of states that something else took the place of")
+    kind: str
 
 
-class Archived(Strict):
+class DeleteForm(Strict):
+    """What was, or would be, deleted: a session, or what the trash held."""
+
+    session: DeletedSession | None
+    live: str = Field(description="why the session counts as live; empty where it does not")
+    derived: list[DerivedSession]
+    emptied: list[DeletedSession] = Field(description="with --empty-trash: what is gone for good")
+    strays: list[StrayFolder] = Field(description="with --empty-trash: what goes beside the sessions")
+    written: bool
+
+
+class ArchivedSession(Strict):
     """What became of one session that was to be kept."""
 
     session_id: str
@@ -37,44 +65,47 @@ class Archived(Strict):
     kept: KeptSession | None
 
 
-class VaultFinding(Strict):
-    """Something wrong in the vault."""
-
-    session_id: str
-    name: str = Field(description="missing, damaged, cut-short, rewritten or unreadable")
-    place: str = Field(description="the file, from the client's folder on; empty for the whole session")
-    message: str
-
-
-class DroppedSession(Strict):
-    """A session that went from the vault by the settings, or for a retention."""
-
-    session_id: str
-    title: str
-    stored: int
-    why: str
-
-
-class Archive(Strict):
+class ArchiveForm(Strict):
     """What was, or would be, kept; with --list what is; with --verify what is wrong; with --forget what went."""
 
-    archived: list[Archived]
+    archived: list[ArchivedSession]
     vault: list[KeptSession] = Field(description="with --list, --verify and --forget: the sessions that it is about")
-    findings: list[VaultFinding] = Field(description="with --verify")
+    findings: list[
+        Annotated[
+            Finding,
+            Like(
+                name="missing, damaged, cut-short, rewritten or unreadable",
+                place="the file, from the client's folder on; empty for the whole session",
+            ),
+        ]
+    ] = Field(description="with --verify")
     verified: int = Field(description="with --verify: bytes that were read")
     unhashed: int = Field(
         description="with --verify: files that are links still, of which only size and both ends were compared"
     )
-    dropped: list[DroppedSession] = Field(
+    dropped: list[Annotated[Dropped, Like()]] = Field(
         description="what went; with --list what did so lately, without titles, which are not remembered"
     )
     written: bool
 
 
-class Retrieved(Strict):
+class RetrievedSession(Strict):
     """A session that came, or would come, back out of the vault."""
 
     session_id: str = Field(description="what it has there: the old id, or a new one where that is taken")
     file: str
     files: int = Field(description="that were, or would be, written; 0: it is there already")
     kept: KeptSession
+
+
+class RestoreForm(Strict):
+    """What came, or would come, back; without a locator what could."""
+
+    session: DeletedSession | None = Field(description="that came back out of the trash")
+    kept: RetrievedSession | None = Field(description="that came back out of the vault")
+    trash: list[DeletedSession] = Field(description="what the trash holds, the newest first; empty with a locator")
+    vault: list[KeptSession] = Field(
+        description="what the vault alone holds, of a session or of its earlier states; empty with a locator"
+    )
+    strays: list[StrayFolder] = Field(description="what else the trash holds; empty with a locator")
+    written: bool

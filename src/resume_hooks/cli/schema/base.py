@@ -1,22 +1,104 @@
-"""What every form has in common."""
+"""What the documented forms have in common: how one is read from our own values, and the parts that several hold."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
+from pydantic_core import CoreSchema
+
+from resume_hooks.derive.model.port import Spent
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.tokens import ContextUse
 
 
 class Strict(BaseModel):
-    """No field beyond the documented ones."""
+    """No field beyond the documented ones; read from a dictionary, or from a value that has these fields."""
 
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fields(cls, value: Any) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return {name: _encodable(inner) for name, inner in value.items()}
+        return {name: _encodable(getattr(value, name)) for name in cls.model_fields if hasattr(value, name)}
 
-class Spent(Strict):
-    """What a headless model took; no calls where none was asked."""
 
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost_usd: float | None = Field(description="as the client says; null where it does not")
-    seconds: float
+class Like:
+    """Documents a field that holds a domain value: a form with the fields and types of that value.
+
+    ``fields`` change the form by name: a text describes a field, a type replaces the domain's or adds a field, a pair
+    does both, None leaves a field out.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+        self._form: type[Strict] | None = None
+
+    def __get_pydantic_core_schema__(self, source: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Pydantic's hook: the form stands for the value."""
+        if self._form is None:
+            hints = get_type_hints(source)
+            fields: dict[str, Any] = {name: (kind, ...) for name, kind in hints.items()}
+            for name, change in self._fields.items():
+                fields[name] = _field(hints.get(name), change)
+            kept = {name: field for name, field in fields.items() if field is not None}
+            self._form = create_model(source.__name__, __base__=Strict, __doc__=source.__doc__, **kept)
+        return handler.generate_schema(self._form)
+
+
+def _field(kind: Any, change: Any) -> tuple[Any, Any] | None:
+    """A field as ``create_model`` takes it, with the type ``kind`` unless the change brings its own."""
+    if change is None:
+        return None
+    if isinstance(change, str):
+        return kind, Field(description=change)
+    return (change[0], Field(description=change[1])) if isinstance(change, tuple) else (change, ...)
+
+
+def _encodable(value: Any) -> Any:
+    """A value without lone surrogates, which pydantic refuses; values of ours stay, since their own form reads them."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [_encodable(inner) for inner in value]
+    return value
+
+
+class Commands(Strict):
+    """How to go on in a session."""
+
+    in_client: str
+    shell: str
+
+
+class ReceiptForm(Strict):
+    """What a verb wrote, or would write where ``written`` is false."""
+
+    session_id: str
+    file: str
+    title: str
+    parent_session_id: str
+    parent_file: str
+    kind: str
+    written: bool
+    tokens_before: int
+    tokens_after: int
+    chars_saved: int
+    tools_trimmed: int
+    checks: list[Annotated[Check, Like()]]
+    commands: Commands
+
+
+SpentForm = Annotated[Spent, Like(cost_usd="as the client reports it; null if it does not")]
+
+Context = Annotated[
+    ContextUse,
+    Like(measured="counted by the API; else estimated from characters", percent=int, compacts_at_once=bool),
+]
+Bytes = Annotated[int, Field(description="bytes")]
+LineNumbers = Annotated[list[int], Field(description="0-based numbers of lines that hold no JSON object")]

@@ -1,12 +1,15 @@
-"""What was read: records, turns, commands, pages, outlines."""
+"""The forms of the verbs that read a session: outline, read, export."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.base import Bytes, Like, LineNumbers, Strict
+from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
+
+Tool = Annotated[str, Field(description="the tool that is called or answers; empty for none")]
 
 
 class RecordText(Strict):
@@ -20,14 +23,14 @@ class RecordText(Strict):
     kind: str
     role: str
     timestamp: str
-    tool: str = Field(description="the tool that is called or answers; empty for none")
+    tool: Tool
     truncated: bool = Field(description="the record that was asked for held a placeholder")
     characters: int = Field(description="of the whole text; --max-chars may have shortened it")
     text: str
 
 
 class PassageRow(Strict):
-    """One record as a model reads it: calls in a line each, what the client added only told of."""
+    """One record as a model reads it: calls in a line each, what the client added only mentioned."""
 
     reference: str = Field(description="session and record; what `read` takes")
     record: int | None = Field(description="0-based line; null in pages, where lines are not counted")
@@ -37,7 +40,7 @@ class PassageRow(Strict):
     role: str
     speaker: str = Field(description="whose words these are, of what tool the result is")
     timestamp: str
-    tool: str = Field(description="the tool that is called or answers; empty for none")
+    tool: Tool
     target: str = Field(description="what the call is about: a file, a command...")
     failed: bool = Field(description="a failed result of a tool, or an error of the API")
     calls: list[str] = Field(description="references of the calls that a failed record answers, with --errors")
@@ -46,7 +49,7 @@ class PassageRow(Strict):
 
 
 class Passages(Strict):
-    """Records of a transcript, in its order: those of turns, those around one, or those that tell of a failure."""
+    """Records of a transcript, in its order: those of turns, those around one, or those that report a failure."""
 
     session_id: str
     session_file: str
@@ -77,7 +80,7 @@ class ShellCommands(Strict):
     commands: list[CommandRow]
 
 
-class Event(PassageRow):
+class PageEvent(PassageRow):
     """A record on a page."""
 
     id: str = Field(
@@ -85,35 +88,17 @@ class Event(PassageRow):
     )
 
 
-class Page(Strict):
+class EventPage(Strict):
     """A page of a transcript."""
 
-    events: list[Event] = Field(description="oldest to newest")
+    events: list[PageEvent] = Field(description="oldest to newest")
     firstId: str | None = Field(description="the oldest of the page; null if it is empty")  # noqa: N815 - the contract's
     hasMore: bool = Field(description="there is something before it")  # noqa: N815
     size: int = Field(description="bytes of the file as it was read")
 
 
-class Read(RootModel[RecordText | Passages | ShellCommands | Page]):
+class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
     """A record; with --before or --after, --turns or --errors several; with --commands or --page what these name."""
-
-
-class OutlineTurn(Strict):
-    """A turn: a prompt and all up to the next. Number 0 is what stands before the first prompt."""
-
-    number: int = Field(description="by prompts, in the order of the file; it stays when the session grows")
-    reference: str = Field(description="of the prompt")
-    time: str
-    first_words: str
-    tools: dict[str, int] = Field(description="calls by tool")
-    failed: int = Field(description="results that are errors")
-    files: list[str] = Field(description="that tools read or wrote, the written ones first")
-    edited: list[str] = Field(description="those that were written")
-    tokens: int = Field(description="the context after the turn as the API counted it; 0 where it did not")
-    growth: int | None = Field(description="what the turn added to it; null where that is not known")
-    place: Literal["live", "compacted", "branch"] = Field(
-        description="live: sent on resume, or some of it; compacted: before a compaction; branch: on one that was left"
-    )
 
 
 class OutlineCompaction(Strict):
@@ -127,19 +112,7 @@ class OutlineCompaction(Strict):
     summary: str | None = Field(description="reference of the summary")
 
 
-class OutlineSubagent(Strict):
-    """A sub-agent that the session started."""
-
-    locator: str = Field(description="what outline and read take")
-    name: str
-    kind: str
-    task: str
-    turn: int | None = Field(description="the turn that started it; null where nothing tells")
-    records: int
-    size: int = Field(description="bytes")
-
-
-class SessionOutline(Strict):
+class OutlineForm(Strict):
     """The turns of a session, or of a sub-agent."""
 
     session_id: str
@@ -147,10 +120,55 @@ class SessionOutline(Strict):
     title: str
     created: str
     ended: str
-    size: int = Field(description="bytes")
+    size: Bytes
     lines: int
-    bad_lines: list[int] = Field(description="0-based numbers of lines that hold no JSON object")
+    bad_lines: LineNumbers
     turn_count: int = Field(description="of the whole session; number 0 aside")
-    turns: list[OutlineTurn]
+    turns: list[
+        Annotated[
+            OutlineTurn,
+            Like(
+                line=None,
+                number="by prompts, in the order of the file; it stays when the session grows",
+                reference=(str, "of the prompt"),
+                tools="calls by tool",
+                failed="results that are errors",
+                files="that tools read or wrote, the written ones first",
+                edited="those that were written",
+                tokens="the context after the turn as the API counted it; 0 where it did not",
+                growth="what the turn added to it; null where that is not known",
+                place=(
+                    Literal["live", "compacted", "branch"],
+                    "live: sent on resume, or some of it; compacted: before a compaction; branch: on an abandoned one",
+                ),
+            ),
+        ]
+    ]
     compactions: list[OutlineCompaction]
-    subagents: list[OutlineSubagent]
+    subagents: list[
+        Annotated[
+            OutlineAgent,
+            Like(
+                locator=(str, "what outline and read take"),
+                turn="the turn that started it; null where nothing tells",
+                size="bytes",
+            ),
+        ]
+    ]
+
+
+class ExportForm(Strict):
+    """The receipt of an export."""
+
+    session_id: str
+    session_file: str
+    document: str = Field(description="the file that was, or would be, written")
+    format: str = Field(description="html, md, txt or json")
+    written: bool
+    size: int = Field(description="bytes of the document")
+    sha256: str = Field(description="digest of the document, in hex")
+    sessions: list[str] = Field(description="ids of the sessions in it, oldest first")
+    turns: int = Field(description="turns that are in it; 0 for a bundle")
+    redacted: dict[str, int] | None = Field(description="secrets that were taken out, by kind; null with --no-redact")
+    images: int = Field(description="images that are in it; nobody looked into them for secrets")
+    cut: int = Field(description="texts that were cut for their length, each with a notice")

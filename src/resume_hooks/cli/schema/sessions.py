@@ -1,14 +1,37 @@
-"""What sessions there are."""
+"""The forms of the verbs that list, name and describe sessions."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.archives import KeptSession
-from resume_hooks.cli.schema.base import Strict
-from resume_hooks.cli.schema.writes import Commands
+from resume_hooks.cli.schema.base import Bytes, Commands, Context, Like, LineNumbers, Strict
+from resume_hooks.sessions.lineage import Ancestor
+
+Folder = Annotated[str, Field(description="where the client must be started to find it")]
+
+
+KIND = "original, handoff, rollover, trim, fork, clear..."
+
+
+class KeptSession(Strict):
+    """A session in the vault."""
+
+    session_id: str
+    title: str
+    folder: Folder
+    file: str = Field(description="where its transcript belongs")
+    present: bool = Field(description="whether the client has it there, too")
+    kept_in: str = Field(description="its folder in the vault")
+    form: str = Field(description="linked, copied or packed")
+    files: int
+    size: int = Field(description="bytes of all its files, unpacked")
+    stored: int = Field(description="bytes in the vault; a link counts with its whole size")
+    ended: str = Field(description="when it was last written")
+    kept_at: str
+    complete: bool = Field(description="false: some of its files could not be kept")
+    earlier: list[str] = Field(description="locators for restore of states that something else took the place of")
 
 
 class EndContext(Strict):
@@ -29,24 +52,24 @@ class SessionRow(Strict):
     tag: str
     agent_name: str
     branch: str
-    folder: str = Field(description="where the client must be started to find it")
+    folder: Folder
     created: str
     ended: str
-    size: int = Field(description="bytes")
+    size: Bytes
     turns: int | None = Field(description="counted by prompts; null where neither the ends nor the index tell")
     turns_at_least: int
     context: EndContext
-    kind: str = Field(description="original, handoff, rollover, trim, fork, clear...")
+    kind: str = Field(description=KIND)
     derivation_type: Literal["original", "trimmed", "continued"]
     parent_session_id: str | None
     expires_days: int | None = Field(description="whole days until the client may delete it; null for never")
     expires_at: str | None = Field(description="the instant from which on the client may delete it; null for never")
     kept: bool = Field(description="the vault has it, too")
-    live: bool = Field(description="a running client has it open, or it can't be told")
+    live: bool = Field(description="a running client has it open, or may have")
     commands: Commands
 
 
-class Sessions(Strict):
+class SessionsForm(Strict):
     """A page of sessions, newest first."""
 
     scope: str = Field(description="all, or the folder whose project was meant")
@@ -55,3 +78,89 @@ class Sessions(Strict):
     files: int = Field(description="session files there, before any was left out: helpers, empty ones, others' folders")
     sessions: list[SessionRow]
     archived: list[KeptSession] = Field(description="with --archived: those that only the vault has")
+
+
+LineageRow = Annotated[
+    Ancestor,
+    Like(
+        session_file="where the client has it, or had it",
+        derivation_type=Literal["original", "trimmed", "continued", "unknown"],
+        kind=KIND,
+        status=(Literal["present", "kept", "missing"], "kept: the client's file is gone, the vault has a copy"),
+        size="bytes",
+    ),
+]
+
+
+class LineageForm(Strict):
+    """Ancestors, oldest first, the session itself last."""
+
+    rows: list[LineageRow]
+
+
+class FindOriginalForm(RootModel[LineageRow]):
+    """The session that a lineage began with."""
+
+
+class FindDerivedForm(Strict):
+    """What came from a session, parents before children."""
+
+    session_id: str
+    rows: list[LineageRow]
+
+
+class CopyFacts(Strict):
+    """Whether the file is a kept copy."""
+
+    kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
+    form: Literal["linked", "copied", "packed"] | None
+    kept_at: str | None
+
+
+class ResolveForm(CopyFacts):
+    """The session that a locator names."""
+
+    session_id: str
+    session_file: str
+    title: str
+    size: Bytes
+    ended: str
+
+
+class InfoForm(CopyFacts):
+    """What a session holds."""
+
+    session_id: str
+    session_file: str
+    title: str
+    tag: str
+    cwd: str
+    branch: str
+    client_version: str
+    created: str
+    ended: str
+    size: Bytes
+    lines: int
+    bad_lines: LineNumbers
+    torn: bool = Field(description="the last line has no ending")
+    records: int
+    live_records: int
+    turns: int
+    tool_calls: int
+    unanswered_calls: int
+    models: dict[str, int] = Field(description="answers by model")
+    context: Context
+    characters_per_token: float
+
+
+class RenameForm(Strict):
+    """A title or a tag that was given."""
+
+    session_id: str
+    file: str
+    old: str = Field(description="what listings showed before; empty for no tag")
+    new: str = Field(description="empty for no tag")
+    written: bool = Field(description="false: it has that name already, or --dry-run")
+
+
+TagForm = RenameForm

@@ -1,51 +1,53 @@
-"""How things stand: doctor, fsck, settings, installation."""
+"""The forms of the verbs that repair, put files back and set up."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
-from resume_hooks.cli.schema.report import Report
-from resume_hooks.cli.schema.writes import Receipt
+from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
+from resume_hooks.maintenance.fsck import findings as fsck
 
 
-class Finding(Strict):
-    """One finding of doctor."""
+class RewindTo(Strict):
+    """The prompt that the files go back to."""
 
-    name: str
-    level: Literal["ok", "note", "problem"]
-    detail: str
-    remedy: str
-    code: str = Field(description="stable: what was found, whatever the sentence says")
-
-
-class Doctor(Strict):
-    """The findings of doctor, in the order checked."""
-
-    findings: list[Finding]
-    report: Report | None = Field(description="with --bundle")
-    file: str = Field(description="where the report was written; empty where it was not")
-
-
-class FsckFinding(Strict):
-    """One defect."""
-
-    record: int | None = Field(description="0-based line number")
     uuid: str
-    message: str
+    reference: str = Field(description="session and 0-based line")
+    turn: int | None = Field(description="null for a message that opens no turn")
+    words: str
+    exact: bool = Field(
+        description="false: the client kept no state there; it is the last one before, with edits between"
+    )
 
 
-class FsckKind(Strict):
-    """The defects of one kind."""
+class FileRow(Strict):
+    """One tracked file."""
 
-    code: str
-    severity: Literal["error", "warning", "note"]
-    consequence: str = Field(description="what the clients and the API do with it")
-    repairable: bool
-    count: int
-    findings: list[FsckFinding] = Field(description="the first 200")
+    path: str = Field(description="below the project; as the transcript has it where it was refused")
+    action: Literal["restore", "create", "delete", "none"]
+    status: Literal["planned", "written", "unchanged", "missing", "refused"]
+    why: str = Field(description="why it is left alone; empty else")
+    changed_since: bool | None = Field(description="not as the session knew it last; null where that is not known")
+    added: int | None = Field(description="lines; null for what is no text")
+    removed: int | None
+    mode: str | None = Field(description="octal, as it is to be; null for no file")
+    backup: str | None = Field(description="the kept content that is put back")
+
+
+class RewindFilesForm(Strict):
+    """What putting files back changes, or changed."""
+
+    session_id: str
+    file: str
+    project: str
+    undo: bool
+    to: RewindTo | None = Field(description="null for an undo")
+    files: list[FileRow]
+    complete: bool = Field(description="no file was missing or refused")
+    written: bool
+    kept: str | None = Field(description="folder with copies of what was overwritten or removed")
 
 
 class FsckSession(Strict):
@@ -57,15 +59,27 @@ class FsckSession(Strict):
     errors: int
     warnings: int
     notes: int
-    kinds: list[FsckKind]
+    kinds: list[
+        Annotated[
+            fsck.Kind,
+            Like(
+                consequence="what the clients and the API do with it",
+                count=int,
+                findings=(
+                    list[Annotated[fsck.Finding, Like(kind=None, record="0-based line number")]],
+                    f"the first {fsck.LISTED}",
+                ),
+            ),
+        ]
+    ]
 
 
-class Fsck(Strict):
+class FsckForm(Strict):
     """The sessions looked at; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
     unlistable: list[str] = Field(description="project folders that can't be listed: nothing in them was looked at")
-    repair: Receipt | None
+    repair: ReceiptForm | None
     lost: list[str] = Field(description="what the repaired child could not keep")
 
 
@@ -78,21 +92,21 @@ class SettingRow(Strict):
     about: str
 
 
-class Config(Strict):
+class ConfigForm(Strict):
     """The settings in force and the file that keeps them."""
 
     file: str
     settings: list[SettingRow]
 
 
-class Completion(Strict):
+class CompletionForm(Strict):
     """What makes a shell complete."""
 
     shell: Literal["bash", "zsh", "fish"]
     script: str
 
 
-class Installation(Strict):
+class InstallForm(Strict):
     """What install or uninstall did."""
 
     plugin: str
@@ -100,3 +114,6 @@ class Installation(Strict):
     ran: bool = Field(description="false: --dry-run, or claude is not on PATH and the commands are for the user to run")
     goes: list[str] = Field(description="files and folders of ours that --purge removed, or would remove")
     stays: list[str] = Field(description="folders of ours that are still there, or would be")
+
+
+UninstallForm = InstallForm

@@ -1,0 +1,230 @@
+"""The forms of the verbs that make a child, and of checkpoint, which rewind goes back to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel
+
+from resume_hooks.cli.schema.base import Like, ReceiptForm, SpentForm, Strict
+from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
+from resume_hooks.derive.untrim import Missing
+from resume_hooks.reading.digest.entries import DigestEntry
+
+
+class HandoffReceipt(ReceiptForm):
+    """The receipt of a handoff, with what it left in the project because the user asked for it."""
+
+    documents: list[str] = Field(description="handoff documents that were, or would be, written")
+    ledger: str | None = Field(description="the ledger whose line was, or would be, renewed")
+
+
+class DigestForm(Strict):
+    """A digest: entries by section, the most telling first."""
+
+    sections: dict[
+        str, list[Annotated[DigestEntry, Like(ref="reference: session and record; empty where it is unknown")]]
+    ]
+    omitted: dict[str, int] = Field(description="entries that a section had no room for")
+    git: str = Field(description="one line on the folder's repository")
+    unread: int = Field(description="ancestors that were left out for their size")
+
+
+class HandoffOpening(Strict):
+    """What a child would be told."""
+
+    opening: str = Field(description="the whole first message: lineage, digest, next step")
+    digest: DigestForm
+    full: str = Field(description="the whole digest as text, which the child keeps in a record")
+
+
+class HandoffForm(RootModel[HandoffReceipt | HandoffOpening]):
+    """What `handoff` did; with --print, what it would tell the child."""
+
+
+class MaterialForm(Strict):
+    """What a model would be given, and how often it would be asked."""
+
+    records: int = Field(description="that say something, all of which are looked at")
+    shown: int = Field(description="that the model would see, the long ones cut")
+    characters: int
+    tokens: int = Field(description="about")
+    parts: int
+    calls: int
+
+
+class SummaryForm(Strict):
+    """The summary of a rollover; a dry run asks no model."""
+
+    included: bool
+    model: str = Field(description="the one that was asked for")
+    failure: str | None = Field(description="why there is none; the digest alone is in the child then")
+    material: MaterialForm | None = Field(description="of a dry run")
+    spent: SpentForm | None = Field(description="null in a dry run")
+
+
+class RolloverForm(ReceiptForm):
+    """The receipt of a rollover; ``summary`` is null with ``--quick``."""
+
+    summary: SummaryForm | None = None
+
+
+class SavingsForm(Strict):
+    """What a trim saves, in tokens of what the client would send."""
+
+    pays: bool
+    tokens_saved: int
+    measured: bool = Field(description="the size before was counted by the API; else estimated")
+    window: int
+    percent_before: int
+    percent_after: int
+    compacts_at_once: bool = Field(description="the client would compact the child on resume")
+    rollover_tokens: int = Field(description="what a fresh child would hold instead")
+    characters_per_token: float
+    rules: list[Annotated[SavingsRow, Like()]]
+    tools: list[Annotated[SavingsRow, Like()]]
+    largest: list[Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]]
+
+
+class TrimForm(ReceiptForm):
+    """The receipt of a trim; no id and no file where it would not pay."""
+
+    savings: SavingsForm
+    in_place: bool = Field(default=False, description="the session's own file was, or would be, rewritten")
+    backup: str | None = Field(default=None, description="the exact copy that a trim in place kept of the file")
+
+
+class SmartChoice(Strict):
+    """A content that goes."""
+
+    record: int = Field(description="0-based line in the parent's file")
+    address: list[int | str] = Field(description="keys and indexes that lead to the content in its record")
+    digest: str = Field(description="SHA-256 of the content; a plan counts for this very content only")
+    by: str = Field(description="the rule that gave it up, or smart: the model")
+    description: str = Field(description="the model's; it stands in the placeholder")
+    rationale: str = Field(description="the model's")
+    original: str = Field(description="reference: session and record")
+    tool: str
+    target: str
+    tokens_saved: int
+
+
+class SmartTrimForm(TrimForm):
+    """The receipt of a smart trim with its plan."""
+
+    rules: list[str] = Field(min_length=1, description="the rules that acted before the model was asked")
+    keep_recent: int | None = Field(ge=0, le=10_000, description="turns that stay as they are; null: the usual")
+    choices: list[SmartChoice]
+    spent: SpentForm
+
+
+class StoredPlan(Strict):
+    """The document that ``smart-trim --json`` printed, which ``--plan`` takes."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    verb: Literal["smart-trim"]
+    ok: Literal[True]
+    data: SmartTrimForm
+    warnings: list[str]
+
+
+class RestoredRecords(Strict):
+    """What an untrim brings back."""
+
+    trimmed: int = Field(description="trimmed records of the parent's conversation")
+    restored: int
+    characters: int = Field(description="of what is sent, more than before")
+    missing: list[Annotated[Missing, Like(record="0-based line in the parent's file")]]
+
+
+class UntrimForm(ReceiptForm):
+    """The receipt of an untrim; no id and no file where nothing was trimmed."""
+
+    restoration: RestoredRecords
+
+
+class CheckpointRow(Strict):
+    """A mark in a session."""
+
+    uuid: str = Field(description="the last record before it")
+    reference: str = Field(description="that record as session and 0-based line")
+    goal: str
+    started_at: str
+
+
+class CheckpointForm(Strict):
+    """The checkpoint of a session: set, shown, or forgotten."""
+
+    session_id: str
+    file: str
+    written: bool = Field(description="a mark was set or forgotten")
+    active: bool
+    checkpoint: CheckpointRow | None = Field(description="the one that this is about; null where there is none")
+    replaced: CheckpointRow | None
+
+
+class RewindFacts(Strict):
+    """What a rewind goes back to, and what it leaves out."""
+
+    checkpoint: str = Field(description="reference: session and record")
+    goal: str
+    started_at: str
+    resolved: bool = Field(description="false: the child starts at the root")
+    report_characters: int
+    first_left_out: str | None = Field(description="reference; null where nothing followed the checkpoint")
+    last_left_out: str | None
+
+
+class RewindForm(ReceiptForm):
+    """The receipt of a rewind."""
+
+    rewind: RewindFacts
+
+
+class CutForm(Strict):
+    """Where a conversation was cut."""
+
+    asked: str = Field(description="the place in words")
+    reference: str = Field(description="the last record of the parent that is kept: session and 0-based line")
+    moved: bool = Field(description="the place that was asked for would have split a tool call, or an answer")
+    turn: int | None = Field(description="the turn that the copy ends in; null where only the file's end was read")
+
+
+class ForkForm(ReceiptForm):
+    """The receipt of a fork; its kind is rehome where it became another folder's session."""
+
+    cut: CutForm | None = Field(description="null where the whole live conversation was kept")
+
+
+class ImportFacts(Strict):
+    """What came, and what of it was taken over."""
+
+    source: str = Field(description="the address without its query, or the path")
+    bytes: int = Field(description="unpacked")
+    sha256: str
+    lines: int
+    damaged: int = Field(description="lines that hold no record")
+    records: int = Field(description="records of the conversation that were taken over")
+    hidden: int = Field(description="of these, what the model reads and the screen does not show")
+    existing: str | None = Field(description="the session that was imported from the same bytes; then none is made")
+
+
+class BundleRow(Strict):
+    """A session out of a bundle."""
+
+    session_id: str = Field(description="what it is called here")
+    was: str = Field(description="what it is called where it comes from")
+    title: str
+    parent_was: str = Field(description='what its parent is called there, "" for none')
+    existing: bool = Field(description="the same was here before, so none was made")
+    files: int = Field(description="large outputs and sub-agents' files that came along")
+
+
+class ImportForm(ReceiptForm):
+    """The receipt of an import, of the last session of a bundle.
+
+    It has no parent; where the same was imported before, that session stands there.
+    """
+
+    imported: ImportFacts | None = Field(description="null for a bundle")
+    bundle: list[BundleRow] = Field(description="the sessions of a bundle, oldest first")

@@ -1,0 +1,132 @@
+"""The forms of stats, and of doctor with its bug report, which holds some of the same figures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.maintenance.doctor import Finding
+from resume_hooks.reading.stats.state_sizes import FolderSize
+from resume_hooks.reading.stats.totals import Hook, Month, Saving
+
+HookRow = Annotated[
+    Hook,
+    Like(median=None, high=None, median_ms=int, p95_ms=int),
+]
+"""From 100 ms on rounded to two digits."""
+
+
+StatePart = Annotated[FolderSize, Like(size="bytes")]
+
+
+class StatsForm(Strict):
+    """What sessions came to, what children saved, how long hooks took, how large the state folder is."""
+
+    scope: str = Field(description="all, or the folder whose project was meant")
+    since: str = Field(description="the first day that counts; empty for all")
+    read: int = Field(description="transcripts that had to be read, since they were new or had changed")
+    sessions: int
+    gone: int = Field(description="of these, deleted since they were counted")
+    agents: int = Field(description="transcripts of sub-agents")
+    months: list[
+        Annotated[
+            Month,
+            Like(
+                sessions="with a turn or an answer in this month",
+                sent="tokens of all requests, those out of the cache too",
+                cached="of these, tokens out of the cache",
+            ),
+        ]
+    ]
+    savings: list[
+        Annotated[
+            Saving,
+            Like(
+                used="somebody went on in them",
+                measured="of these, both sizes are known; the sums are over them",
+                before="tokens of the parents when they were left",
+                after="tokens of the first own requests of the children",
+                saved=int,
+            ),
+        ]
+    ]
+    hooks: list[HookRow] = Field(description="durations that the client wrote down; from 100 ms on with two digits")
+    state: list[StatePart]
+
+
+Level = Literal["ok", "note", "problem"]
+
+
+class Versions(Strict):
+    """What runs."""
+
+    engine: str
+    plugin: list[str] = Field(description="one for each copy that the client has")
+    client: str = Field(description="empty where claude is not on PATH")
+    python: str
+    implementation: str
+    system: str
+    sqlite: str
+    fts5: bool
+    libraries: dict[str, str]
+
+
+class TerminalKind(Strict):
+    """What kind of terminal it is."""
+
+    term: str
+    program: str
+    colours: str
+    multiplexer: str
+    ssh: bool
+    wsl: bool
+    no_color: bool
+    in_client: bool
+    encoding: str
+
+
+class ReportedSetting(Strict):
+    """A setting; of a path only that it is set."""
+
+    key: str
+    value: int | str | list[str]
+    source: Literal["default", "file", "environment", "plugin"]
+
+
+class ReportedCounts(Strict):
+    """How much there is."""
+
+    projects: int
+    sessions: int
+    subagents: int
+    bytes: int
+    largest: int = Field(description="bytes of the largest session")
+    unlistable: int
+    links: dict[str, int] = Field(description="links between sessions by kind")
+
+
+class BugReport(Strict):
+    """A report without content: no title, prompt, path of a project or name of a user."""
+
+    report: int = Field(description="version of this form")
+    made_at: str
+    versions: Versions
+    terminal: TerminalKind
+    findings: list[Annotated[Finding, Like(name=None, remedy=None, level=Level)]] = Field(
+        description="a detail is left out where it could name something of the user's"
+    )
+    settings: list[ReportedSetting]
+    counts: ReportedCounts
+    state: list[StatePart]
+    hooks: list[HookRow]
+    log: list[str] = Field(description="the last bugs: where in the code, nothing else")
+
+
+class DoctorForm(Strict):
+    """The findings of doctor, in the order checked."""
+
+    findings: list[Annotated[Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")]]
+    report: BugReport | None = Field(description="with --bundle")
+    file: str = Field(description="where the report was written; empty where it was not")

@@ -1,0 +1,62 @@
+"""The forms of search and of the index behind it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel
+
+from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.index.status import Status
+
+
+class SearchCommands(Strict):
+    """What to run to go on from a hit."""
+
+    read: str
+    resume: str
+    handoff: str
+
+
+class SearchForm(Strict):
+    """The best hits, the best first."""
+
+    query: str
+    scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
+    how: str
+    total: int = Field(description="turns that fit; hits are the best of them")
+    more: bool = Field(description="more may fit than were counted")
+    hits: list[
+        Annotated[
+            Hit,
+            Like(
+                marks=None,
+                short=None,
+                reference="<session id>[/agent-<id>]:<0-based line>; read takes it",
+                file="the transcript that holds the record: the session's, or a sub-agent's",
+                turn="by prompts in the file's order, from 1; 0 before the first",
+                words="of the query, found in the turn",
+                sessions="all that hold the record, the one it was first said in first",
+                same="further turns that say the very same",
+                commands=SearchCommands,
+            ),
+        ]
+    ]
+    helpers_left_out: int
+
+
+class IndexForm(
+    RootModel[
+        Annotated[
+            Status,
+            Like(
+                state=Literal["ready", "missing", "damaged", "newer"],
+                behind="files to be read or dropped",
+                vaulted="sessions in it of which only the vault has a copy",
+                bytes_read=(int, "by this command"),
+            ),
+        ]
+    ]
+):
+    """The state of the index."""
