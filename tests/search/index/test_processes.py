@@ -31,10 +31,7 @@ BUILD = """
 import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.search.index import connect as opening, worker_pool, update as updating
-from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.worker_pool import readings
-from resume_hooks.search.index.reading import Job, Place, read
 opening.PATIENCE = 100.0  # a busy machine
 worker_pool.PARALLEL = 1
 updating.COMMIT, updating.LARGE = 300_000, 1
