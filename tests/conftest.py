@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.builders import ConfigHome
+from tests.corpus import real_session  # noqa: F401 - a fixture
 from tests.needs import need
 
 REAL_CLIENT_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
@@ -69,6 +70,13 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Under ``-n`` the tests of one real session run in one process, so that it is read once."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "loadgroup"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -43,7 +43,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_sessions
+from tests.corpus import RealSession
 
 BASE, SHARED = 30_000, 20_000
 
@@ -218,20 +218,20 @@ def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
     assert SUMMARY_READS * CHARACTERS_PER_TOKEN == PART * MAX_PARTS
 
 
-def test_every_session_of_the_corpus(config_home: ConfigHome) -> None:
-    """Warm and cold, each has all its ways; going on costs more once the cache is gone."""
-    for file in corpus_sessions():
-        try:
-            cold = compare(SESSION, str(file), config_home.where, 0, clock.now())
-        except NotATranscript:
-            assert file.name == "medium-conversation.jsonl"  # an export of something else
-            continue
-        answered = cold.traffic.last_ms
-        warm = compare(SESSION, str(file), config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000))
-        for found in (cold, warm):
-            assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found)), file
-            assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates), file
-            assert by_name(found)[GO_ON].after == found.context.tokens
-        assert warm.warm is bool(answered and warm.traffic.lifetime), file
-        if warm.warm and warm.traffic.cached:
-            assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn, file
+def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
+    """Warm and cold, each has all its options; going on costs more once the cache is gone."""
+    file = str(real_session.path)
+    if real_session.is_foreign:
+        with pytest.raises(NotATranscript):
+            compare(SESSION, file, config_home.where, 0, clock.now())
+        return
+    cold = compare(SESSION, file, config_home.where, 0, clock.now())
+    answered = cold.traffic.last_ms
+    warm = compare(SESSION, file, config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000))
+    for found in (cold, warm):
+        assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
+        assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
+        assert by_name(found)[GO_ON].after == found.context.tokens
+    assert warm.warm is bool(answered and warm.traffic.lifetime)
+    if warm.warm and warm.traffic.cached:
+        assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -46,10 +45,9 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_folder, corpus_sessions
+from tests.corpus import RealSession
 from tests.transcripts.chain_cases import CASES, Case
 
-CORPUS = {str(path.relative_to(corpus_folder())): path for path in corpus_sessions()}
 LIMIT = 3_000_000
 """Bytes of the sessions of the corpus that every run takes; the largest are for the bench."""
 
@@ -421,17 +419,13 @@ def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
             assert node.uuid in {one.uuid for one in scan(made.file).nodes} or made.warnings
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_the_corpus(config_home: ConfigHome, name: str) -> None:
+def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     """Real sessions, whole, cut at random places and forked again: every child is sound, the chain as expected."""
-    source = CORPUS[name]
-    if source.stat().st_size > LIMIT:
+    if real_session.size > LIMIT:
         return
-    path = config_home.project() / f"{SESSION}.jsonl"
-    shutil.copyfile(source, path)
+    path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
-    transcript = scan(str(path))
-    row = linear(transcript.chain)
+    row = linear(real_session.transcript.chain)
     if not any(node.spoken for node in row.nodes):
         with pytest.raises(NothingToFork):
             forked(str(path))
@@ -442,7 +436,7 @@ def test_the_corpus(config_home: ConfigHome, name: str) -> None:
     assert problems(whole.file) <= known
     own = {node.uuid for node in row.nodes}
     assert told(again.file, own) == told(whole.file, own)
-    chance = random.Random(name)
+    chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
         if not (made := cut_at(str(path), node.number)):
             continue

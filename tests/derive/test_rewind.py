@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,9 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_folder, corpus_sessions
+from tests.corpus import RealSession
 
 STARTED = "2026-01-31T09:31:00.000Z"
-CORPUS = {str(path.relative_to(corpus_folder())): path for path in corpus_sessions()}
 LIMIT = 3_000_000
 """Bytes of the sessions of the corpus that every run takes; the largest are for the bench."""
 
@@ -331,21 +329,18 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
     assert len(chain(other)) == 8
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_the_corpus(config_home: ConfigHome, name: str) -> None:
+def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     """Real sessions, at the first, the last and random places: every child passes its checks, its prefix is whole."""
-    source = CORPUS[name]
-    if source.stat().st_size > LIMIT:
+    if real_session.size > LIMIT:
         return
-    path = config_home.project() / f"{SESSION}.jsonl"
-    shutil.copyfile(source, path)
+    path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     session = locate.session_file(str(path))
-    row = linear(scan(str(path)).chain)
+    row = linear(real_session.transcript.chain)
     spoken = [place for place, node in enumerate(row.nodes, 1) if node.spoken]
     if not spoken:
         return
-    chance = random.Random(name)
+    chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
         decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = rewind.write(decided, Where())

@@ -20,13 +20,12 @@ from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import MAX_STEP, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import Where, session_id_of
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.opening_records import NEXT_STEP
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
     CWD,
     SESSION,
@@ -38,7 +37,8 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import REPO, corpus_folder, corpus_sessions, need
+from tests.corpus import RealSession
+from tests.needs import REPO, need
 
 TAG = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
 PR = b'{"type":"pr-link","sessionId":"%s","prNumber":72,"prUrl":"https://x.example/72"}' % SESSION.encode()
@@ -463,21 +463,17 @@ def test_the_checks_name_what_a_rollover_promises(config_home: ConfigHome) -> No
     } <= set(receipt.checks)
 
 
-@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: str(path.relative_to(corpus_folder())))
-def test_a_child_of_every_real_session(config_home: ConfigHome, path: Path) -> None:
+def test_a_child_of_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
     """Of each session of the corpus: all checks pass, the SDK lists the child by its title, reads user, assistant."""
-    number = path.stem if session_id_of(str(path)) else str(uuid.uuid4())
-    copy = config_home.project("/work/real") / f"{number}.jsonl"
-    shutil.copyfile(path, copy)
-    parent = locate.session_file(str(copy))
-    whole = scan(parent.path)
+    copy = real_session.copied_to(config_home.project("/work/real"))
+    parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):
         with pytest.raises(NothingToHandOff):
             rolled(config_home, parent)
         return
     receipt, _ = rolled(config_home, parent, next_step="go on")
     assert all(check.ok for check in receipt.checks)
-    assert copy.read_bytes() == path.read_bytes()
+    assert copy.read_bytes() == real_session.path.read_bytes()
     info = get_session_info(receipt.session_id)
     assert info is not None
     assert info.custom_title == info.summary == receipt.title

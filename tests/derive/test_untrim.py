@@ -39,15 +39,15 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus, corpus_sessions
+from tests.corpus import RealSession
 
 EVERYTHING = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
 BULK = "many words, " * 100
 LONG_AGO = 1_000_000_000.0
 
 DEFAULTS, AGGRESSIVE = Options(min_savings=0), EVERYTHING
-SAMPLE = 15
-"""Files of the corpus for the aggressive setting: the largest ones that stand for the rest."""
+LARGE = 1_200_000
+"""Bytes of a file of the corpus from which on the aggressive setting is tried: about 15 of them."""
 
 
 def bulky() -> list[Record]:
@@ -318,8 +318,8 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     assert not os.path.exists(decided.birth.path)
 
 
-def _of_corpus(config_home: ConfigHome, file: Path, options: Options) -> None:
-    parent = str(shutil.copyfile(file, config_home.project() / file.name))
+def _of_corpus(config_home: ConfigHome, session: RealSession, options: Options) -> None:
+    parent = str(session.copied_to(config_home.project()))
     try:
         decided = plan.plan(plan.read(session_file(parent)), config_home.where, options)
     except (NothingToTrim, NotATranscript):
@@ -333,22 +333,12 @@ def _of_corpus(config_home: ConfigHome, file: Path, options: Options) -> None:
     assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {uuid: whole[uuid] for uuid in whole if uuid in cut}
 
 
-@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: f"{file.parent.name[:12]}-{file.stem[:8]}")
-def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
+def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
     """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
-    _of_corpus(config_home, file, DEFAULTS)
+    _of_corpus(config_home, real_session, DEFAULTS)
 
 
-@pytest.mark.parametrize(
-    "file",
-    sorted(corpus_sessions(), key=lambda file: -file.stat().st_size)[:SAMPLE],
-    ids=lambda file: f"{file.parent.name[:12]}-{file.stem[:8]}",
-)
-def test_real_sessions_trimmed_hard(config_home: ConfigHome, file: Path) -> None:
-    """The same where all that could be trimmed was."""
-    _of_corpus(config_home, file, AGGRESSIVE)
-
-
-def test_there_is_a_corpus() -> None:
-    """The tests above had something to run on."""
-    assert corpus().is_dir()
+def test_real_sessions_trimmed_hard(config_home: ConfigHome, real_session: RealSession) -> None:
+    """The same of larger ones where all that could be trimmed was."""
+    if real_session.size > LARGE:
+        _of_corpus(config_home, real_session, AGGRESSIVE)

@@ -17,7 +17,6 @@ from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.references import RecordLines, TranscriptNames, named_by, names_of, parse
 from resume_hooks.sessions.subagents import locate
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.turns import opens_turn
 from tests.builders import (
     CWD,
@@ -36,7 +35,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus, corpus_sessions
+from tests.corpus import RealSession
 
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
@@ -285,16 +284,12 @@ def _one_outline(tmp_path: Path) -> None:
         OUTLINES.append(many(tmp_path / "one", 120))
 
 
-@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
-def test_every_real_session(config_home: ConfigHome, file: Path) -> None:
+def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
     """Outlined whole: as many turns as prompts, every reference leads to a record, sub-agents have outlines too."""
-    corpus()
-    session = store.SessionFile(file.stem, str(file), 0, file.stat().st_size)
+    session, file = real_session.file, real_session.path
     found = outline(session)
-    with file.open("rb") as stream:
-        prompts = [
-            line.number for line in read_lines(stream) if (r := records.parse(line.body)) and opens_turn(r)
-        ]  # fmt: skip
+    rows = map(records.parse, real_session.lines)
+    prompts = [number for number, record in enumerate(rows) if record and opens_turn(record)]
     assert [turn.line for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
     names = names_of(session, config_home.where)

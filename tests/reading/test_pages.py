@@ -30,7 +30,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_sessions
+from tests.corpus import RealSession
 
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
@@ -75,12 +75,11 @@ def test_every_event_once(limit: int) -> None:
     assert walked(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
-@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
-def test_every_real_session(file: Path) -> None:
+def test_every_real_session(real_session: RealSession) -> None:
     """The same of real sessions."""
-    entries = RecordLines(str(file), SESSION)
-    there = [number for number in range(len(entries)) if (e := entries.at(number)) and says(e.record() or {})]
-    assert walked(entries, 250) == there
+    rows = map(records.parse, real_session.lines)
+    there = [number for number, record in enumerate(rows) if record and says(record)]
+    assert walked(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
 def test_an_empty_page(tmp_path: Path) -> None:

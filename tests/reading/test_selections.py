@@ -26,7 +26,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_sessions
+from tests.corpus import RealSession
 
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
@@ -178,10 +178,9 @@ def test_commands_without_a_limit(tmp_path: Path) -> None:
     assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
 
 
-@pytest.mark.parametrize("file", corpus_sessions(), ids=lambda file: file.name[:40])
-def test_every_real_session(file: Path) -> None:
+def test_every_real_session(real_session: RealSession) -> None:
     """Read whole without a failure, within a budget, no control in it."""
-    found = TurnReader(locate.SessionFile(file.stem, str(file), 0, 0))
+    found = TurnReader(real_session.file)
     shown = found.passages(found.chosen(), NAMES)
     text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
     assert len(text) < 20_000

@@ -195,6 +195,15 @@ def test_subagents(project: Path, file: Path) -> None:
         assert part == told[1:3]
 
 
+def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
+    """Every record of one is a sidechain's, which neither takes for the conversation."""
+    files = [path for path in corpus().rglob("agent-*.jsonl") if path.stat().st_size]
+    assert len(files) > 20
+    for path in files:
+        copy = shutil.copyfile(path, project / f"{SESSION}.jsonl")
+        assert ours(scan(str(copy))) == theirs(SESSION) == []
+
+
 def test_subagents_beside_the_session(project: Path) -> None:
     """Clients before 2.1 left sub-agents beside the session, where the SDK does not look: 9 of the corpus."""
     corpus()

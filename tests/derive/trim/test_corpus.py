@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.records import blocks
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import ConfigHome
+from tests.corpus import RealSession
 from tests.needs import corpus, corpus_sessions
 
 SETTINGS = {
@@ -23,11 +23,6 @@ SETTINGS = {
     "all that may go": Options(threshold=100, keep_recent=0, assistant=1_000),
     "one tool": Options(tools=("bash",)),
 }
-
-
-def has_talk(path: Path) -> bool:
-    """Whether a file of the corpus holds a conversation: some are made of other things on purpose."""
-    return any(node.spoken for node in scan(str(path)).chain)
 
 
 def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
@@ -67,11 +62,11 @@ def assert_trimmed_well(home: ConfigHome, reading: SessionScan, how: Options) ->
     assert not again.pays
 
 
-@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: "/".join(path.parts[-2:]))
-def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, path: Path) -> None:
+def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, real_session: RealSession) -> None:
     """The session of the corpus is only read; its children are written into a project of the test's own."""
+    path = real_session.path
     before = path.stat().st_size, path.stat().st_mtime_ns
-    if not has_talk(path):
+    if not real_session.has_talk:
         with pytest.raises(ResumeHooksError):
             plan.read(session_file(str(path)))
         return
@@ -84,4 +79,4 @@ def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, path:
 def test_there_is_a_corpus() -> None:
     """Where it is missing this says so, since no session means no test above."""
     corpus()
-    assert sum(map(has_talk, corpus_sessions())) > 50
+    assert len(corpus_sessions()) > 70

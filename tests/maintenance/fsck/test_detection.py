@@ -24,8 +24,8 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.corpus import RealSession
 from tests.maintenance.fsck.cases import CASES, Case
-from tests.needs import corpus_folder, corpus_sessions
 from tests.transcripts.chain_cases import CASES as CHAINS
 
 UNWELL = {
@@ -167,9 +167,7 @@ def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: str(path.relative_to(corpus_folder())))
-def test_real_sessions(path: Path, tmp_path: Path) -> None:
+def test_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
     """No crash; and no error but where a client really loses or refuses something."""
-    report = examine(SessionFile(path.stem, str(path), 0, 0), Where({"HOME": str(tmp_path)}))
-    name = str(path.relative_to(corpus_folder()))
-    assert bool(report.count("error")) == (name in UNWELL)
+    report = examine(real_session.file, Where({"HOME": str(tmp_path)}))
+    assert bool(report.count("error")) == (real_session.name in UNWELL)

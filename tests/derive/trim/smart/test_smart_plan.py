@@ -28,13 +28,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
+from tests.corpus import RealSession
 from tests.derive.test_untrim import held
 from tests.derive.trim.nasty import transcripts
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, reading_of, rows_of, written
 from tests.derive.trim.smart.models import Fake, asked_of, decided, everything, offered, row, some, these
-from tests.derive.trim.test_corpus import calls_of, has_talk, thoughts_of
+from tests.derive.trim.test_corpus import calls_of, thoughts_of
 from tests.derive.trim.test_properties import assert_answered_in_turn, staying
-from tests.needs import corpus_sessions
 
 
 def session(home: ConfigHome) -> Path:
@@ -207,15 +207,13 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
 
 
-@pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: "/".join(path.parts[-2:]))
-def test_real_sessions(config_home: ConfigHome, path: Path) -> None:
+def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
     """Each session of the corpus, once with all that may go given up and once at random."""
-    if not has_talk(path):
+    if not real_session.has_talk:
         return
-    copy = config_home.project() / path.name
-    copy.write_bytes(path.read_bytes())
+    copy = real_session.copied_to(config_home.project())
     holds(config_home, copy, everything(), UNJUDGED)
-    holds(config_home, copy, some(path.stat().st_size))
+    holds(config_home, copy, some(real_session.size))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -1,0 +1,79 @@
+"""The real sessions of the corpus, one after the other: what is read of one is read once for all tests that ask.
+
+``real_session`` is a fixture of the whole run, so that pytest puts the tests of one session together, in one process.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import Where, is_session_id
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.transcript import Transcript, scan
+from tests.builders import SESSION
+from tests.needs import corpus_folder, corpus_sessions
+
+FOREIGN = "medium-conversation.jsonl"  # an export of another program, which no verb takes
+
+
+class RealSession:
+    """A session of the corpus; ``name`` is its path below the corpus. The file is only read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.relative_to(corpus_folder()).as_posix()
+        self.size = path.stat().st_size
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        """The file, scanned. NotATranscript for the one that is none."""
+        return scan(str(self.path))
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Its lines, without their line feeds."""
+        return self.path.read_bytes().split(b"\n")
+
+    @cached_property
+    def digest(self) -> Digest:
+        """The digest, as of a machine without other sessions; an empty one of what no digest is made of."""
+        nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
+        return Digest() if self.is_foreign else digest_of(self.file, nowhere)
+
+    @property
+    def file(self) -> SessionFile:
+        """The session as verbs take it."""
+        return SessionFile(self.path.stem, str(self.path), 0, self.size)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is the export of another program."""
+        return self.path.name == FOREIGN
+
+    @property
+    def has_talk(self) -> bool:
+        """Whether anybody says anything on its live chain: some files are made of other things on purpose."""
+        return any(node.spoken for node in self.transcript.chain)
+
+    def copied_to(self, folder: Path) -> Path:
+        """A copy in a project folder, under its own id; under a made-up one where its name is none."""
+        copy = folder / f"{self.path.stem if is_session_id(self.path.stem) else SESSION}.jsonl"
+        shutil.copyfile(self.path, copy)
+        return copy
+
+
+def _param(path: Path) -> object:
+    name = f"{path.parent.name}/{path.stem[:13]}"
+    return pytest.param(path, id=name, marks=pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="session", params=[_param(path) for path in corpus_sessions()])
+def real_session(request: pytest.FixtureRequest) -> RealSession:
+    """Each session of the corpus in turn; skipped where there is no corpus."""
+    return RealSession(request.param)
