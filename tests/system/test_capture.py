@@ -64,13 +64,13 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output without end is cut off where it is no answer any more."""
     ran = run("exec yes")
     assert ran.much
-    assert capture.MOST < len(ran.out) <= capture.MOST + capture.CHUNK
+    assert capture.MAX_OUTPUT < len(ran.out) <= capture.MAX_OUTPUT + capture.CHUNK
 
 
 def test_errors_are_kept_by_their_beginning() -> None:
     """Of error output without end the beginning is kept, and it stops nothing."""
     ran = run("head -c 1000000 /dev/zero >&2; echo done")
-    assert (ran.out, len(ran.err)) == (b"done\n", capture.MOST_ERRORS)
+    assert (ran.out, len(ran.err)) == (b"done\n", capture.MAX_ERRORS)
 
 
 def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:

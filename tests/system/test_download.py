@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import ImportFailed
-from resume_hooks.system.download import MAX_REDIRECTS, Limits, Way, fetched
+from resume_hooks.system.download import MAX_REDIRECTS, FetchPolicy, Limits, fetched
 from resume_hooks.system.urls import parsed
 from tests.web import Answer, Web, body, certificate, dripping, raw, status
 
 BODY = b'{"type":"user"}\n' * 20_000
 MOST = 1024 * 1024
 QUICK = Limits(connect=1, idle=0.3, total=1)
-LOCAL = Way(allow_private=True, limits=Limits(connect=5, idle=5, total=20))
+LOCAL = FetchPolicy(allow_private=True, limits=Limits(connect=5, idle=5, total=20))
 
 
 def leading_to(*ips: str) -> Callable[..., list[tuple[Any, ...]]]:
@@ -32,13 +32,13 @@ def leading_to(*ips: str) -> Callable[..., list[tuple[Any, ...]]]:
     return resolve
 
 
-def get(address: str, way: Way = LOCAL, most: int = MOST) -> bytes:
+def get(address: str, way: FetchPolicy = LOCAL, most: int = MOST) -> bytes:
     """All bytes of an address."""
     with fetched(parsed(address), most, way) as found:
         return b"".join(found.chunks)
 
 
-def fails(address: str, why: str, way: Way = LOCAL, most: int = MOST) -> ImportFailed:
+def fails(address: str, why: str, way: FetchPolicy = LOCAL, most: int = MOST) -> ImportFailed:
     """The failure of fetching an address."""
     with pytest.raises(ImportFailed, match=why) as failed:
         get(address, way, most)
@@ -98,14 +98,14 @@ def test_private_places(monkeypatch: pytest.MonkeyPatch, address: str, ip: str) 
     """Refused by the address that the name leads to, before any connection; one such place among others is enough."""
     monkeypatch.setattr(socket, "socket", lambda *_: pytest.fail("a connection was made"))
     for ips in ((ip,), ("93.184.216.34", ip)):
-        failure = fails(address, f"leads to {ip}, which is no public address", Way(resolve=leading_to(*ips)))
+        failure = fails(address, f"leads to {ip}, which is no public address", FetchPolicy(resolve=leading_to(*ips)))
         assert "--allow-private" in failure.remedy
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0"])
 def test_private_places_by_number(host: str) -> None:
     """In whatever form; the system's own resolver knows them all."""
-    fails(f"http://{host}:9999/x", "no public address", Way())
+    fails(f"http://{host}:9999/x", "no public address", FetchPolicy())
 
 
 def test_a_name_is_looked_up_once() -> None:
@@ -167,7 +167,7 @@ def test_a_redirect_to_a_private_place() -> None:
         return leading_to("127.0.0.1" if host == "127.0.0.1" else "169.254.169.254")(host, port, **rest)
 
     with one(status(302, Location="http://metadata.example/latest/")) as web:
-        checked = Way(resolve=resolve, allow_private=False, limits=LOCAL.limits)
+        checked = FetchPolicy(resolve=resolve, allow_private=False, limits=LOCAL.limits)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("resume_hooks.system.download.is_private", lambda ip: ip.startswith("169.254."))
             fails(web.at("/x"), r"metadata.example leads to 169\.254\.169\.254", checked)

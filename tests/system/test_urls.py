@@ -83,8 +83,8 @@ def test_the_parts_of_an_address() -> None:
 
 def test_what_is_told_of_an_address() -> None:
     """Of a query, which may be a key to the file, only that there is one."""
-    assert parsed("https://example.com/x.jsonl?X-Amz-Signature=secret").told == "https://example.com/x.jsonl?..."
-    assert parsed("http://[::1]:8080/x").told == "http://[::1]:8080/x"
+    assert parsed("https://example.com/x.jsonl?X-Amz-Signature=secret").shown == "https://example.com/x.jsonl?..."
+    assert parsed("http://[::1]:8080/x").shown == "http://[::1]:8080/x"
 
 
 def test_a_page_about_a_file() -> None:
@@ -103,8 +103,8 @@ def test_a_page_about_a_file() -> None:
 def test_where_a_redirect_leads() -> None:
     """To an absolute or a relative address, which is looked at like the first."""
     here = parsed("https://example.com/a/x.jsonl?key=1")
-    assert here.joined("y.jsonl").told == "https://example.com/a/y.jsonl"
-    assert here.joined("//other.example/y").told == "https://other.example/y"
+    assert here.joined("y.jsonl").shown == "https://example.com/a/y.jsonl"
+    assert here.joined("//other.example/y").shown == "https://other.example/y"
     with pytest.raises(UsageError):
         here.joined("file:///etc/passwd")
 
@@ -116,7 +116,7 @@ def test_any_text(text: str) -> None:
         found = parsed(f"https://{text}")
     except UsageError:
         return
-    sent = f"{found.host}{found.target}{found.told}"
+    sent = f"{found.host}{found.target}{found.shown}"
     assert sent.isascii()
     assert sent.isprintable()
     assert " " not in sent

@@ -132,15 +132,15 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
             yield Source(taken.path, path, taken.sha256, taken.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
-    from resume_hooks.system.download import Way, fetched  # noqa: PLC0415
+    from resume_hooks.system.download import FetchPolicy, fetched  # noqa: PLC0415
 
     address = parsed(source)
     with (
         at_work("Fetching", quiet=bringing.quiet) as progress,
-        fetched(address, bringing.max_bytes, Way(bringing.allow_private), progress) as found,
+        fetched(address, bringing.max_bytes, FetchPolicy(bringing.allow_private), progress) as found,
         taken_in(found.chunks, bringing.max_bytes, Where()) as taken,
     ):
-        yield Source(taken.path, address.told, taken.sha256, taken.size, address.file_behind)
+        yield Source(taken.path, address.shown, taken.sha256, taken.size, address.file_behind)
 
 
 def _checked_path(source: str) -> str:

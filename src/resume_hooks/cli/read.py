@@ -11,7 +11,7 @@ from resume_hooks.cli import passages as several
 from resume_hooks.cli.output import complete_locator, current_folder, emit, json_option
 from resume_hooks.cli.progress import watched
 from resume_hooks.cli.record import print_raw, print_record, record_in
-from resume_hooks.derive.originals import Found, look_up
+from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.excerpts import WHOLE, passage
@@ -137,7 +137,7 @@ def _session_of(target: str | None, session: str | None) -> SessionFile:
     return locate(target if target is not None else session, current_folder(), Where())
 
 
-def _look_up(target: str | None, session: str | None) -> Found:
+def _look_up(target: str | None, session: str | None) -> OriginalRecord:
     """The record that was asked for. Those of sub-agents are never trimmed, so that they are their own originals."""
     if target is None:
         raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read LOCATOR --turns 1-3")
@@ -151,7 +151,7 @@ def _look_up(target: str | None, session: str | None) -> Found:
         found = locate(reference.session, here, Where())
         if name_of(found.path):
             entry = named_by(reference, RecordLines(found.path, found.session_id))
-            return Found(entry, entry)
+            return OriginalRecord(entry, entry)
     return look_up(reference, here, Where())
 
 
@@ -224,7 +224,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     return place_of(parse(record, names.full), entries)
 
 
-def _around(found: Found, before: int, after: int, options: Options) -> None:
+def _around(found: OriginalRecord, before: int, after: int, options: Options) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0)

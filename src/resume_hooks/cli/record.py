@@ -7,7 +7,7 @@ from typing import Any
 
 from resume_hooks.cli.output import emit
 from resume_hooks.clock import minute
-from resume_hooks.derive.originals import Found, is_marked
+from resume_hooks.derive.originals import OriginalRecord, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
 from resume_hooks.reading.outline_text import marker
 from resume_hooks.reading.render import Rendering, render
@@ -20,7 +20,7 @@ from resume_hooks.transcripts.records import Record, string
 PARTLY = "part of this record was trimmed before, and that original is gone"
 
 
-def print_record(found: Found, limit: int, skip: int, *, as_json: bool) -> None:
+def print_record(found: OriginalRecord, limit: int, skip: int, *, as_json: bool) -> None:
     """Print what a record says, of trimmed content the original; ``limit`` characters of it after ``skip``, 0 for all.
 
     ResumeHooksError for a line that holds no record.
@@ -54,7 +54,7 @@ def print_raw(entry: RecordLine) -> None:
         raise OutputFailed(f"The record could not be printed: {error.strerror}") from error
 
 
-def _data(found: Found, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
+def _data(found: OriginalRecord, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
     original = found.original
     return {
         "reference": original.reference,
@@ -72,7 +72,7 @@ def _data(found: Found, shown: Rendering, text: str, record: Record) -> dict[str
     }
 
 
-def _text(found: Found, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
+def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
     """The marker, a line on where the record stands, whose it is, when, and of which tool; then what it says."""
     original = found.original
     facts = (

@@ -146,7 +146,7 @@ def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
     if locator is None or not is_address(locator) or is_pull_request(locator):
         return None
     address = parsed(locator)
-    click.confirm(f"Fetch {address.told} and import it into {current_folder()}?", default=True, abort=True)
+    click.confirm(f"Fetch {address.shown} and import it into {current_folder()}?", default=True, abort=True)
     # What fetches takes 60 ms to load, which only an address has to spend.
     from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""Originals: the record that trimmed contents were taken from, found by what the trimmed one says of it; and put back.
+"""Find the original of a trimmed record by what that says of it, and put the contents back.
 
 What it says is untrusted: only sessions in a project folder or beside the trimmed one are opened, and their backups;
-never a link. What is found counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
+never a link. A record counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mended
 
-MAX_STEPS = 100  # records that are looked at on the way to one original; more can only be a forgery
+MAX_STEPS = 100  # records on the way to one original; more can only be a forgery
 
 CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
 """The fields that a trim may have changed or taken away."""
@@ -38,29 +38,29 @@ _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""What another tool of the field ends a shortened text with; its lines count from 1."""
+"""The end of a text that another tool of the field shortened; its lines count from 1."""
 
-_SAID = ("original", "truncated", "full content")
-"""Words of which such a text has at least one; without them it is somebody's own."""
+_NOTICE_WORDS = ("original", "truncated", "full content")
+"""Words of which such a text has at least one; without them it is not another tool's."""
 
 _BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 """The name of a backup that the same tool leaves beside a session."""
 
 
-class Found(NamedTuple):
-    """The record that was ``asked`` for, and the ``original`` of it: itself where nothing was taken out of it.
+class OriginalRecord(NamedTuple):
+    """The record that was ``asked`` for, and its ``original``: itself if nothing was taken out of it.
 
-    An original may be trimmed itself (``is_marked``) where what that was taken from is gone.
+    An original may be trimmed itself (``is_marked``) if what it was taken from is gone.
     """
 
     asked: RecordLine
     original: RecordLine
 
 
-def look_up(reference: Reference, cwd: str, where: Where) -> Found:
+def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
     """The original of the record that a reference names, seen from a folder.
 
-    UsageError for what names no record; SessionNotFound where the session or the original is gone, saying what is left.
+    UsageError if it names no record; SessionNotFound, which says what is left, if the session or the original is gone.
     """
     originals = Originals(where)
     asked = _asked(reference, originals, cwd, where)
@@ -71,27 +71,27 @@ def look_up(reference: Reference, cwd: str, where: Where) -> Found:
             f"The original of {asked.reference} is gone: {originals.where_it_was(record)}",
             f"What is left is the trimmed record in line {asked.number} of {asked.file}.",
         )
-    return Found(asked, original or asked)
+    return OriginalRecord(asked, original or asked)
 
 
 def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> RecordLine:
-    """The record itself; of a session that is gone, the backup that an in-place trim left."""
+    """The record itself; if its session is gone, from a backup that an in-place trim left."""
     try:
         session = locate.resolve(reference.session, cwd, where)
     except SessionNotFound:
         prefix = reference.session.lower()
-        kept = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
-        if len(kept) != 1:
+        backed_up = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
+        if len(backed_up) != 1:
             raise
-        for path in originals.backups(kept[0]):
+        for path in originals.backups(backed_up[0]):
             with contextlib.suppress(UsageError):  # a later one may hold more lines
-                return named_by(reference, RecordLines(path, kept[0]))
+                return named_by(reference, RecordLines(path, backed_up[0]))
         raise
     return named_by(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
-    """Finds originals within one config home; no file is indexed twice."""
+    """Find originals within one config folder; no file is indexed twice."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -100,11 +100,11 @@ class Originals:
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
 
     def of(self, record: Record, file: str) -> RecordLine | None:
-        """The original of a trimmed ``record`` that stands in ``file``; None where it can't be found any more."""
+        """The original of a trimmed ``record`` in ``file``; None if it can't be found any more."""
         return self._follow(record, file, set())
 
     def where_it_was(self, record: Record) -> str:
-        """In words, where a trimmed record says that its original is, and how that comes back from the trash."""
+        """In words, where a trimmed record says that its original is, and how to restore that."""
         origin = next(iter(origins_in(record)), None)
         if origin is None:
             return "nothing says where it was"
@@ -119,8 +119,8 @@ class Originals:
             return []
         try:
             with os.scandir(folder) as rows:
-                found = [row for row in rows if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)]
-                return sorted(row.path for row in found)  # named by their instants
+                files = [row for row in rows if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)]
+                return sorted(row.path for row in files)  # named by their instants
         except OSError:
             return []
 
@@ -137,12 +137,12 @@ class Originals:
             if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
                 continue
             seen.add((entry.file, entry.number))
-            # Where the way on is lost, what stands here is the most that is left.
+            # If the trail ends, this record is the most that is left.
             return self._follow(found, entry.file, seen) or entry
         return None
 
     def _named_by(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
-        """What a trimmed record names as its original, the likeliest first; each is of the uuid that was named."""
+        """The records that a trimmed one names as its original, the likeliest first, each with the uuid named."""
         here = os.path.dirname(os.path.abspath(file))
         for origin in origins_in(record):
             key = origin.session_id, origin.file, here
@@ -165,11 +165,11 @@ class Originals:
             return None  # gone since it was listed
 
     def _files_of(self, origin: Origin, here: str) -> Iterator[tuple[str, str]]:
-        """The files that may hold an original, each with its session's id: none that is not ours to open."""
+        """The files that may hold an original, each with its session's id: none that we may not open."""
         backup = _BACKUP.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
-        said = (origin.session_id, session_id_of(origin.file), backup.group(1) if backup else "", folder)
-        session_id = next((name for name in said if name and is_session_id(name)), "")
+        names = (origin.session_id, session_id_of(origin.file), backup.group(1) if backup else "", folder)
+        session_id = next((name for name in names if name and is_session_id(name)), "")
         backups = self.backups(session_id)
         if origin.file in backups or self._may_open(origin.file, here):
             yield origin.file, session_id or origin.session_id
@@ -196,13 +196,13 @@ class Originals:
 
 
 class Restoring:
-    """The edit of one record: its contents as they stand in the original, read when they are written."""
+    """The edit of one record: its contents as in the original, read when they are written."""
 
     def __init__(self, original: RecordLine) -> None:
         self._original = original
 
     def __call__(self, record: Record) -> Record | None:
-        """The record with its contents back. SessionNotFound where the original went since it was found."""
+        """The record with its contents back. SessionNotFound if the original is gone since it was found."""
         original = self._original.record()
         if original is None:
             raise SessionNotFound(f"{self._original.file} changed while it was read", "Run the command again.")
@@ -212,8 +212,8 @@ class Restoring:
 def restored(record: Record, original: Record) -> Record | None:
     """A trimmed ``record`` with the contents of its ``original``; all else of it stays, its token counts too.
 
-    What no API takes stays out, as it did when the record was trimmed: calls and answers that it no longer had, blank
-    texts, unsigned thinking. None where nothing is left.
+    What no API accepts stays out, as when the record was trimmed: calls and results that it no longer had, blank
+    texts, unsigned thinking. None if nothing is left.
     """
     whole = {key: value for key, value in record.items() if key not in MARKS}
     whole |= {key: value for key, value in original.items() if key in MARKS}  # of what stays trimmed in it
@@ -224,17 +224,19 @@ def restored(record: Record, original: Record) -> Record | None:
             whole.pop(key, None)
     if not message(whole):
         return whole
-    said = {key: value for key, value in message(original).items() if key != "usage"}
-    if isinstance(said.get("content"), list):
+    restored_message = {key: value for key, value in message(original).items() if key != "usage"}
+    if isinstance(restored_message.get("content"), list):
         gone = pairs(original) - pairs(record)
-        said["content"] = [b for b in said["content"] if not (isinstance(b, dict) and _pair(b) in gone)]
+        restored_message["content"] = [
+            b for b in restored_message["content"] if not (isinstance(b, dict) and _pair(b) in gone)
+        ]
     if "usage" in message(record):
-        said["usage"] = message(record)["usage"]
-    return mended({**whole, "message": said})
+        restored_message["usage"] = message(record)["usage"]
+    return mended({**whole, "message": restored_message})
 
 
 def is_marked(record: Record) -> bool:
-    """Whether a record says at its top level that contents were taken out."""
+    """Whether a record is marked as trimmed."""
     return record.get("truncated") is True
 
 
@@ -244,9 +246,9 @@ def origins_in(record: Record) -> list[Origin]:
         origin = origin_of(record)
         return [origin] if origin else []
     ends = (text[-NOTICE_REACH:] for text in _texts(record))
-    found = (_NOTICE.search(end) for end in ends if "See line " in end and any(word in end for word in _SAID))
+    notices = (_NOTICE.search(end) for end in ends if "See line " in end and any(word in end for word in _NOTICE_WORDS))
     uuid = string(record, "uuid")
-    rows = (Origin("", said.group(2), uuid, int(said.group(1)) - 1) for said in found if said)
+    rows = (Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice)
     return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))
 
 
@@ -259,7 +261,7 @@ def _texts(record: Record) -> Iterator[str]:
 
 
 def pairs(record: Record) -> set[tuple[str, str]]:
-    """The calls and answers in a record, by kind and id."""
+    """The calls and results in a record, by kind and id."""
     return {pair for block in records.blocks(record) if (pair := _pair(block))}
 
 

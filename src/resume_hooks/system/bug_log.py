@@ -1,7 +1,7 @@
-"""Our log of bugs: where in our own code something went wrong, and nothing of what a session or a user said.
+"""Our log of bugs: where our code failed, and nothing of what a session or a user said.
 
-An entry holds the instant, the version, who failed, and places in code; no message of an error, since that may quote a
-transcript, and nothing of the environment. Capped: past ``MAX_LOG`` bytes the file becomes the one older generation.
+An entry holds the instant, the version, the verb or trigger, and places in code; no error message, since that may
+quote a transcript, and nothing of the environment. Past ``MAX_LOG`` bytes the file becomes the one older generation.
 Standard library only and readable by Python 3.9: the installer keeps its own log with it.
 """
 
@@ -22,7 +22,7 @@ except ImportError:  # Windows
 
 FOLDER = "log"
 FILE_NAME = "errors.log"
-OLDER = ".1"  # what the name of the older generation ends with
+OLDER = ".1"  # the ending of the older generation
 MAX_LOG = 256 * 1024  # bytes of a log that begin a new generation
 MAX_FRAMES = 40  # places of one entry, the innermost; a recursion has a thousand
 
@@ -37,7 +37,7 @@ def log_file(where: Optional[Where] = None) -> str:
 
 
 def note(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Add where an error came from, and return the path of the log; ``""`` where it can't be kept.
+    """Log where an error came from, and return the path of the log; ``""`` if it can't be written.
 
     ``who`` is a verb or a trigger of ours, never what a user typed.
     """
@@ -57,9 +57,9 @@ def note(who: str, version: str, error: BaseException, where: Optional[Where] = 
 
 
 def opened(path: str) -> int:
-    """A log open for appending, for its user alone; one that is full has become the older generation first.
+    """Open a log for appending, private to its user; a full one is first made the older generation.
 
-    A pipe or a link in its place is neither waited for nor followed. OSError where it can't be opened.
+    A pipe in its place is not waited for, a link not followed. OSError if it can't be opened.
     """
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
@@ -71,7 +71,7 @@ def opened(path: str) -> int:
 
 
 def entries(where: Optional[Where] = None) -> List[str]:
-    """The entries of both generations, oldest first; none where nothing was ever noted."""
+    """The entries of both generations, oldest first."""
     path = log_file(where)
     text = b""
     for name in (path + OLDER, path):
@@ -81,9 +81,9 @@ def entries(where: Optional[Where] = None) -> List[str]:
 
 
 def _turn_over(path: str, descriptor: int) -> bool:
-    """Make a full log the older generation, once: of several writers one does, the others find it done.
+    """Make a full log the older generation; of several writers one does. Returns whether to open the path again.
 
-    Whether the path has to be opened anew. Whoever still writes into the old file writes into that generation.
+    Whoever still has the old file open writes into that generation.
     """
     if fcntl is not None:
         with contextlib.suppress(OSError):  # a volume without locks: the worst is a generation that is short
@@ -92,14 +92,14 @@ def _turn_over(path: str, descriptor: int) -> bool:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
             os.replace(path, path + OLDER)
     except FileNotFoundError:
-        pass  # another one has just done it
+        pass  # another writer has just done it
     except OSError:
-        return False  # a folder that can't be changed: the file goes on growing rather than be lost
+        return False  # a folder that can't be changed: better a growing file than a lost entry
     return True
 
 
 def _places(error: BaseException) -> List[str]:
-    """Where it went wrong, the innermost last: a file of ours below the package, any other by its name alone."""
+    """The traceback's places, the innermost last: our files by their path in the package, others by name alone."""
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"  {_place(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
 

@@ -1,6 +1,6 @@
-"""Runs a program on a text and keeps what it says, within a time and a size.
+"""Run a program on a text and capture its output, within a time and a size.
 
-Invariant: when ``run`` returns or raises, nothing of what it started in its process group is left.
+Invariant: when ``run`` returns or raises, nothing that it started in its process group is left.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from typing import NamedTuple
 
 from resume_hooks.system import signals
 
-MOST = 32 * 1024 * 1024
-"""Bytes of output that are kept; a verbose client prints the whole text that it was given once more."""
-
-MOST_ERRORS = 64 * 1024
+MAX_OUTPUT = 32 * 1024 * 1024  # bytes; a verbose client repeats the whole text that it was given
+MAX_ERRORS = 64 * 1024  # bytes of error output that are captured
 CHUNK = 256 * 1024
-TICK = 0.05  # seconds between two looks at whether the program has ended while something else still holds its pipes
+TICK = 0.05  # seconds between two checks whether the program has ended while something else still holds its pipes
 GRACE = 0.5  # seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc
 
 
 class Captured(NamedTuple):
-    """What a program said. ``status`` is negative for a signal; ``late`` and ``much`` tell that it was ended for it."""
+    """The output of a program. ``status`` is negative for a signal; it was ended if ``late`` or ``much``."""
 
     status: int
     out: bytes
@@ -37,7 +35,7 @@ class Captured(NamedTuple):
 
 
 def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float) -> Captured:
-    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError where it can't be started.
+    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError if it can't be started.
 
     Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt.
     """
@@ -65,7 +63,7 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
 
 
 class _Exchange:
-    """Feeds a program and takes in what it prints, without ever waiting for it longer than the deadline."""
+    """Feed a program and read what it prints, never past the deadline."""
 
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
         self.out, self.err = bytearray(), bytearray()
@@ -74,7 +72,7 @@ class _Exchange:
         self._left = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
-        """Until the program ended and its pipes are empty, it took too long or said too much, or we are to end."""
+        """Run until the program has ended and its pipes are empty, it takes too long, says too much, or we must end."""
         process = self._process
         with selectors.DefaultSelector() as waiting:
             for stream, event in (
@@ -94,7 +92,7 @@ class _Exchange:
                 ready = waiting.select(0 if ended else min(left, TICK))
                 for key, _ in ready:
                     self._serve(waiting, key)
-                # What it started may live on and hold the pipes: not waited for.
+                # What it started may live on and hold the pipes; that is not waited for.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 
@@ -105,7 +103,7 @@ class _Exchange:
             key.data()
 
     def _feed(self, descriptor: int) -> bool:
-        """Whether all of the text is told, or nobody listens."""
+        """Write some of the text; whether all of it is written, or nobody reads."""
         try:
             self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
         except BlockingIOError:
@@ -115,18 +113,18 @@ class _Exchange:
         return not self._left
 
     def _take(self, key: selectors.SelectorKey) -> bool:
-        """Whether a stream has come to its end."""
+        """Read some of a stream; whether it has come to its end."""
         piece = os.read(key.fd, CHUNK)
         if key.fileobj is self._process.stdout:
             self.out += piece
-            self.much = len(self.out) > MOST
+            self.much = len(self.out) > MAX_OUTPUT
         else:
-            self.err += piece[: MOST_ERRORS - len(self.err)]
+            self.err += piece[: MAX_ERRORS - len(self.err)]
         return not piece
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it started in its group, first by asking."""
+    """End the program and its process group: SIGTERM first, then SIGKILL."""
     if process.poll() is None:
         _signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -139,5 +137,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(group: int, number: int) -> None:
-    with contextlib.suppress(OSError):  # nobody of it is left
+    with contextlib.suppress(OSError):  # nothing of it is left
         os.killpg(group, number)

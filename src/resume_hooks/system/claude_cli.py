@@ -1,6 +1,6 @@
-"""What the client is set up to do: its version, its settings at every level, the plugins it has.
+"""The client's installation: its executable and version, its plugins and their hooks.
 
-Read-only, and nothing here trusts what it reads: a damaged file counts as empty.
+Read-only; a damaged file counts as empty.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def is_found() -> bool:
 
 
 def executable(where: Where) -> str | None:
-    """The client: on PATH, or where its own installers put it and an alias leads there; None where there is none."""
+    """The path of the client: on PATH, or where its own installers put it behind an alias; None if not installed."""
     places = (os.path.join(where.config, "local"), os.path.join(where.environ.get("HOME", "/"), ".local", "bin"))
     return which("claude", {"PATH": os.pathsep.join([search_path(where.environ), *places])})
 
 
 def version() -> tuple[int, ...] | None:
-    """The version of the client on PATH, such as (2, 1, 329); None where there is none or it does not answer."""
+    """The version of the client on PATH, such as (2, 1, 329); None if it is missing or does not answer."""
     found = shutil.which("claude")
     if found is None:
         return None
@@ -43,7 +43,7 @@ def version() -> tuple[int, ...] | None:
 
 
 def switched_on(key: str, cwd: str) -> str:
-    """The strongest settings file in which ``key`` is true, ``""`` where none says so."""
+    """The strongest settings file in which ``key`` is true, ``""`` for none."""
     return next((path for path in reversed(settings_files(cwd, Where())) if read_object(path).get(key) is True), "")
 
 
@@ -71,7 +71,7 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
 
 
 def marketplace_folder(name: str) -> str:
-    """The local folder that a marketplace was added from, ``""`` where there is none of that name."""
+    """The local folder that a marketplace was added from, ``""`` for none."""
     known = read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None

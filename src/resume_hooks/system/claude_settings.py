@@ -10,7 +10,7 @@ from resume_hooks.paths import Where, read_object
 
 KEPT_DAYS = "cleanupPeriodDays"
 
-DEFAULT_KEPT_DAYS = 30  # days after its last write that the client keeps a transcript where no setting says otherwise
+DEFAULT_KEPT_DAYS = 30  # days after its last write that the client keeps a transcript by default
 MAX_KEPT_DAYS = 1_000_000  # days that a calendar can still add; more is for ever
 
 
@@ -28,7 +28,7 @@ def settings_files(cwd: str, where: Where) -> list[str]:
 class Retention(NamedTuple):
     """How long a client keeps transcripts: ``days`` after their last write, None for ever.
 
-    ``path`` is the settings file that says so, ``""`` where none does.
+    ``path`` is the settings file that says so, ``""`` for none.
     """
 
     days: int | None
@@ -36,9 +36,9 @@ class Retention(NamedTuple):
 
 
 def retention(cwd: str, where: Where) -> Retention:
-    """What ``cleanupPeriodDays`` comes to for a client started in ``cwd``; it goes for the transcripts of all folders.
+    """The ``cleanupPeriodDays`` of a client started in ``cwd``; it applies to the transcripts of all folders.
 
-    The strongest level that says something decides. For ever where any says what is no whole number from 1: clients do
+    The strongest level that has it decides. For ever if any has something else than a whole number from 1: clients do
     not clean up then (2.1.112, 2.1.329; 2.1.42 took 0 for "for ever").
     """
     found = Retention(DEFAULT_KEPT_DAYS, "")
@@ -58,10 +58,7 @@ def kept_days(cwd: str, where: Where) -> int | None:
 
 
 def managed_days() -> tuple[str, int]:
-    """The file in which whoever manages this machine says for how many days sessions are kept, and how many.
-
-    0 days where nobody says so.
-    """
+    """The managed settings file of this machine, and the days that it keeps sessions; 0 if it does not say."""
     path = settings_files("", Where())[-1]
     days = read_object(path).get(KEPT_DAYS)
     return path, min(days, MAX_KEPT_DAYS) if isinstance(days, int) and days is not True and days > 0 else 0

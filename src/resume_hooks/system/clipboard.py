@@ -1,7 +1,7 @@
-"""Puts text on the clipboard of the person who typed, and says which way it went.
+"""Put text on the clipboard of the person who typed, and say which way it went.
 
-Invariant: "copied" is said only of text that was read back or that tmux has taken; what cannot be confirmed is
-"sent". No way outlives ``LIMIT``, but for the program that holds the selection. Standard library, Python 3.9.
+Invariant: "copied" is said only of text that was read back or that tmux has taken; anything unconfirmed is "sent".
+Nothing runs longer than ``LIMIT``, but for the program that holds the selection. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
 LIMIT = 2.0  # seconds that all ways together may take
-RESERVE = 0.6  # seconds of those that a clipboard program which hangs must leave to tmux and the terminal
+RESERVE = 0.6  # seconds of those that are left to tmux and the terminal if a clipboard program hangs
 
 WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
@@ -27,12 +27,12 @@ class Copied(NamedTuple):
     via: str = ""
 
     def sentence(self, what: str) -> str:
-        """Say it of ``what``; after "here it is" the caller shows the text itself."""
+        """A sentence about ``what``; after "here it is" the caller shows the text itself."""
         if self.how == "copied":
             return f"{what} copied ({self.via})"
         if self.how == "sent":
-            whither = " to your terminal" if self.via == OSC_52 else ""
-            return f"{what} sent{whither}, unconfirmed ({self.via})"
+            target = " to your terminal" if self.via == OSC_52 else ""
+            return f"{what} sent{target}, unconfirmed ({self.via})"
         return f"{what} not copied: here it is"
 
 
@@ -43,8 +43,8 @@ NOT_COPIED = Copied("not copied")
 def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
     """Copy ``text`` by the first way that works, or by ``way`` alone (one of WAYS, else ValueError).
 
-    ``environ`` (default: this process's) decides what there is to try, and is what the programs run with. Never
-    raises for what the machine lacks; empty text and lone surrogates, which no clipboard holds, are not copied.
+    ``environ`` (default: this process's) decides what there is to try, and is the programs' environment. Never raises
+    for what the machine lacks; empty text and lone surrogates, which no clipboard holds, are not copied.
     """
     if way not in WAYS:
         raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
@@ -61,7 +61,7 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
 
 
 def ways(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Name what ``copy`` would try here, in its order; none of them is started."""
+    """The names of what ``copy`` would try here, in its order; nothing is started."""
     from resume_hooks.system import terminal  # noqa: PLC0415 - as below
 
     env = dict(os.environ if environ is None else environ)

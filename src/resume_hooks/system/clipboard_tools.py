@@ -1,7 +1,7 @@
-"""The clipboard programs of each platform, run by pyperclip or, before it is installed, by ourselves.
+"""The clipboard programs of each platform, run by pyperclip or, before that is installed, by ourselves.
 
-Invariant: a copy is confirmed only by reading the same text back; pyperclip looks at no exit status. pyperclip's own
-choice is not used, since it may load Qt and does not know of ssh. Standard library, Python 3.9.
+Invariant: a copy is confirmed only by reading the same text back; pyperclip checks no exit status. pyperclip's own
+choice is not used: it may load Qt and does not know about ssh. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from resume_hooks.system import subprocesses
 
-SETTLE = 0.3  # seconds that a program may take to own the selection after it has said that it does
+SETTLE = 0.3  # seconds that a program may take to own the selection after it has ended
 
 
 class Tool(NamedTuple):
-    """A clipboard program: how to copy and, where that is quick, how to read back; pyperclip's name for it."""
+    """A clipboard program: how to copy and, if that is quick, how to read back; pyperclip's name for it."""
 
     name: str
     put: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""The only way out to the network for a verb: one address that a user typed, asked for once, with nothing of theirs.
+"""Fetch one address that a user typed: our only way to the network. Nothing of the user's is sent.
 
 Invariant: a connection is made only to an IP address that was checked, so that a name that leads elsewhere a moment
-later, or a redirect, gets nowhere. Proxies are passed by: they would look names up themselves, unchecked.
+later, or a redirect, gets nowhere. Proxies are not used: they would look names up themselves, unchecked.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Fetched(NamedTuple):
 
 
 Progress = Callable[[int, int], None]
-Resolve = Callable[..., list[tuple[Any, ...]]]  # ``socket.getaddrinfo``, or what stands in for it
+Resolve = Callable[..., list[tuple[Any, ...]]]  # ``socket.getaddrinfo`` or a replacement
 
 
-class Way(NamedTuple):
+class FetchPolicy(NamedTuple):
     """How an address is gone to: whether its host may be a private one, how long, and who looks names up."""
 
     allow_private: bool = False
@@ -72,22 +72,22 @@ class Way(NamedTuple):
 
 @contextlib.contextmanager
 def fetched(
-    address: Address, most: int, way: Way, progress: Progress = lambda _done, _total: None
+    address: Address, most: int, policy: FetchPolicy, progress: Progress = lambda _done, _total: None
 ) -> Iterator[Fetched]:
     """Ask for ``address``, through at most five redirects, each of them checked like the first.
 
-    ImportFailed where nobody answers, in time, with a body of at most ``most`` bytes; while the chunks are read, too.
+    ImportFailed, also while the chunks are read, unless a body of at most ``most`` bytes comes in time.
     """
-    deadline, named = _Deadline(way.limits), address.host
+    deadline, named = _Deadline(policy.limits), address.host
     for _ in range(MAX_REDIRECTS + 1):
-        allowed = way.allow_private and address.host == named
-        with _Connection(address, way, deadline, may_be_private=allowed) as connection:
+        allowed = policy.allow_private and address.host == named
+        with _Connection(address, policy, deadline, may_be_private=allowed) as connection:
             answer = connection.asked()
             if answer.status not in _REDIRECTS:
                 yield connection.body(answer, most, progress)
                 return
             address = _redirected(address, answer.getheader("Location", ""))
-    raise ImportFailed(f"{address.told} redirects without end", "Check the address.")
+    raise ImportFailed(f"{address.shown} redirects without end", "Check the address.")
 
 
 class _Deadline:
@@ -111,12 +111,12 @@ class _Deadline:
 
 
 class _Connection:
-    """One connection to one checked place, closed at the end of the block, and cut at the deadline."""
+    """One connection to one checked place, closed at the end of the block, cut at the deadline."""
 
-    def __init__(self, address: Address, way: Way, deadline: _Deadline, *, may_be_private: bool) -> None:
+    def __init__(self, address: Address, policy: FetchPolicy, deadline: _Deadline, *, may_be_private: bool) -> None:
         self._address, self._deadline = address, deadline
-        places = _places(address, way, may_be_private=may_be_private)
-        with self._told(deadline.limits.connect):
+        places = _places(address, policy, may_be_private=may_be_private)
+        with self._failures(deadline.limits.connect):
             self._socket = _connected(places, deadline)
         self._answer: http.client.HTTPResponse | None = None
         # A server that sends a byte now and then would pass every limit on waiting for the next one.
@@ -136,7 +136,7 @@ class _Connection:
     def asked(self) -> http.client.HTTPResponse:
         """The answer to a GET, its body unread."""
         address = self._address
-        with self._told(self._deadline.limits.idle):
+        with self._failures(self._deadline.limits.idle):
             if address.scheme == "https":
                 self._secure()
             connection = http.client.HTTPConnection(address.host, address.port)
@@ -148,24 +148,26 @@ class _Connection:
             return self._answer
 
     def body(self, answer: http.client.HTTPResponse, most: int, progress: Progress) -> Fetched:
-        """What an answer that is no redirect holds. ImportFailed for one that is no transcript at all."""
-        told = self._address.told
+        """The body of an answer that is no redirect. ImportFailed if it can be no transcript."""
+        shown = self._address.shown
         if answer.status != http.client.OK:
             why = f"{answer.status} {plain_line(answer.reason)[:80]}".rstrip()
-            raise ImportFailed(f"{told} answered {why}", _REMEDIES.get(answer.status, "Try again later."))
+            raise ImportFailed(f"{shown} answered {why}", _REMEDIES.get(answer.status, "Try again later."))
         if answer.getheader("Content-Encoding", "").strip().lower() not in _ENCODINGS:
-            raise ImportFailed(f"{told} is packed in a way that was not asked for", "Download it and import the file.")
-        if not _is_told_once(answer):
-            raise ImportFailed(f"{told} does not say how long it is, in one number", "Download it and import the file.")
+            raise ImportFailed(f"{shown} is packed in a way that was not asked for", "Download it and import the file.")
+        if not _has_one_length(answer):
+            raise ImportFailed(
+                f"{shown} does not say how long it is, in one number", "Download it and import the file."
+            )
         length = answer.length or 0
         if length > most:
-            raise ImportFailed(f"{told} has {length:,} bytes, more than {most:,}", "--max-bytes allows more.")
+            raise ImportFailed(f"{shown} has {length:,} bytes, more than {most:,}", "--max-bytes allows more.")
         return Fetched(self._chunks(answer, length, progress), length)
 
     def _chunks(self, answer: http.client.HTTPResponse, length: int, progress: Progress) -> Iterator[bytes]:
         done = 0
         while True:
-            with self._told(self._deadline.limits.idle):
+            with self._failures(self._deadline.limits.idle):
                 chunk = answer.read1(PIECE)
                 if not chunk and (done < length or not self._deadline.left):
                     raise http.client.IncompleteRead(b"", length - done)
@@ -188,8 +190,8 @@ class _Connection:
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # past TLS, which would be waited for
 
     @contextlib.contextmanager
-    def _told(self, idle: float) -> Iterator[None]:
-        """Failures of a network as sentences."""
+    def _failures(self, idle: float) -> Iterator[None]:
+        """Turn failures of the network into sentences."""
         address = self._address
         try:
             yield
@@ -203,23 +205,23 @@ class _Connection:
             ) from error
 
 
-def _places(address: Address, way: Way, *, may_be_private: bool) -> list[tuple[Any, ...]]:
+def _places(address: Address, policy: FetchPolicy, *, may_be_private: bool) -> list[tuple[Any, ...]]:
     """Where a host leads to, looked up once. ImportFailed if a place is private, unless that is allowed."""
     try:
-        found = way.resolve(address.host, address.port, type=socket.SOCK_STREAM)
+        found = policy.resolve(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ImportFailed(f"No host is called {address.host}", "Check the address and the network.") from error
     private = next((ip for *_, (ip, *_rest) in found if is_private(ip)), None)
     if private is not None and not may_be_private:
         remedy = "--allow-private, if you know what answers there."
-        if way.allow_private:
+        if policy.allow_private:
             remedy = "--allow-private allows only the host that you name, no other one that it redirects to."
         raise ImportFailed(f"{address.host} leads to {private}, which is no public address", remedy)
     return found[:MAX_PLACES]
 
 
 def _connected(places: list[tuple[Any, ...]], deadline: _Deadline) -> socket.socket:
-    """A connection to the first place that takes one. OSError of the last one where none does."""
+    """A connection to the first place that accepts one. OSError of the last one if none does."""
     failed: OSError = ConnectionError(errno.EADDRNOTAVAIL, "It has no address")
     for family, kind, protocol, _, place in places:
         opened = socket.socket(family, kind, protocol)
@@ -236,23 +238,23 @@ def _connected(places: list[tuple[Any, ...]], deadline: _Deadline) -> socket.soc
 
 
 def _redirected(address: Address, location: str) -> Address:
-    """Where a redirect leads, which is as untrusted as what it leads to."""
+    """The target of a redirect, which is as untrusted as its content."""
     if not location.strip():
-        raise ImportFailed(f"{address.told} redirects without saying where to", "Check the address.")
+        raise ImportFailed(f"{address.shown} redirects without saying where to", "Check the address.")
     try:
         following = address.joined(location)
     except (UsageError, ValueError) as error:
         why = error.message if isinstance(error, UsageError) else "It is malformed"
-        raise ImportFailed(f"{address.told} redirects to an address that is not followed: {why}") from error
+        raise ImportFailed(f"{address.shown} redirects to an address that is not followed: {why}") from error
     if address.scheme == "https" and following.scheme != "https":
-        raise ImportFailed(f"{address.told} redirects from https to http", "Nothing was fetched.")
+        raise ImportFailed(f"{address.shown} redirects from https to http", "Nothing was fetched.")
     return following
 
 
-def _is_told_once(answer: http.client.HTTPResponse) -> bool:
-    """Whether a length is told as one number, or not at all: with two of them the shorter would pass for the whole."""
-    told = {part.strip() for part in answer.getheader("Content-Length", "").split(",")}
-    return answer.chunked or told == {""} or (len(told) == 1 and next(iter(told)).isdecimal())
+def _has_one_length(answer: http.client.HTTPResponse) -> bool:
+    """Whether a length is given as one number, or not at all: with two of them the shorter would pass for the whole."""
+    lengths = {part.strip() for part in answer.getheader("Content-Length", "").split(",")}
+    return answer.chunked or lengths == {""} or (len(lengths) == 1 and next(iter(lengths)).isdecimal())
 
 
 def _why(address: Address, error: Exception) -> str:

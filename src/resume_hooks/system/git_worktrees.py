@@ -1,4 +1,4 @@
-"""What a project is: a folder, the repository it lies in with all that was started below it, the other worktrees.
+"""The project of a folder: the repository it lies in with all that was started below it, and its other worktrees.
 
 Read from git's own files; no program is run.
 """
@@ -18,7 +18,7 @@ LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
 
 @dataclass(frozen=True)
 class Project:
-    """Working directories, folders to which all that was started below them belongs, names of project folders."""
+    """Working directories, folders ``within`` which all belongs to it too, and ``names`` of project folders."""
 
     folders: tuple[str, ...]
     within: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Project:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        """What the names of project folders begin with; each costs calls of the system."""
+        """The beginnings of project folder names; each costs system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
     @cached_property
@@ -49,7 +49,7 @@ class Project:
         return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
 
     def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
-        """The names of the project folders that may hold its sessions, of those that ``known`` lists."""
+        """The names of the project folders that may hold its sessions, among those that ``known`` lists."""
         there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(where)])
         keyed = (name for cwd in self.folders for name in paths.project_names(cwd, where, there))
         starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)

@@ -1,4 +1,4 @@
-"""How a user runs us: by name where that is installed, else by the launcher in the plugin's folder."""
+"""The commands that a user can type: ours, by name or by the launcher in the plugin's folder, and the client's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 
 
 def typed(words: str, environ: Mapping[str, str]) -> str:
-    """What runs us with ``words`` in the user's shell; who has but the plugin has no ``resume-hooks`` on PATH."""
+    """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH."""
     engine = os.path.join(_ROOT, "hooks", "engine")
     if shutil.which("resume-hooks", path=environ.get("PATH", "")) or not os.path.isfile(engine):
         return f"resume-hooks {words}"
@@ -26,9 +26,9 @@ def resume_command(folder: str, session_id: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """``word`` for a shell, whole even where it is read off a screen that shows no controls.
+    """``word`` quoted for a shell, such that it survives a screen that shows no control characters.
 
-    What ``plain_line`` would take away is written as ``$'...'``, which bash, zsh and ksh read.
+    What ``plain_line`` would remove is written as ``$'...'``, which bash, zsh and ksh read.
     """
     if plain_line(word) == word:
         return shlex.quote(word)

@@ -1,4 +1,4 @@
-"""The plugin's own files, from a checkout or an installed wheel, put together as one folder for the client.
+"""Assemble the plugin's own files, of a checkout or an installed wheel, in one folder for the client.
 
 The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be in it.
 """
@@ -23,17 +23,17 @@ _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
 
 def plugin_folder() -> str:
-    """Where the plugin is put together for the client to read; it must stay there while the plugin is installed."""
+    """The folder of the assembled plugin; the client reads it for as long as the plugin is installed."""
     return os.path.join(Where().state, "plugin")
 
 
 def is_assembled(folder: str) -> bool:
-    """Whether ``folder`` is a plugin of ours and nobody's own work."""
+    """Whether ``folder`` is an assembled plugin of ours."""
     return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
 
 
 def assemble(target: str) -> None:
-    """Put the plugin together at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
+    """Assemble the plugin at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
     if os.path.lexists(target) and not is_assembled(target):
         raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
     source = _CHECKOUT if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
@@ -53,7 +53,7 @@ def assemble(target: str) -> None:
             os.replace(target, old)
         os.replace(fresh, target)
     except OSError as error:
-        raise WriteFailed(f"The plugin could not be put together at {target}: {error}", "Check the folder.") from error
+        raise WriteFailed(f"The plugin could not be assembled at {target}: {error}", "Check the folder.") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
 
 MAX_DEPTH = 64  # ancestors followed; real chains have a dozen
-PS_LIMIT = 2.0  # seconds that ``ps`` may take where there is no /proc
+PS_LIMIT = 2.0  # seconds that ``ps`` may take, on systems without /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 
@@ -38,16 +38,16 @@ def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 
 
 def client_pid() -> Optional[int]:
-    """The client that runs this hook: as it says itself (2.1.220 and later), else the first that is no helper."""
-    said = os.environ.get("CLAUDE_PID", "")
-    if said.isdecimal():
-        return int(said)
-    found = (process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS))
-    return next(found, None)
+    """The client that runs this hook: as it says (2.1.220 and later), else the first one above that is no helper."""
+    pid = os.environ.get("CLAUDE_PID", "")
+    if pid.isdecimal():
+        return int(pid)
+    clients = (process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS))
+    return next(clients, None)
 
 
 def started(pid: int) -> str:
-    """When a process started, in the kernel's ticks as clients note it; ``""`` where that can't be told."""
+    """When a process started, in the kernel's ticks as clients note it; ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[19].decode()
@@ -77,7 +77,7 @@ _known: Dict[int, Process] = {}
 
 
 def _table() -> Dict[int, Process]:
-    """Every process by one run of ``ps``, kept for the life of this short-lived one."""
+    """Every process by one run of ``ps``, cached for the life of this short-lived one."""
     if not _known:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             command = ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="]

@@ -1,4 +1,4 @@
-"""What is to end this process, noted instead of raised, for work that must come to a clean end first."""
+"""Note the signals that end this process instead of raising them, for work that must come to a clean end first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def noted() -> Iterator[threading.Event]:
-    """An event that Ctrl+C, SIGTERM and SIGHUP set; in another than the main thread, which gets none, nothing does."""
+    """An event that Ctrl+C, SIGTERM and SIGHUP set; outside the main thread, which alone gets signals, nothing does."""
     event = threading.Event()
     before = {}
     try:

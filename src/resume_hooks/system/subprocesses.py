@@ -1,7 +1,7 @@
-"""Runs what may hang: finds programs, and does a piece of work in a process of its own, under a time limit.
+"""Run what may hang: find programs, and do a piece of work in a process of its own, under a time limit.
 
-Invariant: whatever is started there has none of our pipes, so that our own output ends when we do, and what does not
-end in time is killed. Standard library, Python 3.9.
+Invariant: nothing that is started here has our pipes, so that our own output ends when we do, and what does not end
+in time is killed. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def search_path(env: Mapping[str, str]) -> str:
 
 
 def which(name: str, env: Mapping[str, str]) -> str | None:
-    """Find the file that ``name`` runs, None when it is not installed. shutil.which would cost 6 ms to import."""
+    """The file that ``name`` runs, None if it is not installed. shutil.which would cost 6 ms to import."""
     endings = ("", ".exe") if os.name == "nt" else ("",)
     for folder in search_path(env).split(os.pathsep):
         for ending in endings:
@@ -36,7 +36,7 @@ def which(name: str, env: Mapping[str, str]) -> str | None:
 
 
 def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> bytes | None:
-    """Run ``command`` with ``data`` on stdin: its stdout; None when it is absent, fails, or is killed at ``deadline``.
+    """Run ``command`` with ``data`` on stdin: its stdout; None if it is absent, fails, or is killed at ``deadline``.
 
     For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
     """

@@ -1,4 +1,4 @@
-"""The user's terminal, found above a process that has none, and OSC 52, which asks it to fill its clipboard.
+"""The user's terminal, that of a process above us, and OSC 52, which asks it to fill its clipboard.
 
 Invariant: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline.
 Standard library, Python 3.9.
@@ -25,10 +25,10 @@ _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 
 def terminal_device(pid: int | None = None) -> str | None:
-    """Find the terminal of the nearest process above ``pid`` (default: this one) that has one: its path.
+    """The terminal of the nearest process above ``pid`` (default: this one) that has one; a hook has none itself.
 
-    A hook has no terminal itself. None where that terminal is not this user's, or is a Linux text console, which has
-    no clipboard (and is what stands above a desktop's own programs).
+    None if that terminal is not this user's, or is a Linux text console, which has no clipboard (and stands above a
+    desktop's own programs).
     """
     for process in ancestors(pid):
         path = device_path(process.tty)
@@ -65,14 +65,14 @@ def _is_ours(path: str) -> bool:
         return False
 
 
-def _is_our_device(found: os.stat_result) -> bool:
-    return stat.S_ISCHR(found.st_mode) and found.st_uid == os.getuid()
+def _is_our_device(status: os.stat_result) -> bool:
+    return stat.S_ISCHR(status.st_mode) and status.st_uid == os.getuid()
 
 
 def osc52(text: str, environ: Mapping[str, str]) -> bytes:
     """Build the sequence that puts ``text`` on the terminal's clipboard, wrapped as tmux and screen need it.
 
-    ``b""`` where it can't be done: no text, too long a one, or a terminal known to have no clipboard. ValueError for
+    ``b""`` if it can't be done: no text, too long a text, or a terminal known to have no clipboard. ValueError for
     lone surrogates.
     """
     payload = base64.b64encode(text.encode("utf-8"))
@@ -98,7 +98,7 @@ def _through_screen(sequence: bytes) -> bytes:
 
 
 def send(sequence: bytes, device: str, deadline: float) -> bool:
-    """Write ``sequence`` to a terminal; False when that can't be, or not all of it by ``deadline`` (monotonic)."""
+    """Write ``sequence`` to a terminal; False if that fails or takes until ``deadline`` (monotonic)."""
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:
@@ -113,7 +113,7 @@ def send(sequence: bytes, device: str, deadline: float) -> bool:
 
 
 def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
-    """Write all at once where the terminal keeps up: the client draws there too, and may come between two writes."""
+    """Write all at once if the terminal keeps up: the client draws there too, and may come between two writes."""
     while sequence:
         if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
             return False

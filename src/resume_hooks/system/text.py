@@ -20,15 +20,15 @@ _CONTROL = re.compile(
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-LONG_WORD = 16  # characters from which on a word may be a token, a key or an address with a password in it
-WORD_SHOWN = 8  # characters that are left of such a word where nothing stands before it
+LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
+WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
 
 _SIGNS = "".join(map(chr, range(33, 127)))
 _PATH = re.compile(r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/")
 
 
 def without_sequences(text: str) -> str:
-    """``text`` without what drives a terminal: colours would stick to the words behind them."""
+    """``text`` without escape sequences: colours would stick to the words behind them."""
     return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
@@ -42,7 +42,7 @@ def plain(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """``text`` unchanged but for lone surrogates, which UTF-8 can't hold: question marks stand for them."""
+    """``text`` with a question mark for each lone surrogate, which UTF-8 can't hold."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -63,8 +63,8 @@ def plain_line(text: str) -> str:
 def shortened(line: str, limit: int) -> str:
     """A line cut to ``limit`` characters with an ellipsis.
 
-    The cut never falls inside a long word: half a token is not known for a secret any more, and would be shown. The
-    word is left out, a path or an address from its last slash on; where nothing else is there its beginning stays.
+    The cut never falls inside a long word: half a token is not recognised as a secret any more. The word is left out,
+    a path or an address from its last slash on; if there is nothing else, its beginning stays.
     """
     if len(line) <= limit:
         return line
@@ -78,10 +78,10 @@ def shortened(line: str, limit: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, which takes an s unless it is one."""
+    """A number with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def one_line(text: str, limit: int) -> str:
-    """``text`` with its white space collapsed, cut to ``limit`` characters with an ellipsis, never in a long word."""
+    """``text`` with its white space collapsed, cut as ``shortened`` does."""
     return shortened(" ".join(text.split()), limit)

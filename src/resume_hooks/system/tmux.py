@@ -1,6 +1,6 @@
-"""What is asked of the tmux around us: to take a text, and where its user sits.
+"""Ask the tmux around us to take a text, and whether its user came over ssh.
 
-Invariant: the answer tells a text that tmux passed on to a terminal from one that only tmux holds. Python 3.9.
+Invariant: a text that tmux passed on to a terminal is never confused with one that only tmux holds. Python 3.9.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from resume_hooks.system import subprocesses
 def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``tmux buffer`` where no terminal can take it.
 
-    ``""`` when tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
+    ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
     user's clipboard either, and OSC 52 has the better chance.
     """
     if _run(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
@@ -25,12 +25,12 @@ def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Whether the terminal attached last came over ssh; None where tmux does not know.
+    """Whether the terminal attached last came over ssh; None if tmux does not know.
 
     A pane keeps the environment it was opened with; the session's follows each attach.
     """
-    said = _run(["show-environment", "SSH_CONNECTION"], env, deadline)
-    return None if said is None else said.startswith("SSH_CONNECTION=")
+    answer = _run(["show-environment", "SSH_CONNECTION"], env, deadline)
+    return None if answer is None else answer.startswith("SSH_CONNECTION=")
 
 
 def _takes_clipboard(client: str, capabilities: str) -> bool:
@@ -45,6 +45,6 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
 
 
 def _run(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
-    """What ``tmux ARGUMENTS`` prints, None when it fails, is absent or takes too long."""
+    """The output of ``tmux ARGUMENTS``, None if it fails, is absent or takes too long."""
     out = subprocesses.output(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")

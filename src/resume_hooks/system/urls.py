@@ -1,6 +1,6 @@
-"""Addresses on the web, as somebody types them: what one means, whether it leads out of this network, how it is told.
+"""Web addresses as users type them: their parts, whether they are public, and how they may be shown.
 
-Invariant: an ``Address`` holds nothing but printable ASCII, and neither a name nor a password of anybody.
+Invariant: an ``Address`` holds nothing but printable ASCII, and neither a user name nor a password.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from resume_hooks.errors import UsageError
 
-MAX_ADDRESS = 2_048  # characters of an address; what is longer holds data
+MAX_ADDRESS = 2_048  # characters; a longer one holds data
 PORTS = {"http": 80, "https": 443}  # the schemes that are followed, each with its own port
 FIRST_FREE_PORT = 1_024  # below it other services listen, which must not be sent what they could take for a command
 
@@ -40,8 +40,8 @@ class Address(NamedTuple):
     target: str
 
     @property
-    def told(self) -> str:
-        """The address as it may be shown and kept: of a query, which may hold a key, only that there is one."""
+    def shown(self) -> str:
+        """The address as it may be shown and stored: of a query, which may hold a key, only that there is one."""
         path, asked, _ = self.target.partition("?")
         return f"{self._site}{path}{'?...' if asked else ''}"
 
@@ -66,12 +66,12 @@ class Address(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Whether somebody who types ``text`` means an address, of whatever scheme, and no file or title."""
+    """Whether ``text`` is an address, of whatever scheme, rather than a file or a title."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
 
 
 def parsed(text: str) -> Address:
-    """An address in its parts. UsageError, which repeats no more of it than the host, where it can't be followed."""
+    """An address in its parts. UsageError, which repeats no more of it than the host, if it can't be followed."""
     if len(text) > MAX_ADDRESS:
         raise UsageError(f"The address has more than {MAX_ADDRESS:,} characters", "Download the file and import that.")
     if re.search("[\x00-\x20\x7f\\\\]", text):
@@ -95,7 +95,7 @@ def parsed(text: str) -> Address:
 def is_private(ip: str) -> bool:
     """Whether an IP address is anything but a public one of a single host; an IPv4 address inside another counts too.
 
-    ValueError for what is none.
+    ValueError if it is no IP address.
     """
     place = ipaddress.ip_address(ip.partition("%")[0])
     if isinstance(place, ipaddress.IPv6Address):
@@ -108,8 +108,8 @@ def is_private(ip: str) -> bool:
     return not place.is_global or place.is_multicast or place.is_reserved
 
 
-def _port(scheme: str, given: int | None) -> int:
-    port = PORTS[scheme] if given is None else given
+def _port(scheme: str, typed: int | None) -> int:
+    port = PORTS[scheme] if typed is None else typed
     if port not in PORTS.values() and port < FIRST_FREE_PORT:
         raise UsageError(f"Port {port} is no web server's", f"Use 80, 443, or one from {FIRST_FREE_PORT:,} on.")
     return port

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.claude_headless import ClaudeHeadless, fenced, kept
+from resume_hooks.derive.model.claude_headless import ClaudeHeadless, fenced, passed
 from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -99,7 +99,7 @@ def test_its_environment_is_what_it_needs() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert kept(Where({**stays, **goes})) == stays
+    assert passed(Where({**stays, **goes})) == stays
 
 
 def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
         ("print('[1, null]')", "claude answered no JSON"),
         ("print('[' * 100000)", "claude answered no JSON"),
         ("pass", "claude answered no JSON"),
-        ("print('x' * 50_000_000)", f"haiku printed more than {capture.MOST >> 20} MB"),
+        ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT >> 20} MB"),
         ("print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)", "claude ended with status 1: bad"),
     ],
 )

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.transcript import Transcript
 
 
 @dataclass(frozen=True)
-class Material:
+class TrimMaterial:
     """The pieces of a conversation, oldest first. ``places`` are the records' places in the chain, by line number.
 
     From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
@@ -61,7 +61,7 @@ class Material:
         return by_call
 
 
-def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> Material:
+def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> TrimMaterial:
     """What can be trimmed of a scanned transcript: its live chain alone.
 
     ``folders`` are where the session worked: of files there it is checked whether they changed since they were written.
@@ -72,7 +72,7 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
     calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
     answered = frozenset(call for call, number in pieces.answered.items() if number in places)
     times = {node.number: node.time_ms for node in chain}
-    return Material(
+    return TrimMaterial(
         pieces=tuple(live),
         places=places,
         protected=_protected(chain, options),

@@ -17,7 +17,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.material import Material, material
+from resume_hooks.derive.trim.material import TrimMaterial, material
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of
@@ -54,7 +54,7 @@ class SessionScan:
     context: ContextUse
     scale: Scale
 
-    def material(self, options: Options) -> Material:
+    def material(self, options: Options) -> TrimMaterial:
         """What can be trimmed of it."""
         return material(self.transcript, self.pieces, options, self.glance.folders)
 
@@ -150,7 +150,7 @@ def decide(reading: SessionScan, options: Options, where: Where) -> Decision:
 
 
 def decision_of(
-    reading: SessionScan, options: Options, found: Material, choices: Sequence[Choice], origins: Origins
+    reading: SessionScan, options: Options, found: TrimMaterial, choices: Sequence[Choice], origins: Origins
 ) -> Decision:
     """Count what these ``choices`` among the material come to, whoever made them."""
     before = reading.context
@@ -255,7 +255,7 @@ def _stats(decision: Decision) -> dict[str, int]:
     }
 
 
-def _unknown(tools: tuple[str, ...], found: Material) -> tuple[str, ...]:
+def _unknown(tools: tuple[str, ...], found: TrimMaterial) -> tuple[str, ...]:
     called = {call.tool.lower() for call in found.calls.values()}
     return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.material import Material
+from resume_hooks.derive.trim.material import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece, ToolCall
 
@@ -25,10 +25,10 @@ class Pick(NamedTuple):
     why: str = ""
 
 
-Rule = Callable[[Material, Options], Iterator[Pick]]
+Rule = Callable[[TrimMaterial, Options], Iterator[Pick]]
 
 
-def _superseded(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
+def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
     """Reads of a file before its last whole read, before the same part was read again, or before a change of it."""
     latest: dict[tuple[str, tuple[object, ...]], int] = {}
     changed: dict[str, int] = {}
@@ -63,7 +63,7 @@ def _is_whole(call: ToolCall) -> bool:
     return all(part is None for part in call.extent)
 
 
-def _repeats(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Outputs that the same tool gave again later, word for word; the last one stays."""
     results = [(piece, (material.tool(piece), piece.characters, piece.digest)) for piece in _of(RESULT, material)]
     last = {content: piece for piece, content in results}
@@ -72,7 +72,7 @@ def _repeats(material: Material, options: Options) -> Iterator[Pick]:  # noqa: A
             yield Pick(piece, "the same output came again later")
 
 
-def _failures(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Inputs and errors of failed calls after which the same tool succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
@@ -88,7 +88,7 @@ def _failures(material: Material, options: Options) -> Iterator[Pick]:  # noqa: 
                 yield Pick(piece, "failed, and was done again with success")
 
 
-def _thinking(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Thinking before the last turn, whole blocks: the API refuses altered ones, and the last turn must keep its own.
 
     Answers that hold nothing but thinking are left alone: they are not sent, but empty ones would be.
@@ -98,7 +98,7 @@ def _thinking(material: Material, options: Options) -> Iterator[Pick]:  # noqa: 
             yield Pick(piece)
 
 
-def _media(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _media(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Images and documents, in prompts and in outputs of tools."""
     yield from map(Pick, _of(MEDIA, material))
 
@@ -106,7 +106,7 @@ def _media(material: Material, options: Options) -> Iterator[Pick]:  # noqa: ARG
 def _long(kind: str, times: int = 1) -> Rule:
     """Contents of a kind that are longer than the threshold of their tool, or than so many times that."""
 
-    def rule(material: Material, options: Options) -> Iterator[Pick]:
+    def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         for piece in _of(kind, material):
             if piece.characters > times * options.limit(material.tool(piece)):
                 yield Pick(piece)
@@ -114,14 +114,14 @@ def _long(kind: str, times: int = 1) -> Rule:
     return rule
 
 
-def _inputs(material: Material, options: Options) -> Iterator[Pick]:
+def _inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Long inputs of tools (files written, texts edited, commands), if answered and no file is restored from them."""
     for pick in _long(INPUT)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
 
-def _assistant(material: Material, options: Options) -> Iterator[Pick]:
+def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """If asked for: the first N long answers of the model, counting those trimmed before, or all but the last N."""
     if options.assistant:
         long = list(_long(TEXT)(material, options))
@@ -129,7 +129,7 @@ def _assistant(material: Material, options: Options) -> Iterator[Pick]:
         yield from long[:end]
 
 
-def _of(kind: str, material: Material) -> Iterator[Piece]:
+def _of(kind: str, material: TrimMaterial) -> Iterator[Piece]:
     return (piece for piece in material.pieces if piece.kind == kind)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.calibration import Scale
-from resume_hooks.derive.trim.material import Material
+from resume_hooks.derive.trim.material import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, WRITERS, Pick
 from resume_hooks.transcripts import placeholders
@@ -70,7 +70,7 @@ class Origins:
         return self._origins[number]
 
 
-def choose(material: Material, options: Options, origins: Origins, scale: Scale, tokens: int) -> list[Choice]:
+def choose(material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int) -> list[Choice]:
     """The choices of a trim, oldest first; with a target only as many as bring ``tokens`` down to it.
 
     UsageError for a rule that does not exist.
@@ -85,7 +85,7 @@ def choose(material: Material, options: Options, origins: Origins, scale: Scale,
     return sorted(choices, key=lambda choice: material.places[choice.piece.number])
 
 
-def _choices(material: Material, options: Options, origins: Origins, scale: Scale) -> Iterator[Choice]:
+def _choices(material: TrimMaterial, options: Options, origins: Origins, scale: Scale) -> Iterator[Choice]:
     taken: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
         for pick in RULES[name](material, options):
@@ -109,7 +109,7 @@ def _until(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choic
     return taken
 
 
-def may_go(material: Material, options: Options, piece: Piece, rule: str) -> bool:
+def may_go(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Whether a piece may go: not recent, not a tool's that was not asked for."""
     if material.places[piece.number] >= material.protected:
         return False
@@ -120,7 +120,7 @@ def may_go(material: Material, options: Options, piece: Piece, rule: str) -> boo
     return options.allows(material.tool(piece))
 
 
-def choice_of(material: Material, pick: Pick, rule: str, origins: Origins) -> Choice | None:
+def choice_of(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
     """The choice of a piece; None if its placeholder would be no shorter than itself."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _placeholder(piece, tool, origins, pick.why)

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.trim.material import Material
+from resume_hooks.derive.trim.material import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.rules import RULES
@@ -64,7 +64,7 @@ class Offer:
 
     reading: SessionScan
     options: Options
-    material: Material
+    material: TrimMaterial
     origins: Origins
     taken: tuple[Choice, ...]
     candidates: tuple[Candidate, ...]
@@ -113,7 +113,7 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
-def _free(material: Material, options: Options, taken: set[Key]) -> Iterator[Piece]:
+def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
     """What may go, is worth it, and was not taken; oldest first."""
     last_words = _last_words(material)
     for piece in material.pieces:
@@ -126,14 +126,14 @@ def _free(material: Material, options: Options, taken: set[Key]) -> Iterator[Pie
             yield piece
 
 
-def _last_words(material: Material) -> frozenset[Piece]:
+def _last_words(material: TrimMaterial) -> frozenset[Piece]:
     """The last long words of each turn: what it came to. Shorter ones behind them are never offered anyway."""
     last = {material.turn(material.places[piece.number]): piece for piece in material.pieces if piece.kind == TEXT}
     return frozenset(last.values())
 
 
 def _candidates(
-    reading: SessionScan, options: Options, material: Material, pieces: Sequence[Piece]
+    reading: SessionScan, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     fates, calls = _fates(material, options), _calls_on(material)
     for number, (piece, value) in enumerate(zip(pieces, values(reading.transcript, pieces), strict=True), 1):
@@ -153,13 +153,13 @@ def _candidates(
         )
 
 
-def _fates(material: Material, options: Options) -> dict[Key, str]:
+def _fates(material: TrimMaterial, options: Options) -> dict[Key, str]:
     """What rules that were not asked to act say of contents: a hint to the model."""
     rules = (RULES[name] for name in CERTAIN if name not in options.only)
     return {key_of(pick.piece): pick.why for rule in rules for pick in rule(material, options)}
 
 
-def _calls_on(material: Material) -> dict[str, list[int]]:
+def _calls_on(material: TrimMaterial) -> dict[str, list[int]]:
     """The places of the calls about each file, command or address."""
     places: dict[str, list[int]] = {}
     for call in material.calls.values():
@@ -167,7 +167,7 @@ def _calls_on(material: Material) -> dict[str, list[int]]:
     return {target: sorted(rows) for target, rows in places.items() if target}
 
 
-def _again(material: Material, later: Sequence[int]) -> str:
+def _again(material: TrimMaterial, later: Sequence[int]) -> str:
     """What came later about the same file, command or address."""
     return (
         f"{counted(len(later), 'later call')} on the same, the last in turn {material.turn(later[-1])}" if later else ""
