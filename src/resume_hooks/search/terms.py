@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks.search.index.tokenize import TOKENIZER
 from resume_hooks.search.query import Term
-from resume_hooks.search.synonyms import RELATED
 
 MOST_WORDS = 24
 """Words that a beginning or a part of a word is taken for; the commonest of them."""
@@ -95,13 +96,14 @@ class Terms:
     @cached_property
     def _meanings(self) -> dict[str, dict[str, str]]:
         """Related words by the stem of a word: their stems, and how they are spelled."""
-        words = list(RELATED)
+        related = _synonyms()
+        words = list(related)
         self._db.execute("DELETE FROM temp.stemmer")
         self._db.executemany("INSERT INTO temp.stemmer(rowid, word) VALUES(?,?)", enumerate(words))
         self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.places USING fts5vocab(temp, stemmer, instance)")
         stems = {words[row]: stem for stem, row in self._db.execute("SELECT term, doc FROM temp.places WHERE offset=0")}
         found: dict[str, dict[str, str]] = {}
-        for word, others in RELATED.items():
+        for word, others in related.items():
             meant = found.setdefault(stems[word], {})
             meant.update({stems[other]: other for other in others if stems[other] != stems[word]})
         return found
@@ -148,6 +150,17 @@ class Terms:
             return []
         found = self._db.execute("SELECT term, doc FROM vocabulary WHERE instr(term, ?) LIMIT 500", (part,))
         return _commonest(found)
+
+
+def _synonyms() -> dict[str, set[str]]:
+    """For each word those that people in software use for the same thing; ``synonyms.txt`` has a line a meaning."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with open(os.path.join(os.path.dirname(__file__), "synonyms.txt"), encoding="ascii") as stream:
+        for line in stream:
+            words = line.split()
+            for word in words:
+                found[word].update(words)
+    return found
 
 
 def _commonest(found: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
