@@ -14,8 +14,8 @@ from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, outli
 from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.references import RecordLines, TranscriptNames, named_by, names_of, parse
-from resume_hooks.sessions.subagents import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 from tests.builders import (
@@ -175,7 +175,7 @@ def test_subagents(config_home: ConfigHome) -> None:
     known, other = outline(store.session_file(path)).subagents
     assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
-    found = outline(locate(f"{SESSION}/agent-b2", CWD, config_home.where))
+    found = outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
     assert (found.title, turn.tools, turn.tokens, turn.place) == ("look around", {"Bash": 1}, 900, LIVE)
     assert found.subagents == ()
@@ -300,7 +300,7 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
     for number in references:
         assert named_by(parse(f"{file}:{number}"), entries).record() is not None
     for agent in found.subagents:
-        assert outline(locate(f"{names.full}/{agent.name}", "/", config_home.where)).lines == agent.records
+        assert outline(resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)).lines == agent.records
 
 
 def test_a_tool_result_is_no_turn(tmp_path: Path) -> None:

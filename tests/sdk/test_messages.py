@@ -18,7 +18,7 @@ from resume_hooks.paths import session_id_of
 from resume_hooks.reading.excerpts import says
 from resume_hooks.reading.pages import page
 from resume_hooks.sessions.references import RecordLines, TranscriptNames
-from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM
 from resume_hooks.transcripts.records import Record

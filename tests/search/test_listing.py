@@ -16,7 +16,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.listing import SessionLister, SessionRow, listed, page, short_ids
 from resume_hooks.sessions.files import SessionFile, sessions_of
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.sessions.store_protocol import LocalStore
+from resume_hooks.sessions.lookup import LocalStore
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.transcripts.head_tail import REACH
 from tests.builders import (

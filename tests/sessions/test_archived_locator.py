@@ -15,8 +15,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.layout import NOTE, folder_of, unpacked
 from resume_hooks.sessions.archived.manifest import COPIED, PACKED
+from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.references import names_of
-from resume_hooks.sessions.subagents import locate
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.sessions.archived.away import FORMS, away
@@ -91,10 +91,10 @@ def test_sub_agents(config_home: ConfigHome, form: str) -> None:
     """Those in the session's folder and those beside it, by their names; references lead back."""
     away(laid_out(config_home).path, config_home.environ, form)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
-        found = locate(f"{SESSION[:6]}/{name}", "/", config_home.where)
+        found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
         assert names_of(found, config_home.where).full == found.session_id
-        assert locate(names_of(found, config_home.where).short, "/", config_home.where) == found
+        assert resolve_transcript(names_of(found, config_home.where).short, "/", config_home.where) == found
 
 
 def test_what_is_in_both_is_the_one_in_the_projects(config_home: ConfigHome) -> None:

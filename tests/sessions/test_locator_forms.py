@@ -22,8 +22,7 @@ from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS
-from resume_hooks.sessions.lookup_context import Surroundings
-from resume_hooks.sessions.store_protocol import SessionStore
+from resume_hooks.sessions.lookup import SessionStore, Surroundings
 from resume_hooks.system.git_worktrees import project_at
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
 

@@ -13,8 +13,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import checkpoint_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import locate
+from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.text import one_line
 
 
@@ -52,7 +51,7 @@ def command(locator: str | None, **how: Unpack[How]) -> None:
     """
     if how["show"] + how["clear"] + bool(how["goal"] or how["yes"]) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
-    session = locate(locator, current_folder(), Where())
+    session = resolve_transcript(locator, current_folder(), Where())
     checkpoint.refuse_subagent(session)
     active = checkpoint_state.find(session.session_id)
     if how["show"] or how["clear"]:

@@ -17,7 +17,8 @@ from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.reading.export.writing import Sink, Written, require_place, write
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.subagents import locate, name_of
+from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.sessions.transcript_files import subagent_name
 
 STDOUT = "-"
 
@@ -50,9 +51,9 @@ def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> 
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
     document_options = _choice(as_json=as_json, **asked)
-    session = locate(locator, current_folder(), Where())
+    session = resolve_transcript(locator, current_folder(), Where())
     sessions, warnings = [session], list[str]()
-    if asked["lineage"] and name_of(session.path) is None:
+    if asked["lineage"] and subagent_name(session.path) is None:
         sessions, gone = lineage_of(session, Where())
         warnings += [f"An ancestor is gone: {one}" for one in gone]
     with watched(session.path, quiet=as_json) as watching:

@@ -11,9 +11,8 @@ from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_text import outline_text
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.references import TranscriptNames, names_of
-from resume_hooks.sessions.subagents import locate
 from resume_hooks.transcripts import turns as words
 
 MAX_CHARACTERS = 8_000
@@ -43,7 +42,7 @@ def command(locator: str | None, turns: str | None, touched: str | None, max_cha
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
     asked = words.parse(turns) if turns is not None else None
-    session = locate(locator, current_folder(), Where())
+    session = resolve_transcript(locator, current_folder(), Where())
     with watched(session.path, quiet=as_json) as watching:
         found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)

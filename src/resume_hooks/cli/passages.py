@@ -12,7 +12,7 @@ from resume_hooks.reading.outline_text import marker, span_text
 from resume_hooks.reading.selections import CommandRow, TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import TranscriptNames
-from resume_hooks.sessions.subagents import title_of
+from resume_hooks.sessions.transcript_files import title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 
 COMMAND_WIDTHS = (400, 200, 100, 60)

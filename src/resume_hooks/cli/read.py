@@ -18,7 +18,7 @@ from resume_hooks.reading.excerpts import WHOLE, passage
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript
 from resume_hooks.sessions.references import (
     EXAMPLE,
     RecordLine,
@@ -30,7 +30,7 @@ from resume_hooks.sessions.references import (
     place_of,
     shortened,
 )
-from resume_hooks.sessions.subagents import locate, name_of, names_subagent, title_of
+from resume_hooks.sessions.transcript_files import subagent_name, title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.turns import Turns
 from resume_hooks.transcripts.turns import parse as parse_turns
@@ -134,7 +134,7 @@ def _count(before: str) -> int:
 
 
 def _session_of(target: str | None, session: str | None) -> SessionFile:
-    return locate(target if target is not None else session, current_folder(), Where())
+    return resolve_transcript(target if target is not None else session, current_folder(), Where())
 
 
 def _look_up(target: str | None, session: str | None) -> OriginalRecord:
@@ -147,9 +147,9 @@ def _look_up(target: str | None, session: str | None) -> OriginalRecord:
         raise UsageError(f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3.")
     reference = parse(target, session)
     here = current_folder()
-    if names_subagent(reference.session) or name_of(reference.session):
-        found = locate(reference.session, here, Where())
-        if name_of(found.path):
+    if names_subagent(reference.session) or subagent_name(reference.session):
+        found = resolve_transcript(reference.session, here, Where())
+        if subagent_name(found.path):
             entry = named_by(reference, RecordLines(found.path, found.session_id))
             return OriginalRecord(entry, entry)
     return look_up(reference, here, Where())
@@ -232,7 +232,7 @@ def _around(found: OriginalRecord, before: int, after: int, options: Options) ->
     entries = RecordLines(asked.file, asked.session_id)
     earlier, later = around(entries, names, asked, before, after)
     shown = render(record, found.original)
-    subagent = name_of(asked.file) is not None
+    subagent = subagent_name(asked.file) is not None
     middle = passage(record, asked, names, {}, subagent=subagent)
     original = f", original {shortened(found.original.reference)}" if found.original != asked else ""
     middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")

@@ -12,7 +12,7 @@ from resume_hooks.errors import OutputFailed, ResumeHooksError
 from resume_hooks.reading.outline_text import marker
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.sessions.references import RecordLine, shortened
-from resume_hooks.sessions.subagents import title_of
+from resume_hooks.sessions.transcript_files import title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string

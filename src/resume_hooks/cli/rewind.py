@@ -17,7 +17,7 @@ from resume_hooks.errors import NoCheckpoint
 from resume_hooks.hooks import checkpoint_state
 from resume_hooks.hooks.checkpoint_cards import not_rewound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.subagents import locate
+from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line
 
 MAX_BYTES = 4 * rewind.MAX_REPORT
@@ -48,7 +48,7 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
       resume-hooks rewind --report "dead end" --dry-run
     """
     client = client_to_start(how)
-    session = locate(locator, current_folder(), Where())
+    session = resolve_transcript(locator, current_folder(), Where())
     refuse_subagent(session)
     mark = checkpoint_state.find(session.session_id)
     if mark is None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import linear, settled
@@ -68,5 +68,5 @@ def place(session: SessionFile, goal: str = "") -> Placed:
 
 def refuse_subagent(session: SessionFile) -> None:
     """InSubagent for the transcript of one."""
-    if name_of(session.path) is not None or HeadTail(session.path).is_sidechain:
+    if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
         raise InSubagent

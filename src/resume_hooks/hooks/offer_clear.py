@@ -13,8 +13,8 @@ from resume_hooks.hooks.pending_handoff import MOST, Handoff
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.entries import digest_at
+from resume_hooks.sessions.opening_records import short_opening
 from resume_hooks.sessions.references import SHORT
-from resume_hooks.sessions.short_opening import short_opening
 from resume_hooks.system.processes import client_pid, started
 
 LEAST = 600

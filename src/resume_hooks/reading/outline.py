@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.outline_scan import FIRST_WORDS, Compaction, OutlineScan
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, name_of, subagents_of, title_of
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
@@ -77,7 +77,7 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     ``watching`` are further observers of the scan.
     """
     glance = HeadTail(session.path)
-    tally = OutlineScan(subagent=name_of(session.path) is not None)
+    tally = OutlineScan(subagent=subagent_name(session.path) is not None)
     transcript = scan(session.path, reach, observers=[tally, *watching])
     places = _places(tally, transcript)
     turns = tuple(_turns(tally, places))
@@ -175,7 +175,7 @@ def _started(session: SessionFile, tally: OutlineScan) -> Iterator[OutlineAgent]
         except (OSError, SessionNotFound):
             continue  # deleted since it was listed
         words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
-        yield OutlineAgent(one.name, plain_line(kind_of(one.path)), words, turn, count, glance.size)
+        yield OutlineAgent(one.name, plain_line(agent_type(one.path)), words, turn, count, glance.size)
 
 
 def _id_of(one: Subagent) -> str:

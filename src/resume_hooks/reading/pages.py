@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.reading.excerpts import Passage, is_added, passage, says
 from resume_hooks.reading.render import calls_before, calls_in
 from resume_hooks.sessions.references import RecordLine, RecordLines, TranscriptNames
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.lines import Line, lines_before, opened, read_lines
@@ -59,7 +59,7 @@ def around(
 def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
     calls = _calls(rows, stream)
-    subagent = name_of(entries.file) is not None
+    subagent = subagent_name(entries.file) is not None
     return [passage(record, entry, names, calls, subagent=subagent) for entry, record in rows]
 
 

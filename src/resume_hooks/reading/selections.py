@@ -13,7 +13,7 @@ from resume_hooks.reading.excerpts import Passage, is_failure, passage, says
 from resume_hooks.reading.render import calls_in
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import RecordLine, TranscriptNames
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall
 from resume_hooks.transcripts.lines import Line
@@ -60,7 +60,7 @@ class TurnReader:
 
     def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
         self.session = session
-        self.subagent = name_of(session.path) is not None
+        self.subagent = subagent_name(session.path) is not None
         self.rows: list[RecordRow] = []
         self.turns = 0
         self._commands: dict[str, CommandRow] = {}

@@ -12,8 +12,8 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.subagents import locate
 from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import encodable
@@ -58,13 +58,13 @@ class Scope:
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """One session and its sub-agents, or one of these. Raises as ``store.resolve``."""
-    session_id, _, agent = locate(locator, cwd, where).session_id.partition("/")
+    """One session and its sub-agents, or one of these. Raises as ``locate.resolve``."""
+    session_id, _, agent = resolve_transcript(locator, cwd, where).session_id.partition("/")
     return Scope(sessions=frozenset({session_id}), agent=agent)
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """A session and its ancestors. Raises as ``store.resolve``."""
+    """A session and its ancestors. Raises as ``locate.resolve``."""
     rows = Family(where).lineage(store.resolve(locator, cwd, where).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 

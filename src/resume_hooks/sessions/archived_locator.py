@@ -28,7 +28,7 @@ from resume_hooks.sessions.locator_forms import (
     by_title,
     typed_path,
 )
-from resume_hooks.sessions.lookup_context import Facts, Surroundings
+from resume_hooks.sessions.lookup import Facts, Surroundings
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
 """The forms that a vaulted session is named by, beside its path; never as the latest one."""

@@ -45,7 +45,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
     Only what fits the prefix is looked at, so that a full id costs a listing of names.
     """
     try:
-        return _newest_first(_listed(folder, prefix))
+        return newest_first(_listed(folder, prefix))
     except OSError:
         return []
 
@@ -55,12 +55,12 @@ def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
 
     Keys collide (``a_b``, ``a-b``): where it matters, ask ``belongs`` of the ones that are wanted.
     """
-    return _newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
+    return newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
 
 
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     """Every session of every project whose id starts with ``prefix``, newest first."""
-    return _newest_first(s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix))
+    return newest_first(s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix))
 
 
 def known_ids(where: Where) -> set[str]:
@@ -208,7 +208,8 @@ def _can(look: Callable[[str], object], folder: str) -> bool:
     return True
 
 
-def _newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
+def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
+    """Sessions by the time of their last write."""
     return sorted(sessions, key=lambda session: session.mtime, reverse=True)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived_locator import kept_copy
 from resume_hooks.sessions.files import (
@@ -19,9 +20,9 @@ from resume_hooks.sessions.files import (
     unlistable,
 )
 from resume_hooks.sessions.locator_forms import MIN_PREFIX, RESOLVERS, ResumeResolver, current_session, not_found
-from resume_hooks.sessions.lookup_context import Surroundings, candidates
-from resume_hooks.sessions.name_prefilter import titled
-from resume_hooks.sessions.store_protocol import SessionStore
+from resume_hooks.sessions.lookup import SessionStore, Surroundings, candidates, titled
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
+from resume_hooks.system.text import one_line, plain_line
 
 __all__ = [
     "MIN_PREFIX",
@@ -63,7 +64,7 @@ def resolve(
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
     try:
-        return _named(words, around, resolvers)
+        return _by_forms(words, around, resolvers)
     except SessionNotFound:
         found = kept_copy(words, around, resolvers) if store is None else None
         if found is None:
@@ -71,9 +72,65 @@ def resolve(
         return found
 
 
-def _named(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile:
+def _by_forms(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile:
     for resolver in resolvers:
         found = resolver(words, around)
         if found is not None:
             return found
     raise not_found(words, around)
+
+
+def resolve_transcript(locator: str | None, cwd: str, where: Where) -> SessionFile:
+    """The transcript that a locator names: a session as ``resolve`` has it, or a sub-agent's.
+
+    The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that references name its records.
+    What lies at a path, and what has a title, may hold ``/agent-`` as well: the path comes first, the title last.
+    """
+    named = None if locator is None else _resolve_subagent(locator.strip(), cwd, where)
+    if named is not None:
+        return named
+    session = resolve(locator, cwd, where)
+    name = subagent_name(session.path)
+    if name is None or session.session_id == name:
+        return session
+    return session._replace(session_id=f"{session.session_id}/{name}")
+
+
+def names_subagent(locator: str) -> bool:
+    """Whether the words of a locator have the form of a sub-agent's name."""
+    session, slash, name = locator.strip().rpartition("/")
+    if not slash or not session or not name.startswith(PREFIX) or name.endswith(".jsonl"):
+        return False
+    return os.sep not in session or session.endswith(".jsonl")
+
+
+def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | None:
+    """The sub-agent of a session that is found; None where the words must mean something else."""
+    if not names_subagent(locator) or os.path.exists(os.path.join(cwd, os.path.expanduser(locator))):
+        return None
+    session_name, _, name = locator.rpartition("/")
+    try:
+        session = resolve(session_name, cwd, where)
+    except SessionNotFound:
+        return None
+    started = subagents_of(session.path)
+    found = [one for one in started if one.name == name] or [one for one in started if one.name.startswith(name)]
+    if len(found) == 1:
+        return _as_session(found[0], session.session_id)
+    if found:
+        raise AmbiguousLocator(locator, candidates(_as_session(one, session.session_id) for one in found))
+    try:
+        return resolve(locator, cwd, where)
+    except SessionNotFound as error:
+        names = one_line(plain_line(", ".join(one.name for one in started)), 400) or "no sub-agents"
+        raise SessionNotFound(
+            f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}", f"It started {names}."
+        ) from error
+
+
+def _as_session(found: Subagent, session_id: str) -> SessionFile:
+    try:
+        status = os.stat(found.path)
+    except OSError as error:
+        raise SessionNotFound(f"{found.path} can't be read: {error.strerror}", "Was it just deleted?") from error
+    return SessionFile(f"{session_id}/{found.name}", found.path, status.st_mtime, status.st_size)

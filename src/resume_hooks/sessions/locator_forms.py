@@ -14,8 +14,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.files import SessionFile, latest, session_file, where_hidden, where_linked
-from resume_hooks.sessions.lookup_context import Surroundings
-from resume_hooks.sessions.name_prefilter import as_written
+from resume_hooks.sessions.lookup import Surroundings, as_written
 from resume_hooks.system.text import one_line, plain_line
 
 MIN_PREFIX = 4

@@ -7,18 +7,27 @@ synthetic answer, so that nothing is inserted between them and the next prompt.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shortened
 from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import RESULT, SYNTHETIC_MODEL, TEXT
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
+REPORT = "The user's report of what was done after the checkpoint:"
+
+BLOCK_SHARE, STEP_SHARE = 2, 3
+"""A lineage has at most half of the room, a next step a third."""
+
+
+Shorter = Callable[[str, int], str]
+"""Makes what stands between lineage and next step fit that many characters; ``""`` where it can't."""
 
 
 class ChildSetting(NamedTuple):
@@ -46,6 +55,28 @@ def next_step_of(text: object) -> str | None:
         return None
     _, _, after = text.partition(CLOSING)
     return after.partition(f"\n\n{NEXT_STEP}\n")[2]
+
+
+def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = None) -> str:
+    """``text`` in at most ``most`` (1,000 or more) characters; ``whole`` is the reference that prints all of it.
+
+    ``""`` where ``text`` is no opening of ours.
+    """
+    step = next_step_of(text)
+    if step is None or len(text) <= most:
+        return "" if step is None else text
+    block, _, after = text.partition(CLOSING)
+    block = shortened(block + CLOSING, most // BLOCK_SHARE)
+    if len(step) > most // STEP_SHARE:
+        step = step[: most // STEP_SHARE - 1] + "…"
+    cut = f"(cut here; all of it: resume-hooks read {whole})"
+    between = after.partition(f"\n\n{NEXT_STEP}\n")[0].strip("\n")
+    room = most - len(opening_text(block, step, summary=f"\n{cut}"))
+    if len(between) > room:
+        if shorter is not None and (fitting := shorter(between, room)) and len(fitting) <= room:
+            return opening_text(block, step, summary=fitting)
+        between = between[: max(0, between.rfind("\n", 0, room + 1))]
+    return opening_text(block, step, summary=f"{between}\n{cut}" if between else cut)
 
 
 def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
@@ -130,6 +161,3 @@ def _dump(record: dict[str, Any]) -> bytes:
         return orjson.dumps(record)
     except orjson.JSONEncodeError:  # a lone surrogate in a folder or a branch of the parent
         return orjson.dumps(encodable_all(record))
-
-
-REPORT = "The user's report of what was done after the checkpoint:"

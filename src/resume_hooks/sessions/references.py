@@ -17,7 +17,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import kept_ids
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, opened, read_lines

@@ -1,4 +1,8 @@
-"""Which files there are to index, sessions and sub-agents' transcripts, with what tells whether they changed."""
+"""Transcripts on disk: those of sessions, and those of sub-agents with the session that each belongs to.
+
+Sub-agents' transcripts lie under the session's own folder; clients before 2.1 left them beside the session. Symbolic
+links are not followed.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,98 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
-from resume_hooks.sessions import subagents
-from resume_hooks.system.text import encodable
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, read_object
+from resume_hooks.system.text import encodable, one_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.lines import Line
+
+PREFIX = "agent-"
+"""How the names of their files begin."""
+
+FOLDER = "subagents"
+MAX_DEPTH = 4
+"""Folders below a session's own in which sub-agents are looked for: workflows nest them."""
+
+MAX_FIRST_LINE = 1024 * 1024
+
+
+class Subagent(NamedTuple):
+    """The transcript of a sub-agent: ``name`` is ``agent-<id>``, ``session_id`` the session that started it."""
+
+    session_id: str
+    name: str
+    path: str
+
+
+def subagent_name(path: str) -> str | None:
+    """``agent-<id>`` of a sub-agent's file, None for any other name."""
+    stem, extension = os.path.splitext(os.path.basename(path))
+    return stem if extension == ".jsonl" and stem.startswith(PREFIX) else None
+
+
+def subagents_of(session_file: str) -> list[Subagent]:
+    """The sub-agents that a session started, by name; none where their folders can't be read."""
+    folder, name = os.path.split(session_file)
+    session_id = os.path.splitext(name)[0]
+    inside = subagents_in(os.path.join(folder, session_id), session_id)
+    beside = (path for path in _beside(folder) if owning_session(path) == session_id)
+    found = [*inside, *(Subagent(session_id, subagent_name(path) or "", path) for path in beside)]
+    return sorted(found, key=lambda subagent: subagent.name)
+
+
+def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
+    """The sub-agents in a session's own folder, in no order."""
+    top = os.path.join(own_folder, FOLDER)
+    waiting = [] if os.path.islink(own_folder) or os.path.islink(top) else [(top, MAX_DEPTH)]
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting += [(entry.path, depth - 1)] if depth else []
+                    elif (name := subagent_name(entry.name)) and entry.is_file(follow_symlinks=False):
+                        yield Subagent(session_id, name, entry.path)
+        except OSError:
+            continue  # none, or gone since it was listed
+
+
+def owning_session(path: str) -> str:
+    """The session that a sub-agent's first record names; ``""`` for none."""
+    try:
+        with open(path, "rb") as stream:
+            first = records.parse(Line(0, 0, stream.readline(MAX_FIRST_LINE)).body)
+    except OSError:
+        return ""
+    named = records.string(first or {}, "sessionId")
+    return named if is_session_id(named) else ""
+
+
+def agent_type(path: str) -> str:
+    """Which agent a file is of, by the note that the client keeps beside it; ``""`` where there is none."""
+    note = read_object(os.path.splitext(path)[0] + ".meta.json")
+    return records.string(note, "agentType")
+
+
+def title_of(path: str) -> str:
+    """The title of a transcript; of a sub-agent's the words that it was started with."""
+    glance = HeadTail(path)
+    if subagent_name(path) is None:
+        return glance.title
+    asked = ({**record, "isSidechain": False} for record in glance.first_records)
+    words = next((records.prompt_text(record) for record in asked if records.is_prompt(record)), "")
+    return one_line(words, TITLE_LENGTH) or glance.title
+
+
+def _beside(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (
+                entry.path for entry in entries if subagent_name(entry.name) and entry.is_file(follow_symlinks=False)
+            )
+    except OSError:
+        return
 
 
 class TranscriptFile(NamedTuple):
@@ -47,13 +140,13 @@ def _files_in(folder: str) -> Iterator[TranscriptFile]:
     for entry in entries:  # thousands, at every search: each costs what it must
         if not entry.name.endswith(ENDING):
             if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
-                for agent in subagents.nested(entry.path, entry.name):
+                for agent in subagents_in(entry.path, entry.name):
                     yield from _found(agent.path, name, agent.session_id, agent.name)
             continue
         stem = entry.name[: -len(ENDING)]
         if is_session_id(stem):
             yield from _found(entry, name, stem, "")
-        elif subagents.name_of(entry.name):
+        elif subagent_name(entry.name):
             yield from _found(entry, name, "", stem)
 
 

@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import COPIED, LINKED, PACKED, Kept
 from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.liveness import FRESH
-from resume_hooks.sessions.subagents import name_of, owner
+from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 
 QUIET = 1_700_000_000
 FORMS = (LINKED, COPIED, PACKED)
@@ -35,8 +35,8 @@ def away(path: str | Path, environ: Mapping[str, str], form: str = LINKED) -> Ke
         shutil.rmtree(kept.folder)
         kept = _copied(session.path, environ)
     folder = os.path.dirname(session.path)
-    beside = [os.path.join(folder, name) for name in os.listdir(folder) if name_of(name)]
-    gone = [each for each in beside if owner(each) == session.session_id]
+    beside = [os.path.join(folder, name) for name in os.listdir(folder) if subagent_name(name)]
+    gone = [each for each in beside if owning_session(each) == session.session_id]
     for each in (session.path, *gone):
         os.unlink(each)
     shutil.rmtree(session.path.removesuffix(".jsonl"), ignore_errors=True)

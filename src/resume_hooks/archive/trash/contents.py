@@ -19,7 +19,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, W
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.locate import MIN_PREFIX
-from resume_hooks.sessions.subagents import PREFIX
+from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import project_files
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.locks import locked_folder

@@ -23,7 +23,7 @@ from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.subagents import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.storage.move import move, take, weigh
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is
 from resume_hooks.sessions.archived.unpack import compared, pieces_of
-from resume_hooks.sessions.subagents import FOLDER as SUBAGENTS
+from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import is_same, is_stub
 from resume_hooks.storage.state_file import MODE, sweep

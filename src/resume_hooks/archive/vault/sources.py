@@ -10,7 +10,7 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.sessions.subagents import name_of, owner
+from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 from resume_hooks.system.text import encodable
 
 MAX_DEPTH = 8
@@ -57,7 +57,9 @@ class Sources:
             by_session: dict[str, list[str]] = {}
             for path in _agents_in(folder):
                 note = f"{path.removesuffix('.jsonl')}.meta.json"
-                by_session.setdefault(owner(path), []).extend([path, note] if os.path.lexists(note) else [path])
+                by_session.setdefault(owning_session(path), []).extend(
+                    [path, note] if os.path.lexists(note) else [path]
+                )
             self._beside[folder] = by_session
         return self._beside[folder]
 
@@ -96,7 +98,7 @@ def _agents_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(
-                entry.path for entry in entries if name_of(entry.name) and entry.is_file(follow_symlinks=False)
+                entry.path for entry in entries if subagent_name(entry.name) and entry.is_file(follow_symlinks=False)
             )
     except OSError:
         return []

@@ -29,7 +29,7 @@ from resume_hooks.maintenance.scrub.locations import (
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import NOTE
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done and all there are."""
@@ -196,7 +196,7 @@ def _leaks(text: _Text, scanned: Scanned) -> Iterator[Leak]:
         if place.kind == TRANSCRIPT or found.part.endswith(f"/{place.session_id}{ENDING}"):
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
-            reference = f"{place.session_id}/{name_of(text.path)}:{found.line}"
+            reference = f"{place.session_id}/{subagent_name(text.path)}:{found.line}"
         yield Leak(
             found.kind,
             place.kind,

@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
 from resume_hooks.sessions.files import linked
-from resume_hooks.sessions.subagents import PREFIX, name_of, owner
+from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
 
@@ -180,7 +180,7 @@ def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
 def _session_of(path: str, first: str) -> str:
     """The session that a file of a project folder is of, by the first step of its way from there; ``""`` for none."""
     if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
-        return owner(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+        return owning_session(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
     named = _ID.search(first)
     return named[0] if named else ""
 
@@ -190,7 +190,7 @@ def _kind(first: str, deeper: list[str], session_id: str) -> str:
     last = deeper[-1] if deeper else first
     if not deeper and first == session_id + ENDING:
         return TRANSCRIPT
-    if name_of(last):
+    if subagent_name(last):
         return SUBAGENT
     return COMPANION if deeper or last.startswith(PREFIX) else COPY
 

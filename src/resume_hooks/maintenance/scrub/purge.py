@@ -34,7 +34,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import backups
 from resume_hooks.storage.state_file import sweep
 
@@ -181,7 +181,7 @@ def _clear_trashed(place: Place, cleaner: Cleaner, where: Where) -> None:
         for path in files_in(entry.folder):
             if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {contents.BEGUN, contents.DONE}:
                 own = os.path.basename(path) == entry.parts[0].name
-                kind = TRANSCRIPT if own else SUBAGENT if name_of(path) else TRASHED
+                kind = TRANSCRIPT if own else SUBAGENT if subagent_name(path) else TRASHED
                 replace.replace(place._replace(kind=kind, path=path), cleaner, where)
         contents.renote(contents.weighed(entry))
 

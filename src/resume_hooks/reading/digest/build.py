@@ -27,7 +27,7 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.subagents import PREFIX, Subagent, nested
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagents_in
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM
@@ -188,7 +188,7 @@ def helped(session_file: str, session_id: str, story: LineageFacts, known: set[s
 def _agents_of(session_file: str, session_id: str, story: LineageFacts) -> Iterator[Subagent]:
     """Those in the session's own folder, and of those beside it (clients before 2.1) the ones that answered."""
     folder = os.path.dirname(session_file)
-    inside = list(nested(os.path.splitext(session_file)[0], session_id))
+    inside = list(subagents_in(os.path.splitext(session_file)[0], session_id))
     yield from inside
     known = {agent.name for agent in inside}
     for agent_id in story.agents:

@@ -31,7 +31,7 @@ from resume_hooks.reading.export.select_records import WHOLE, Conversation, Expo
 from resume_hooks.reading.render import block_text, calls_in, text_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import PREFIX, Subagent, kind_of, subagents_of
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED
@@ -91,7 +91,7 @@ class PartBuilder:
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
-        return AgentPart(self.name(agent.name), self.name(kind_of(agent.path)), self._agent_parts(agent, depth + 1))
+        return AgentPart(self.name(agent.name), self.name(agent_type(agent.path)), self._agent_parts(agent, depth + 1))
 
     def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:

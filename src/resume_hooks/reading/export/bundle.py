@@ -23,7 +23,7 @@ from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.subagents import FOLDER, subagents_of
+from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines

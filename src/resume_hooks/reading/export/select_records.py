@@ -13,7 +13,7 @@ from resume_hooks.reading.excerpts import says
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.reading.outline_scan import OutlineScan, TurnScan
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.subagents import name_of
+from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import linear
@@ -60,7 +60,7 @@ def conversation(session: SessionFile, what: str, known: set[str], watching: Seq
 
     SessionNotFound where the file can't be read; NotATranscript for one of another program.
     """
-    tally = OutlineScan(subagent=name_of(session.path) is not None)
+    tally = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()
     transcript = scan(session.path, observers=[tally, scout, *watching])
     live, earlier = _parts(transcript, tally)

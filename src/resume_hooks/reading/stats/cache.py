@@ -18,8 +18,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, read_regular
 from resume_hooks.reading.stats.count import Counts, count, from_row, to_row
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.subagents import owner
-from resume_hooks.sessions.transcript_files import TranscriptFile, all_files
+from resume_hooks.sessions.transcript_files import TranscriptFile, all_files, owning_session
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -82,7 +81,7 @@ def _files(where: Where) -> dict[str, TranscriptFile]:
     """Every transcript by its session and agent; of several copies of one the newest."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
-        session_id = file.session_id or owner(file.path) or ""
+        session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found
 

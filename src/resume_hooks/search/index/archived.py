@@ -17,8 +17,7 @@ from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import NOTE, beside, folder_of, real, unpacked
 from resume_hooks.sessions.archived.manifest import Kept, Part, find, kept_ids
 from resume_hooks.sessions.archived.sessions import opened
-from resume_hooks.sessions.subagents import FOLDER, name_of
-from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.system.text import encodable
 
 
@@ -105,7 +104,7 @@ def _state(session_id: str, where: Where) -> int:
 
 def _found(kept: Kept, part: Part, state: int, where: Where) -> TranscriptFile | None:
     """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
-    agent = name_of(part.place) or ""
+    agent = subagent_name(part.place) or ""
     path = real(part.place, where)
     below = beside(part.place)
     is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{kept.session_id}/{FOLDER}/"))

@@ -19,7 +19,7 @@ from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.reading import Batch, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.search.index.writing import Writer
-from resume_hooks.sessions import subagents
+from resume_hooks.sessions import transcript_files as subagents
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.provenance import read_parent
@@ -209,8 +209,8 @@ class _Update:
         file_id = item.file_id or writer.add(found, found.session_id, parent)
         if not found.agent:
             return item._replace(file_id=file_id), path
-        session_id = found.session_id or subagents.owner(path)
-        hidden = subagents.kind_of(path) in HELPERS
+        session_id = found.session_id or subagents.owning_session(path)
+        hidden = subagents.agent_type(path) in HELPERS
         writer.assign(file_id, session_id, hidden=hidden)
         if hidden or not session_id:
             if writer.place(file_id).offset:

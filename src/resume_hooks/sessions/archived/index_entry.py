@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.sessions.archived.manifest import About
-from resume_hooks.sessions.name_prefilter import titles_of
+from resume_hooks.sessions.lookup import titles_of
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
 

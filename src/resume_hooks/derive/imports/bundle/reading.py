@@ -35,7 +35,7 @@ from resume_hooks.reading.export.bundle import (
     Seal,
     Sums,
 )
-from resume_hooks.sessions.subagents import FOLDER
+from resume_hooks.sessions.transcript_files import FOLDER
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH

@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
+from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.references import TranscriptNames, names_of
-from resume_hooks.sessions.subagents import (
+from resume_hooks.sessions.transcript_files import (
     Subagent,
-    kind_of,
-    locate,
-    name_of,
-    names_subagent,
-    owner,
+    agent_type,
+    all_files,
+    owning_session,
+    subagent_name,
     subagents_of,
     title_of,
 )
-from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import (
     CWD,
     SESSION,
@@ -64,7 +63,7 @@ def test_the_subagents_of_a_session(parent: Path) -> None:
     found = subagents_of(str(parent))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
-    assert [kind_of(one.path) for one in found] == ["Explore", "", ""]
+    assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
     assert [title_of(one.path) for one in found] == ["look around"] * 3
     assert subagents_of(str(parent.parent / f"{OTHER}.jsonl")) == [
         Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
@@ -85,17 +84,17 @@ def test_folders_that_are_links_are_not_followed(config_home: ConfigHome, tmp_pa
     assert subagents_of(path) == []
     assert [file.session_id for file in all_files(config_home.where)] == [SESSION]
     with pytest.raises(SessionNotFound, match="No sub-agent"):
-        locate(f"{SESSION}/agent-a1", CWD, config_home.where)
+        resolve_transcript(f"{SESSION}/agent-a1", CWD, config_home.where)
 
 
 def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
     """A file's name says whether it is one, its first record whose."""
-    assert [name_of(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
+    assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
-    assert owner(str(parent.parent / "agent-b7.jsonl")) == SESSION
+    assert owning_session(str(parent.parent / "agent-b7.jsonl")) == SESSION
     (tmp_path / "agent-x.jsonl").write_bytes(b'{"sessionId":"../../etc"}\n')
-    assert owner(str(tmp_path / "agent-x.jsonl")) == owner(str(tmp_path / "gone")) == ""
+    assert owning_session(str(tmp_path / "agent-x.jsonl")) == owning_session(str(tmp_path / "gone")) == ""
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> No
     """A session, by whatever names it, and the sub-agent's id or how it begins."""
     with parent.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
-    found = locate(words, CWD, config_home.where)
+    found = resolve_transcript(words, CWD, config_home.where)
     assert found.session_id == f"{SESSION}/agent-a1b2c3"
     assert found.path == str(parent.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl")
     assert found.size > 0
@@ -114,8 +113,10 @@ def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> No
 def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
     """The same names come of it; a session's own path leads to its sub-agents too."""
     nested = parent.parent / SESSION / "subagents" / "workflows" / "run1" / "agent-a1ff.jsonl"
-    assert locate(str(nested), "/", config_home.where).session_id == f"{SESSION}/agent-a1ff"
-    assert locate(f"{parent}/agent-b7", "/", config_home.where).path == str(parent.parent / "agent-b7.jsonl")
+    assert resolve_transcript(str(nested), "/", config_home.where).session_id == f"{SESSION}/agent-a1ff"
+    assert resolve_transcript(f"{parent}/agent-b7", "/", config_home.where).path == str(
+        parent.parent / "agent-b7.jsonl"
+    )
 
 
 def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None:
@@ -124,8 +125,8 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
         config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)]
     )
     for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
-        assert locate(words, CWD, config_home.where).session_id == OTHER
-    assert locate(None, CWD, config_home.where).session_id in {SESSION, OTHER}
+        assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER
+    assert resolve_transcript(None, CWD, config_home.where).session_id in {SESSION, OTHER}
     assert not names_subagent("/some/path/agent-x")
     assert not names_subagent("/agent-x")
 
@@ -133,24 +134,24 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
 def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
     """What there is, is said; several are listed with the words for each."""
     with pytest.raises(SessionNotFound) as caught:
-        locate("1111/agent-zz", CWD, config_home.where)
+        resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
     with pytest.raises(AmbiguousLocator) as several:
-        locate("1111/agent-a1", CWD, config_home.where)
+        resolve_transcript("1111/agent-a1", CWD, config_home.where)
     assert [row["session_id"] for row in several.value.candidates] == [
         f"{SESSION}/agent-a1b2c3",
         f"{SESSION}/agent-a1ff",
     ]
     with pytest.raises(SessionNotFound):
-        locate("nope/agent-a1", CWD, config_home.where)
+        resolve_transcript("nope/agent-a1", CWD, config_home.where)
 
 
 def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
     """In full and short, ready to be found again; a file that no id leads to goes by its path."""
-    one = locate("1111/agent-b7", CWD, config_home.where)
+    one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
     assert names_of(one, config_home.where) == TranscriptNames(f"{SESSION}/agent-b7", "11111111/agent-b7")
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
     assert names_of(one, config_home.where).short == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))
-    names = names_of(locate(strange, "/", config_home.where), config_home.where)
+    names = names_of(resolve_transcript(strange, "/", config_home.where), config_home.where)
     assert (names.full, names.reference(3)) == (strange, f"'{strange}:3'")

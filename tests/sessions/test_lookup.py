@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.sessions.files import SessionFile, session_file, sessions_in
-from resume_hooks.sessions.name_prefilter import as_written, sift, titled, titles_of
+from resume_hooks.sessions.lookup import as_written, sift, titled, titles_of
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
@@ -54,7 +54,7 @@ def test_no_title_is_lost(
     session = one(tmp_path_factory.mktemp("sift"), content)
     for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
-            assert sift(as_written(typed), [session]) == [session]
+            assert sift(as_written(typed), [session], {}) == [session]
         assert titled(answer, [session]) == [session]
 
 
@@ -77,8 +77,8 @@ def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
     """Words of the conversation are none that name a session with a title; escaped quotes make no title."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = one(tmp_path, [talk, custom_title("Other")])
-    assert sift(as_written("parser"), [session]) == []
-    assert sift(as_written("other"), [session]) == [session]
+    assert sift(as_written("parser"), [session], {}) == []
+    assert sift(as_written("other"), [session], {}) == [session]
 
 
 def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (as_written("draft"), re.compile(rb'"prnumber":\s?72\b'), as_written("mine")):
-        assert sift(pattern, [session]) == [session]
+        assert sift(pattern, [session], {}) == [session]
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """It passes no sieve, whatever is looked for."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
-    assert sift(as_written("x"), [gone]) == []
+    assert sift(as_written("x"), [gone], {}) == []
 
 
 def test_every_title_of_the_corpus(tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_every_title_of_the_corpus(tmp_path: Path) -> None:
     for session in sessions_in(str(tmp_path)):
         glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
-        assert all(sift(as_written(name), [session]) for name in names)
+        assert all(sift(as_written(name), [session], {}) for name in names)

@@ -1,0 +1,252 @@
+"""Where a locator was typed: the sessions near and far, newest first, and what each may be named by, read once.
+
+Sessions are sifted before any record is parsed: both ends of each file are searched as bytes, at a tenth of the cost.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from resume_hooks import clock, paths
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where, project_names
+from resume_hooks.sessions import files as session_files
+from resume_hooks.sessions.files import SessionFile, belongs, newest_first
+from resume_hooks.transcripts.head_tail import REACH, HeadTail
+
+_KINDS = (b'-title"', b'"pr-link"', b'"tag"')
+"""What stands in the lines that a session can be named by, and hardly elsewhere: quotes within text are escaped."""
+
+_CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
+_CLEARED = re.compile(rb'"customTitle":\s?""')
+_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
+
+
+class SessionStore(Protocol):
+    """Sessions by project: ``projects`` and session ids are the keys of the official SDK's ``SessionStore``, too."""
+
+    def projects(self) -> list[str]:
+        """The names of the projects that are there, sorted."""
+        ...
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
+        ...
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The session of an id in any project, the newest copy; None where there is none."""
+        ...
+
+    def hidden(self) -> list[str]:
+        """The places that are there and can't be looked into."""
+        ...
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        ...
+
+
+class LocalStore:
+    """The project folders of a config home."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+
+    def projects(self) -> list[str]:
+        """The names of the project folders; links are none."""
+        return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The session files of these project folders, newest first."""
+        if projects is None:
+            return session_files.all_sessions(self._where, prefix)
+        home = self._where.projects
+        folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
+        return newest_first(s for folder in folders for s in session_files.sessions_in(folder, prefix))
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The file of an id; only ids are looked up, whatever was typed."""
+        path = paths.find_session(session_id, self._where)
+        return None if path is None else session_files.session_file(path)
+
+    def hidden(self) -> list[str]:
+        """The folders that can't be listed."""
+        return session_files.unlistable(self._where)
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The project folders that are links, or the files of an id that lie behind links."""
+        return session_files.linked(self._where, session_id)
+
+
+class Facts(NamedTuple):
+    """What a session may be named by; ``listed`` is whether a listing shows it. ``pulls`` are numbers and addresses."""
+
+    titles: frozenset[str]
+    tag: str
+    pulls: frozenset[str]
+    listed: bool
+
+
+class Surroundings:
+    """Where words were typed, and what was already read there."""
+
+    def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
+        self.cwd = cwd
+        self.where = where
+        self.store = store or LocalStore(where)
+        self._facts: dict[str, Facts | None] = {}
+        self._names: dict[str, bytes] = {}
+        self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
+
+    @cached_property
+    def projects(self) -> list[str]:
+        """The names of the project folders of the working directory."""
+        return project_names(self.cwd, self.where, self.store.projects)
+
+    @cached_property
+    def near(self) -> list[SessionFile]:
+        """The sessions in the project folders of the working directory, newest first; keys collide."""
+        return self.store.sessions(self.projects)
+
+    def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
+        """Of one session's copies, newest first, the one that lies in this project, else the newest."""
+        if len({copy.path for copy in copies}) == 1:
+            return copies[0]
+        near = (copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects)
+        return next((copy for copy in near if belongs(copy.path, self.cwd)), copies[0])
+
+    @cached_property
+    def far(self) -> list[SessionFile]:
+        """All other sessions, newest first."""
+        known = {session.path for session in self.near}
+        return [session for session in self.store.sessions() if session.path not in known]
+
+    def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:
+        """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
+        near = self._fitting(pattern, fits, near=True)
+        here = [session for session in near if belongs(session.path, self.cwd)]
+        return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
+
+    def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+        """Rows that let a person choose between sessions."""
+        return candidates(sessions)
+
+    def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
+        if (pattern, near) not in self._sifted:
+            self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names)
+        found = self._sifted[pattern, near]
+        return [session for session in found if (facts := self._facts_of(session)) is not None and fits(facts)]
+
+    def _facts_of(self, session: SessionFile) -> Facts | None:
+        if session.path not in self._facts:
+            self._facts[session.path] = _read(session)
+        return self._facts[session.path]
+
+
+def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
+    rows: list[dict[str, object]] = []
+    for session in sessions:
+        try:
+            title = HeadTail(session.path).title
+        except SessionNotFound:
+            continue  # deleted since the folder was listed
+        rows.append(
+            {
+                "session_id": session.session_id,
+                "title": title,
+                "ended": clock.from_epoch(session.mtime),
+                "session_file": session.path,
+            }
+        )
+    return rows
+
+
+def _read(session: SessionFile) -> Facts | None:
+    try:
+        glance = HeadTail(session.path)
+    except SessionNotFound:
+        return None  # deleted since it was listed
+    return Facts(titles_of(glance), glance.tag, glance.pull_requests, glance.is_listed)
+
+
+def sift(pattern: re.Pattern[bytes], sessions: Iterable[SessionFile], read: dict[str, bytes]) -> list[SessionFile]:
+    """The sessions in whose ends a line that names them matches ``pattern``, which sees small letters alone.
+
+    Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both ends. What ``read``
+    holds by path is not read again, and what was read is added to it.
+    """
+    found = []
+    for session in sessions:
+        if session.path not in read:
+            read[session.path] = _naming_lines(session)
+        if pattern.search(read[session.path]):
+            found.append(session)
+    return found
+
+
+def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
+    """The sessions whose custom, generated or derived title is exactly ``title``."""
+    return [session for session in sift(as_written(title), sessions, {}) if title in _titles_at(session.path)]
+
+
+def titles_of(glance: HeadTail) -> frozenset[str]:
+    """The titles that a session answers to: the custom one as it is, and the line that listings show."""
+    return frozenset({glance.custom_title, glance.title}) - {""}
+
+
+def _titles_at(path: str) -> frozenset[str]:
+    try:
+        return titles_of(HeadTail(path))
+    except SessionNotFound:
+        return frozenset()  # deleted since the folder was listed
+
+
+def as_written(words: str) -> re.Pattern[bytes]:
+    """What a file matches that holds these words in one string, however it was escaped: the plain ones in order."""
+    plain = [word.lower().encode() for word in re.findall("[0-9A-Za-z]+", words)]
+    if words.startswith("/"):
+        plain = plain[:1]  # a slash command is stored in pieces
+    between = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
+    return re.compile(between.join(plain))
+
+
+def _naming_lines(session: SessionFile) -> bytes:
+    """The lines that may name a session, in small letters; by the fewest calls, for there may be thousands."""
+    try:
+        descriptor = os.open(session.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return b""  # gone since it was listed
+    try:
+        tail = os.pread(descriptor, REACH, max(0, session.size - REACH))
+        lines = _lines_with(_KINDS, tail)
+        cleared = _CLEARED.search(lines)
+        if cleared or not _CUSTOM.search(lines):
+            head = os.pread(descriptor, REACH, 0) if session.size > REACH else tail
+            lines += _lines_with(_KINDS[:1], head)
+            if cleared or not _TITLE.search(lines):  # then a summary or a prompt stands for one
+                lines += orjson.dumps(HeadTail(session.path).title)
+    except (OSError, SessionNotFound):
+        return b""
+    finally:
+        os.close(descriptor)
+    return lines.lower()
+
+
+def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
+    """The lines of a region that hold one of these, each with its ending."""
+    found = []
+    for kind in kinds:
+        place = region.find(kind)
+        while place >= 0:
+            end = region.find(b"\n", place)
+            end = len(region) if end < 0 else end
+            found.append(region[region.rfind(b"\n", 0, place) + 1 : end] + b"\n")
+            place = region.find(kind, end)
+    return b"".join(found)
