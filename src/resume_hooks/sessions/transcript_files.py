@@ -98,9 +98,8 @@ def title_of(path: str) -> str:
 def _beside(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            yield from (
-                entry.path for entry in entries if subagent_name(entry.name) and entry.is_file(follow_symlinks=False)
-            )
+            files = (entry for entry in entries if entry.is_file(follow_symlinks=False))
+            yield from (entry.path for entry in files if subagent_name(entry.name))
     except OSError:
         return
 
