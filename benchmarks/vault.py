@@ -1,12 +1,14 @@
-"""The vault with 3,000 sessions: kept by links, kept again, packed, verified, opened; and its codecs, side by side."""
+"""The vault with 3,000 sessions: archived, again, renewed, verified, restored; its codecs; a link, a copy or a pack."""
 
 from __future__ import annotations
 
 import bz2
+import hashlib
 import json
 import lzma
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -16,14 +18,16 @@ from pathlib import Path
 
 from benchmarks.bench import Bench
 from benchmarks.library import FILES, Library, load, note, row
-from resume_hooks.sessions.archived.packs import PRESET
+from resume_hooks.archive.vault.pack_writer import PRESET, PackWriter
+from resume_hooks.sessions.archived.manifest import ArchivedFile
+from resume_hooks.sessions.archived.packs import PIECE
 
 ROUNDS = 3
 SAMPLED_FILES = 60
 """The largest files of the library that the codecs are tried on."""
 
-TENTH = 10
-"""Of so many sessions one is packed."""
+SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
+"""Bytes of the transcripts that are linked, copied and packed; a start has 50 ms for it."""
 
 DAY = 24 * 60 * 60
 CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
@@ -41,17 +45,13 @@ def vaults(bench: Bench) -> None:
     print(f"\n{f'the vault, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {load()}")
     settled(library.config, 1)
     shell = library.bench.shell
-    row("archive --all, none kept: links", library.run(shell("archive", "--all")), "")
+    row("archive --all, none kept", library.run(shell("archive", "--all")), "")
     row("archive --all, all kept", library.median(shell("archive", "--all"), ROUNDS), "")
     row("archive --list --json", library.median(shell("archive", "--list", "--json"), ROUNDS), "")
     note(f"memory of archive --all {library.peak_megabytes(shell('archive', '--all')):,.0f} MB")
-    settled(library.config, 28, every=TENTH)  # near their end: they are packed
-    spent = library.run(shell("archive", "--all"))
-    listed = json.loads(library.run(shell("archive", "--list", "--json")).printed)["data"]["vault"]
-    kept = [each for each in listed if each["form"] == "packed"]
+    kept = json.loads(library.run(shell("archive", "--list", "--json")).printed)["data"]["vault"]
     whole, packed = (sum(int(each[name]) for each in kept) for name in ("size", "stored"))
-    row(f"archive --all, {len(kept):,} packed now, {whole / 1e6:,.0f} MB", spent, "")
-    note(f"to {packed / 1e6:,.1f} MB, {packed / whole:.1%}")
+    note(f"{whole / 1e6:,.0f} MB to {packed / 1e6:,.1f} MB, {packed / whole:.1%}")
     row("archive --verify", library.run(shell("archive", "--verify")), "")
     big = max(kept, key=lambda each: int(each["size"]))
     Path(big["file"]).unlink()
@@ -76,6 +76,56 @@ def codecs(folder: Path) -> None:
         print(f"{name:52} {sum(map(len, packed)) / total:8.1%} {speed:8.0f} {total / back / 1e6:8.0f}", flush=True)
 
 
+def ways(folder: Path) -> None:
+    """Print what it takes to link, to copy and to pack a transcript, the last two synced and compared as read back."""
+    whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
+    print(f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}")
+    with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
+        source = Path(scratch) / "source"
+        for size in SIZES:
+            source.write_bytes(whole[:size])
+            linked, copied, packed = (median_ms(way, source, Path(scratch)) for way in (link, copy, pack))
+            share = (Path(scratch) / f"{size}-pack-0").stat().st_size / size
+            print(f"{f'{size / 1e6:.1f} MB':40} {linked:8.2f} {copied:8.1f} {packed:8.1f} {share:8.1%}", flush=True)
+
+
+def link(source: Path, target: Path) -> None:
+    """As an inode with a second name."""
+    target.hardlink_to(source)
+
+
+def copy(source: Path, target: Path) -> None:
+    """As a file of our own."""
+    hashed = hashlib.sha256()
+    with source.open("rb") as old, target.open("w+b", buffering=0) as new:
+        while piece := old.read(PIECE):
+            hashed.update(piece)
+            new.write(piece)
+        os.fsync(new.fileno())
+        new.seek(0)
+        if hashlib.file_digest(new, "sha256").digest() != hashed.digest():
+            raise OSError(None, "It was read back otherwise", str(target))
+
+
+def pack(source: Path, target: Path) -> None:
+    """As the vault does it."""
+    with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
+        draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
+        writer.add(draft, iter(lambda: stream.read(PIECE), b""))
+        writer.finish()
+
+
+def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> float:
+    """The median time of some rounds, each with a file of its own."""
+    spent = []
+    for number in range(ROUNDS):
+        target = folder / f"{source.stat().st_size}-{way.__name__}-{number}"
+        begun = time.perf_counter()
+        way(source, target)
+        spent.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(spent)
+
+
 def settled(config: Path, days: int, every: int = 1) -> None:
     """Give each ``every``-th transcript an age, so that it is not live."""
     moment = time.time() - days * DAY
@@ -87,6 +137,7 @@ def main() -> int:
     """Measure the vault alone: ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``; 0."""
     if len(sys.argv) > 1:
         codecs(Path(sys.argv[1]))
+        ways(Path(sys.argv[1]))
         return 0
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         vaults(Bench(Path(scratch)))

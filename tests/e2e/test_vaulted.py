@@ -11,15 +11,14 @@ from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.manifest import LINKED, PACKED
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import PROMPT, environ_of, installed, said
 from tests.sessions.archived.away import away
 
 SAMPLE = (
-    ("_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl", PACKED),
-    ("entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl", LINKED),
+    "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
+    "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
 """One with large outputs and sub-agents, one with a call that got no answer."""
 
@@ -34,15 +33,15 @@ def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receip
     return json.dumps(request["messages"]).replace(made.session_id, "<child>")
 
 
-@pytest.mark.parametrize(("name", "form"), SAMPLE)
-def test_forks_send_the_same(name: str, form: str, home: ClientHome, api: MockApi) -> None:
+@pytest.mark.parametrize("name", SAMPLE)
+def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Byte for byte, of the session as it was there and of the copy that is left."""
     client = find_client(NEWEST)
     parent = installed(home, name)
     environ = environ_of(home)
     before = fork.write(fork.plan(locate.session_file(str(parent)), Where(environ)), Where(environ))
     wanted = messages(client, home, api, before)
-    away(parent, environ, form)
+    away(parent, environ)
     kept = locate.resolve(parent.stem, "/", Where(environ))
     after = fork.write(fork.plan(kept, Where(environ)), Where(environ))
     assert not parent.exists()
@@ -52,9 +51,9 @@ def test_forks_send_the_same(name: str, form: str, home: ClientHome, api: MockAp
 def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
     """Its opening tells the lineage, with the copy that is left."""
     client = find_client(NEWEST)
-    parent = installed(home, SAMPLE[0][0])
+    parent = installed(home, SAMPLE[0])
     environ = environ_of(home)
-    away(parent, environ, PACKED)
+    away(parent, environ)
     kept = locate.resolve(parent.stem, "/", Where(environ))
     made = rollover.write(rollover.plan(kept, Where(environ)), Where(environ))
     sent = messages(client, home, api, made)

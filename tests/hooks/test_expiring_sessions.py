@@ -139,9 +139,7 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     assert (pending.wanted(Where()), kept_ids(config_home.where)) == ([], [session_id(1)])
 
 
-def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a headless run; the stamp says until when there is nothing to do."""
     aged(config_home, 1, 3)
     record_link(Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where)
@@ -153,7 +151,6 @@ def test_once_a_day_ancestors_are_looked_for_and_the_quiet_are_packed(
     background.catch_up(start(config_home))
     kept = find(session_id(1), config_home.where)
     assert kept
-    assert kept.form == "packed"
     stamp = stamped("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["seen"] == stamp["made"]

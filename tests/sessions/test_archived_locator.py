@@ -14,12 +14,11 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, W
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.layout import NOTE, folder_of, unpacked
-from resume_hooks.sessions.archived.manifest import COPIED, PACKED
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.references import names_of
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
-from tests.sessions.archived.away import FORMS, away
+from tests.sessions.archived.away import away
 from tests.sessions.test_lineage import watched
 
 PULL = {"type": "pr-link", "prNumber": 72, "prUrl": "https://github.com/o/r/pull/72", "sessionId": SESSION}
@@ -37,7 +36,6 @@ def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the par
     return write_session(home.project(cwd), number, rows, mtime=1_000_000)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "words",
     [
@@ -45,24 +43,23 @@ def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the par
         "72", "pr:72", "https://github.com/o/r/pull/72",
     ],
 )  # fmt: skip
-def test_every_form_of_a_locator(config_home: ConfigHome, form: str, words: str) -> None:
+def test_every_form_of_a_locator(config_home: ConfigHome, words: str) -> None:
     """Id, prefix, title, part, tag, pull request; what it leads to can be read."""
     path = a_session(config_home)
     raw = Path(path).read_bytes()
-    away(path, config_home.environ, form)
+    away(path, config_home.environ)
     found = named(config_home, words)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
     assert names_of(found, config_home.where) == (SESSION, SESSION[:8])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_paths(config_home: ConfigHome, form: str) -> None:
+def test_paths(config_home: ConfigHome) -> None:
     """The path that the client had it at, and the one it is read at, of a session and of its sub-agent."""
     session = laid_out(config_home)
     agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
     raw = agent.read_bytes()
-    away(session.path, config_home.environ, form)
+    away(session.path, config_home.environ)
     found = named(config_home, session.path)
     assert named(config_home, found.path).path == found.path
     assert Path(named(config_home, str(agent)).path).read_bytes() == raw
@@ -86,10 +83,9 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
         store.resolve(link, "/", Where(inside))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_sub_agents(config_home: ConfigHome, form: str) -> None:
+def test_sub_agents(config_home: ConfigHome) -> None:
     """Those in the session's folder and those beside it, by their names; references lead back."""
-    away(laid_out(config_home).path, config_home.environ, form)
+    away(laid_out(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
@@ -123,8 +119,8 @@ def test_a_session_in_the_projects_comes_first(config_home: ConfigHome) -> None:
 
 def test_several_that_fit(config_home: ConfigHome) -> None:
     """Those of this project come first; else they are listed, each by its id."""
-    away(a_session(config_home, session_id(1)), config_home.environ, PACKED)
-    away(a_session(config_home, session_id(2), cwd="/other"), config_home.environ, COPIED)
+    away(a_session(config_home, session_id(1)), config_home.environ)
+    away(a_session(config_home, session_id(2), cwd="/other"), config_home.environ)
     with pytest.raises(AmbiguousLocator) as caught:
         named(config_home, "Fix the parser")
     assert {row["session_id"] for row in caught.value.candidates} == {session_id(1), session_id(2)}
@@ -160,7 +156,7 @@ def notes_of(home: ConfigHome, number: int) -> str:
 
 def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
     """With what is wrong, not as a session that was never there."""
-    kept = away(a_session(config_home), config_home.environ, PACKED)
+    kept = away(a_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)
     pack.write_bytes(pack.read_bytes()[:200])

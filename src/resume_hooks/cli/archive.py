@@ -10,13 +10,12 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.archive.retention import archive_now
-from resume_hooks.archive.retention.archive_now import Archive, Outcome
-from resume_hooks.archive.vault import first_use_notice, policy
+from resume_hooks.archive.retention.archive_now import ArchiveOutcome, ArchiveReport
+from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.archive.vault.forget import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import Gone, went
-from resume_hooks.archive.vault.tamper_seal import harms
-from resume_hooks.archive.vault.verify import Finding, unreadable, verify
+from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
 from resume_hooks.cli.progress import at_work
@@ -24,7 +23,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import Kept, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, held
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.files import SessionFile, belongs
 from resume_hooks.sessions.lineage_block import size_text
@@ -66,10 +65,9 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
 ) -> int:
     """Keep sessions in the vault, with all that belongs to them, for longer than the client does.
 
-    LOCATOR defaults to the latest session of this folder. What is kept are links at first, which take no room; once a
-    session is quiet, and others came from it or the client is about to delete it, a compressed copy. ``restore`` brings
-    a session back; the other verbs read what is kept where it is. With --verify, --list and --forget, LOCATOR names a
-    kept session.
+    LOCATOR defaults to the latest session of this folder. What is kept is a compressed copy, an eighth of the size.
+    ``restore`` brings a session back; the other verbs read what is kept where it is. With --verify, --list and
+    --forget, LOCATOR names a kept session.
 
     \b
     Examples:
@@ -109,58 +107,56 @@ def _sessions(locators: Sequence[str], *, project: bool, everywhere: bool) -> li
     return list({session.path: session for session in found}.values())
 
 
-def _kept(locators: Sequence[str]) -> list[Kept]:
+def _kept(locators: Sequence[str]) -> list[ArchivedSession]:
     return [find(locator, Where()) for locator in locators] if locators else held(Where())
 
 
 def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -> int:
     if dry_run:
         would = archive_now.preview(sessions, Where())
-        data = NOTHING | {"archived": [_outcome(each, ()) for each in would]}
+        data = NOTHING | {"archived": [_outcome(each) for each in would]}
         emit("archive", data, lambda: f"{_counted(would)}\n\nNothing was written.", as_json=as_json)
         return 0
     with at_work("Archiving", quiet=as_json) as advance:
         done = archive_now.archive(sessions, Where(), advance)
     data = NOTHING | {
-        "archived": [_outcome(each, done.packed) for each in done.outcomes],
+        "archived": [_outcome(each) for each in done.outcomes],
         "dropped": [each._asdict() for each in done.dropped],
-        "written": any(each.result in {"kept", "renewed"} for each in done.outcomes) or bool(done.packed),
+        "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
     told = first_use_notice.line(Where(), current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
-    notes += [said for each in done.outcomes if each.kept for said in harms(each.kept)]
     emit("archive", data, lambda: _told(done), as_json=as_json, warnings=[*([told] if told else []), *notes])
     return int(bool(failed))
 
 
-def _outcome(outcome: Outcome, packed: Sequence[str]) -> dict[str, Any]:
+def _outcome(outcome: ArchiveOutcome) -> dict[str, Any]:
     return {
         "session_id": outcome.session.session_id,
         "file": outcome.session.path,
         "result": outcome.result,
         "why": outcome.why,
-        "packed": outcome.session.session_id in packed,
+        "packed": outcome.result in {"kept", "renewed"},
         "kept": kept_row(outcome.kept, Where()) if outcome.kept else None,
     }
 
 
-def _failure(outcome: Outcome) -> str:
+def _failure(outcome: ArchiveOutcome) -> str:
     path = outcome.session.path
     return outcome.why if path in outcome.why else f"{path}: {outcome.why}"
 
 
-def _told(done: Archive) -> str:
+def _told(done: ArchiveReport) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].kept):
         path = done.outcomes[0].session.path
         other = not is_kept(path, Where()) and path != real(kept.place, Where(), kept.home)
         state = f"{path} as an earlier state of\n" if other else ""
         return f"{done.outcomes[0].result}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
-    packed = f"; packed: {len(done.packed):,}" if done.packed else ""
-    return _counted(done.outcomes) + packed
+    return _counted(done.outcomes)
 
 
-def _counted(outcomes: Sequence[Outcome]) -> str:
+def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {result: sum(each.result == result for each in outcomes) for result in ("kept", "renewed", "unchanged")}
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
@@ -168,7 +164,7 @@ def _counted(outcomes: Sequence[Outcome]) -> str:
     return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
-def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
+def _list(kept: Sequence[ArchivedSession], *, as_json: bool) -> int:
     damaged = [finding.message for finding in unreadable(Where())]
     gone = went(Where())
     data = NOTHING | {"vault": [kept_row(each, Where()) for each in kept]}
@@ -177,7 +173,7 @@ def _list(kept: Sequence[Kept], *, as_json: bool) -> int:
     def text() -> str:
         rows = [kept_text(each, Where()) for each in kept]
         size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
-        room = f"{size_text(sum(policy.taken(each) for each in kept))} beside the client's own files"
+        room = size_text(sum(each.stored for each in kept))
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
         return "\n".join([*rows, held_now, *away])
@@ -190,9 +186,9 @@ def _why(gone: Gone) -> dict[str, Any]:
     return {"stored": gone.stored, "why": gone.why}
 
 
-def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
+def _verify(kept: Sequence[ArchivedSession], *, whole: bool, as_json: bool) -> int:
     total, done = sum(each.size for each in kept), 0
-    findings: list[Finding] = unreadable(Where()) if whole else []
+    findings: list[ArchiveFinding] = unreadable(Where()) if whole else []
     with at_work("Verifying", quiet=as_json) as advance:
 
         def read(count: int) -> None:
@@ -201,24 +197,22 @@ def _verify(kept: Sequence[Kept], *, whole: bool, as_json: bool) -> int:
             advance(done, total)
 
         for each in kept:
-            findings += verify(each, Where(), read)
-    links = sum(part.linked for each in kept for part in each.all_parts)
+            findings += verify(each, read)
     rows = [finding._asdict() for finding in findings]
-    data = NOTHING | {"findings": rows, "verified": done, "unhashed": links}
+    data = NOTHING | {"findings": rows, "verified": done, "unhashed": 0}
     data["vault"] = [kept_row(each, Where()) for each in kept]
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
-        also = f"; {links:,} files are links still, whose sizes and ends were compared" if links else ""
         return "\n".join(
-            [*said, f"{counted(len(kept), 'session')}, {size_text(done)} read: {len(findings) or 'no'} findings{also}."]
+            [*said, f"{counted(len(kept), 'session')}, {size_text(done)} read: {len(findings) or 'no'} findings."]
         )
 
     emit("archive", data, text, as_json=as_json)
     return int(bool(findings))
 
 
-def _forget(kept: Sequence[Kept], *, asks: bool, dry_run: bool, as_json: bool) -> int:
+def _forget(kept: Sequence[ArchivedSession], *, asks: bool, dry_run: bool, as_json: bool) -> int:
     if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("Forgetting asks first, and here nobody can be asked", "Add --yes, or --dry-run.")
     rows = [kept_row(each, Where()) for each in kept]

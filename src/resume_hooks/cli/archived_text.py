@@ -9,11 +9,11 @@ from resume_hooks import clock
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
-from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage_block import size_text
 
 
-def kept_row(kept: Kept, where: Where) -> dict[str, Any]:
+def kept_row(kept: ArchivedSession, where: Where) -> dict[str, Any]:
     """A kept session in its documented JSON form."""
     file = real(kept.place, where, kept.home)
     return {
@@ -23,7 +23,7 @@ def kept_row(kept: Kept, where: Where) -> dict[str, Any]:
         "file": file,
         "present": os.path.lexists(file),
         "kept_in": kept.folder,
-        "form": kept.form,
+        "form": "packed",
         "files": len(kept.parts),
         "size": kept.size,
         "stored": kept.stored,
@@ -34,11 +34,11 @@ def kept_row(kept: Kept, where: Where) -> dict[str, Any]:
     }
 
 
-def kept_text(kept: Kept, where: Where) -> str:
+def kept_text(kept: ArchivedSession, where: Where) -> str:
     """The same for people."""
     gone = "" if os.path.lexists(real(kept.place, where, kept.home)) else ", only here"
     gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
-    took = f"{size_text(kept.size)} {kept.form}" + (f" to {size_text(kept.stored)}" if kept.form == "packed" else "")
+    took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
     rows += [f"   before that: {kept.session_id}@{instant(state)}" for state in states(kept)]

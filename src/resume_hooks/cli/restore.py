@@ -20,7 +20,7 @@ from resume_hooks.cli.output import dry_run_option, emit, json_option, locator_a
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import Kept, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, held
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import resume_command
 
@@ -53,7 +53,7 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
         _list(as_json=as_json)
         return
     found = _found(locator)
-    if isinstance(found, Kept):
+    if isinstance(found, ArchivedSession):
         _from_vault(found, dry_run=dry_run, as_json=as_json)
         return
     decided = restore.plan(found, Where())
@@ -64,7 +64,7 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
 
 
-def _found(locator: str) -> Entry | Kept:
+def _found(locator: str) -> Entry | ArchivedSession:
     """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
     try:
         return contents.find(locator, Where())
@@ -78,7 +78,7 @@ def _found(locator: str) -> Entry | Kept:
             ) from error
 
 
-def _from_vault(kept: Kept, *, dry_run: bool, as_json: bool) -> None:
+def _from_vault(kept: ArchivedSession, *, dry_run: bool, as_json: bool) -> None:
     decided = retrieval.plan(kept, Where())
     if not dry_run:
         decided = retrieval.write(decided, Where())

@@ -13,7 +13,7 @@ from resume_hooks.cli.output import emit
 from resume_hooks.cli.text_width import fitted
 from resume_hooks.clock import minute
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.sessions import all_vaulted
 from resume_hooks.sessions.files import all_sessions
 from resume_hooks.sessions.lineage_block import size_text
@@ -21,7 +21,7 @@ from resume_hooks.sessions.references import SHORT
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import plain_line
 
-HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "FORM", "SINCE", "TITLE")
+HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "SINCE", "TITLE")
 
 
 def answer(project: Project | None, scope: str, *, limit: int, offset: int, as_json: bool) -> None:
@@ -42,7 +42,7 @@ def answer(project: Project | None, scope: str, *, limit: int, offset: int, as_j
     emit("sessions", data, lambda: _text(shown, offset, more=more), as_json=as_json)
 
 
-def _text(shown: Sequence[Kept], offset: int, *, more: bool) -> str:
+def _text(shown: Sequence[ArchivedSession], offset: int, *, more: bool) -> str:
     if not shown:
         return "The vault holds no session here that is gone from the client's folders. archive --list shows the rest."
     rows = [HEADS, *map(_cells, shown)]
@@ -63,7 +63,7 @@ def _text(shown: Sequence[Kept], offset: int, *, more: bool) -> str:
     )
 
 
-def _cells(kept: Kept) -> tuple[str, ...]:
+def _cells(kept: ArchivedSession) -> tuple[str, ...]:
     written, since = minute(kept.ended), minute(kept.kept_at)[:10]
     sizes = size_text(kept.size), size_text(kept.stored)
-    return kept.session_id[:SHORT], written, *sizes, kept.form, since, plain_line(kept.title)
+    return kept.session_id[:SHORT], written, *sizes, since, plain_line(kept.title)

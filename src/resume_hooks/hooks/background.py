@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
-from resume_hooks.archive.retention.pack_idle import pack_quiet
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
@@ -31,7 +30,7 @@ HEADLESS_LIMIT = 4.0
 """The same for a headless run, which may sweep 5 seconds after its start; nothing is packed for it."""
 
 AGAIN = 60 * 60
-"""Seconds after which packing goes on where there was more to do."""
+"""Seconds after which the look for ancestors goes on where there were more."""
 
 NICE = 10
 _STAMP = "vault.json"
@@ -59,9 +58,8 @@ def catch_up(event: dict[str, Any]) -> None:
         return
     try:
         all_seen = keep_parents(Where(), seen if seen <= now else 0, is_over)
-        left = pack_quiet(Where(), is_over)
         policy.apply(Where())
-        look = now + (DAY if all_seen and not left else AGAIN)
+        look = now + (DAY if all_seen else AGAIN)
         hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:
         hook_state.end(_STAMP)

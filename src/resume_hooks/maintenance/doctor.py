@@ -275,10 +275,10 @@ def _vault(_: str) -> Finding:
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
         return Finding("vault", "problem", odd, "See what is wrong: resume-hooks archive --verify", "vault-odd")
-    size = f"kept sessions: {len(kept):,}, {size_text(sum(policy.taken(each) for each in kept))} beside the client's"
+    size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
         return Finding("vault", "note", f"{size}; no more are kept: {why}", code="vault-off")
-    most, takes = settings.size("vault_max"), sum(policy.taken(each) for each in kept)
+    most, takes = settings.size("vault_max"), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
         return Finding("vault", "note", f"{size}, more than vault_max allows", remedy, "vault-full")

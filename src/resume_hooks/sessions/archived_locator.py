@@ -13,7 +13,7 @@ from functools import cached_property
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.archived.layout import session_in
-from resume_hooks.sessions.archived.manifest import Kept, kept_ids
+from resume_hooks.sessions.archived.manifest import ArchivedSession, kept_ids
 from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.locator_forms import (
@@ -50,7 +50,7 @@ def kept_copy(words: str, around: Surroundings, resolvers: Sequence[ResumeResolv
     return None
 
 
-def _named(resolver: ResumeResolver, words: str, around: KeptSurroundings) -> Kept | None:
+def _named(resolver: ResumeResolver, words: str, around: KeptSurroundings) -> ArchivedSession | None:
     try:
         found = resolver(words, around)
     except SessionNotFound:
@@ -83,7 +83,7 @@ class VaultStore:
         self._present = present
 
     @cached_property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[ArchivedSession]:
         """All of them, the last written first."""
         return all_vaulted(self._where, self._present())
 
@@ -110,11 +110,11 @@ class VaultStore:
         """Nothing: no link is followed in the vault."""
         return []
 
-    def _starting(self, prefix: str) -> list[Kept]:
+    def _starting(self, prefix: str) -> list[ArchivedSession]:
         ids = (session_id for session_id in kept_ids(self._where) if session_id.startswith(prefix))
         return [kept for session_id in ids if (kept := vaulted(session_id, self._where))]
 
-    def _file(self, kept: Kept) -> SessionFile:
+    def _file(self, kept: ArchivedSession) -> SessionFile:
         part = kept.transcript
         return SessionFile(kept.session_id, place_of(kept, self._where), part.mtime_ns / 1e9, part.size)
 
@@ -156,13 +156,13 @@ class KeptSurroundings(Surroundings):
             if kept
         ]
 
-    def _is_here(self, kept: Kept) -> bool:
+    def _is_here(self, kept: ArchivedSession) -> bool:
         """Whether a session is of the working directory, and not of one with the same key."""
         if kept.project not in self.projects:
             return False
         return project_key(kept.cwd) != kept.project or canonical(kept.cwd) == canonical(self.cwd)
 
 
-def _facts(kept: Kept) -> Facts:
+def _facts(kept: ArchivedSession) -> Facts:
     about = kept.about
     return Facts(frozenset(about.titles), about.tag, frozenset(about.pulls), about.listed)

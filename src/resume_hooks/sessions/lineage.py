@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.archived.manifest import Kept, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.sessions.locate import SessionFile
@@ -67,8 +67,8 @@ class Family:
     def __init__(self, where: Where) -> None:
         self._where = where
         self._links = {link.child_id: link for link in read_links(where)}
-        self._found: dict[str, Kept | None] = {}
-        self._vaulted: dict[str, Kept] = {}
+        self._found: dict[str, ArchivedSession | None] = {}
+        self._vaulted: dict[str, ArchivedSession] = {}
 
     def parent_of(self, path: str) -> Parent | None:
         """The parent of the session at ``path``: as the file says, else as our links say."""
@@ -100,7 +100,7 @@ class Family:
             return None
         return self.readable(row.session_id) if row.status == KEPT else row.session_file
 
-    def _kept(self, session_id: str) -> Kept | None:
+    def _kept(self, session_id: str) -> ArchivedSession | None:
         if session_id not in self._found:
             self._found[session_id] = find(session_id, self._where)
         return self._found[session_id]
@@ -149,10 +149,8 @@ class Family:
                 return *self._kept_generation(kept, seen), place_of(kept, self._where)
         return _missing(parent), None, child
 
-    def _kept_generation(self, kept: Kept, seen: set[str]) -> tuple[Ancestor, Parent | None]:
-        """The row of a vaulted session; what is packed is not opened for it."""
-        if not kept.transcript.packed:
-            return self._generation(opened(kept, self._where).path, seen)
+    def _kept_generation(self, kept: ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+        """The row of a vaulted session, which is not opened for it."""
         seen.add(kept.session_id)
         parent = self._or_linked(_noted(kept), kept.session_id, place_of(kept, self._where))
         parent = None if parent is not None and parent.session_id in seen else parent
@@ -203,9 +201,7 @@ class Family:
 
     def _descendant(self, session: SessionFile, parent: Parent) -> Ancestor:
         kept = self._vaulted.get(session.session_id)
-        if kept is None or kept.transcript.packed:
-            return _packed_row(kept, parent, self._where) if kept else _row(session.path, parent, self._where)
-        return _row(opened(kept, self._where).path, parent, self._where)
+        return _packed_row(kept, parent, self._where) if kept else _row(session.path, parent, self._where)
 
     def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
         """The children of every session by its id, oldest first."""
@@ -243,13 +239,13 @@ def _said(path: str) -> Parent | None:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
 
-def _noted(kept: Kept) -> Parent | None:
+def _noted(kept: ArchivedSession) -> Parent | None:
     """What the note of a kept session says of its parent."""
     said = kept.about.parent
     return Parent(*said) if len(said) == len(Parent._fields) else None
 
 
-def _as_file(kept: Kept, where: Where) -> SessionFile:
+def _as_file(kept: ArchivedSession, where: Where) -> SessionFile:
     """A kept session as the client had it."""
     part = kept.transcript
     return SessionFile(kept.session_id, place_of(kept, where), part.mtime_ns / 1e9, part.size)
@@ -264,7 +260,7 @@ def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
     return replace(row, title=title, created=glance.created, ended=glance.ended, size=glance.size)
 
 
-def _packed_row(kept: Kept, parent: Parent | None, where: Where) -> Ancestor:
+def _packed_row(kept: ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
     """The row of a packed session, of what its note says."""
     row = _derived(kept.session_id, place_of(kept, where), parent, KEPT)
     title, about = one_line(plain(kept.title), TITLE_LENGTH), kept.about

@@ -11,7 +11,6 @@ import pytest
 from resume_hooks.archive.retention import cost_check, keep_expiring
 from resume_hooks.archive.retention.keep_expiring import Slice, archive
 from resume_hooks.sessions.archived.manifest import find, kept_ids
-from resume_hooks.sessions.expiry import Found
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
 
@@ -94,22 +93,18 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
     assert kept_ids(config_home.where) == []
 
 
-def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome) -> None:
-    """Many backups, which are copied one by one; others go on meanwhile."""
-    with_backups(config_home, aged(config_home, 1, 29), 29, count=cost_check.MOST_COPIES + 1)
+@pytest.mark.parametrize("what", ["files", "bytes"])
+def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, what: str) -> None:
+    """Many files or bytes; others go on meanwhile."""
+    session = aged(config_home, 1, 29)
+    folder = with_backups(config_home, session, 29, count=cost_check.MOST_FILES + 1 if what == "files" else 1)
+    if what == "bytes":
+        (folder / "large@v1").write_bytes(bytes(cost_check.MOST_BYTES))
+        os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)
     assert (found.kept, found.left) == (1, 1)
     assert sliced(config_home, waiting=False).kept == 1
-
-
-def test_a_copy_of_much_is_left_while_somebody_waits(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the vault is on another file system."""
-    monkeypatch.setattr(cost_check, "_same_device", lambda *_: False)
-    session = aged(config_home, 1, 29)
-    assert cost_check.is_quick(Found(*session), config_home.where)
-    large = Found(session.session_id, session.path, session.mtime, cost_check.MOST_BYTES + 1)
-    assert not cost_check.is_quick(large, config_home.where)
 
 
 def test_a_vault_that_refuses(config_home: ConfigHome) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import history, opened
 from resume_hooks.sessions.files import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
@@ -51,7 +51,7 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
     }
 
 
-def kept_files(kept: Kept, home: ConfigHome) -> dict[str, bytes]:
+def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
     """What the vault hands out of a session, by the places where its files belong."""
     folder = Path(opened(kept, home.where)).parent
     backups = Path(history(kept, home.where))

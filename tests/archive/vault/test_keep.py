@@ -1,53 +1,58 @@
-"""Keeping: links where they are safe, copies elsewhere, and never less than there was."""
+"""Archiving: all of a session in one pack of our own, and never less than there was."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault import commit, put
+from resume_hooks.archive.vault import commit
+from resume_hooks.archive.vault import keep as keeping
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.pack import pack
+from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import folder_of, vault
+from resume_hooks.sessions.archived import packs, unpack
+from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
 from resume_hooks.sessions.archived.manifest import find, held, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.storage.test_move import across
 
 SLOT = "projects/-home-user-proj"
 
 
-def test_links_at_once(config_home: ConfigHome) -> None:
-    """Everything that belongs to a session is kept; transcripts and outputs are the client's own bytes."""
-    session = laid_out(config_home)
+def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
+    """One private file with all that belongs to a session; nothing that happens to the client's files changes it."""
+    session = laid_out(config_home, turns=50)
     kept = keep(session, config_home.where)
-    assert (kept.form, kept.complete, kept.title, kept.cwd) == ("linked", True, "Fix the parser", "/home/user/proj")
-    assert kept_files(kept, config_home) == client_files(config_home)
-    assert kept.size == kept.stored == sum(map(len, client_files(config_home).values()))
-    assert os.path.samefile(opened(kept, config_home.where), session.path)
-    assert {part.place: part.linked for part in kept.parts if not part.linked} == {
-        f"file-history/{SESSION}/abc@v1": False
-    }
+    before = client_files(config_home)
+    assert (kept.complete, kept.title, kept.cwd) == (True, "Fix the parser", "/home/user/proj")
+    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{kept.transcript.where}"]
+    assert kept.size == sum(map(len, before.values()))
+    assert kept.stored == os.path.getsize(os.path.join(kept.folder, kept.transcript.where)) < kept.size / 3
+    for place in before:
+        (config_home.config / place).write_bytes(b"")  # cut short in place
+    assert kept_files(kept, config_home) == before
+    assert opened(kept, config_home.where).startswith(unpacked(config_home.where))
+    assert int(os.stat(opened(kept, config_home.where)).st_mtime) == int(OLD)
     assert held(config_home.where) == [kept]
+    assert verify(kept) == []
     assert home_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(session.path)
-    assert os.stat(kept.folder).st_mode & 0o777 == 0o700
-    assert os.stat(os.path.join(kept.folder, "note.json")).st_mode & 0o777 == 0o600
+    assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in Path(kept.folder).iterdir()} == {0o600}
 
 
 def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
-    """The note is not even written again; what was appended is in the link."""
+    """The manifest is not even written again; what was appended makes one new pack, and is no earlier state."""
     session = laid_out(config_home)
     kept = keep(session, config_home.where)
     before = os.stat(os.path.join(kept.folder, "note.json"))
@@ -56,55 +61,16 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
     again = keep(locate.session_file(session.path), config_home.where)
-    assert again.transcript.size == os.path.getsize(session.path)
-    assert again.transcript.where == kept.transcript.where
-    assert kept_files(again, config_home) == client_files(config_home)
+    assert (again.earlier, kept_files(again, config_home)) == ((), client_files(config_home))
+    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{again.transcript.where}"]
+    assert kept_files(kept, config_home) == kept_files(again, config_home)  # for whoever has read the older manifest
 
 
-def test_copies_where_no_link_leads(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another file system, one without links, others' files: a copy, with its hash, and a new one once it grew."""
-    session = laid_out(config_home)
-    across(monkeypatch)
-    kept = keep(session, config_home.where)
-    assert kept.form == "copied"
-    assert all(part.sha256 for part in kept.parts)
-    assert verify(kept, config_home.where) == []
-    with open(session.path, "ab") as stream:
-        stream.write(b'{"type":"x"}\n')
-    again = keep(locate.session_file(session.path), config_home.where)
-    assert kept_files(again, config_home) == client_files(config_home)
-    assert states(again) == []
-    assert len({name.split("/")[1] for name in vault_files(config_home)}) == 2  # the note and one folder
-
-
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES])
-def test_a_link_refused_for_any_reason_is_a_copy(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    """FAT, too many links, somebody else's file."""
-    session = laid_out(config_home)
-
-    def refused(source: str, target: str, **_: object) -> None:
-        raise OSError(code, os.strerror(code), source)
-
-    monkeypatch.setattr(os, "link", refused)
-    assert keep(session, config_home.where).form == "copied"
-    assert find(SESSION, config_home.where) is not None
-
-
-@pytest.mark.parametrize("form", ["linked", "copied", "packed"])
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])
-def test_what_something_else_took_the_place_of_stays(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, form: str, how: str
-) -> None:
+def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, how: str) -> None:
     """A shortened or rewritten transcript is a further state; the longer one is there as it was."""
     session = laid_out(config_home)
-    if form == "copied":
-        monkeypatch.setattr(put, "_linked", lambda *_: None)
-    kept = keep(session, config_home.where)
-    if form == "packed":
-        kept = pack(kept, config_home.where)
-    assert kept.form == form
+    keep(session, config_home.where)
     long = Path(session.path).read_bytes()
     new = long[: len(long) // 2] if how == "shorter" else long.replace(b"prompt", b"promise")
     if how == "in place":
@@ -114,33 +80,61 @@ def test_what_something_else_took_the_place_of_stays(
         os.replace(session.path + ".new", session.path)
     os.utime(session.path, (OLD, OLD))
     again = keep(locate.session_file(session.path), config_home.where)
-    if (form, how) == ("linked", "in place"):  # the one thing that a link does not outlive, and verify tells
-        assert states(again) == []
-        assert [finding.name for finding in verify(again, config_home.where)] == ["cut-short"]
-        return
-    assert kept_files(again, config_home) == client_files(config_home)
     (state,) = states(again)
-    assert kept_files(as_it_was(again, state), config_home)[again.place] == long
-    assert verify(again, config_home.where) == []
-    packed = pack(again, config_home.where)
-    assert kept_files(packed, config_home) == client_files(config_home)
-    assert kept_files(as_it_was(packed, states(packed)[0]), config_home)[again.place] == long
+    for renewed in (True, False):
+        assert kept_files(again, config_home) == client_files(config_home)
+        assert kept_files(as_it_was(again, state), config_home)[again.place] == long
+        assert verify(again) == []
+        if renewed:
+            Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
+            again = keep(locate.session_file(session.path), config_home.where)
+            (state,) = states(again)
 
 
-def test_a_pack_that_was_gone_on_from(config_home: ConfigHome) -> None:
-    """The session is linked again, the pack stays until all is packed anew, and is no state of its own then."""
+@pytest.mark.parametrize("how", ["flipped", "gone"])
+def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: ConfigHome, how: str) -> None:
+    """What the client has goes into a new pack; the damaged one stays for what only it holds, and verifying tells."""
     session = laid_out(config_home)
-    packed = pack(keep(session, config_home.where), config_home.where)
+    kept = keep(session, config_home.where)
+    output = Path(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
+    output.unlink()
+    pack = Path(kept.folder, kept.transcript.where)
+    if how == "gone":
+        pack.unlink()
+    else:
+        raw = pack.read_bytes()
+        pack.write_bytes(raw[:100] + bytes([raw[100] ^ 1]) + raw[101:])
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
-    os.utime(session.path, (OLD, OLD))
     again = keep(locate.session_file(session.path), config_home.where)
-    assert (again.form, len({part.where for part in again.parts})) == ("linked", 2)
-    assert kept_files(again, config_home) == client_files(config_home)
-    assert packed.transcript.where in os.listdir(again.folder)
-    whole = pack(again, config_home.where)
-    assert (whole.earlier, kept_files(whole, config_home)) == ((), client_files(config_home))
-    assert [name.split("/")[1] for name in vault_files(config_home)] == ["note.json", whole.transcript.where]
+    assert again.transcript.where != pack.name
+    assert {part.where for part in again.parts} == {again.transcript.where, pack.name}
+    ((content, sha256),) = [
+        (b"".join(pieces), part.sha256) for part, pieces in packs.contents(again.folder, [again.transcript])
+    ]
+    assert (content, hashlib.sha256(content).hexdigest()) == (Path(session.path).read_bytes(), sha256)
+    assert {finding.name for finding in verify(again)} == {"missing" if how == "gone" else "damaged"}
+
+
+@pytest.mark.parametrize("how", ["cut", "appended"])
+def test_written_while_it_is_packed(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """What is appended is for the next time; of a file that is cut short nothing counts."""
+    session = laid_out(config_home)
+    before = client_files(config_home)
+
+    def meanwhile(descriptor: int, size: int) -> Iterator[bytes]:
+        if size == len(before[f"{SLOT}/{SESSION}.jsonl"]):
+            with open(session.path, "r+b") as stream:
+                stream.truncate(size // 2 if how == "cut" else size + 100)
+        yield os.pread(descriptor, size, 0)
+
+    monkeypatch.setattr(keeping, "_first", meanwhile)
+    if how == "appended":
+        assert kept_files(keep(session, config_home.where), config_home) == before
+    else:
+        with pytest.raises(WriteFailed, match="cut short while it was read"):
+            keep(session, config_home.where)
+        assert vault_files(config_home) == []
 
 
 def test_what_the_client_drops_stays(config_home: ConfigHome) -> None:
@@ -218,13 +212,13 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"files-1"', b'"../../x"'),
-        (b'"files-1"', b'"pack-1/../x"'),
+        (b'"pack-1.xz"', b'"../../x"'),
+        (b'"pack-1.xz"', b'"pack-1/../x"'),
         (SLOT.encode(), b"projects/../../x"),
         (b"file-history/", b"file-history/../"),
         (f"{SLOT}/{SESSION}.jsonl".encode(), b"projects/p/other.jsonl"),
         (f'"session_id":"{SESSION}"'.encode(), b'"session_id":"x"'),
-        (b",0,true,", b",-1,true,"),
+        (b'"pack-1.xz",0,', b'"pack-1.xz",-1,'),
         (b'"complete":true', b'"complete":1'),
     ],
 )
@@ -272,8 +266,7 @@ def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> Non
     assert opened(again, config_home.where).endswith(f"{SESSION}.jsonl")
 
 
-@pytest.mark.parametrize("form", ["linked", "packed"])
-def test_two_copies_of_one_id(config_home: ConfigHome, form: str) -> None:
+def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
     """In two projects, each other than the other: both are kept, once, however often each is."""
     session = laid_out(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
@@ -282,20 +275,11 @@ def test_two_copies_of_one_id(config_home: ConfigHome, form: str) -> None:
     copies = [session, locate.session_file(str(other))]
     for copy in copies:
         kept = keep(copy, config_home.where)
-    if form == "packed":
-        kept = pack(kept, config_home.where)
     for copy in [*copies, *copies]:
         assert keep(copy, config_home.where) == kept
     (state,) = states(kept)
     both = {kept_files(each, config_home)[kept.place] for each in (kept, as_it_was(kept, state))}
     assert both == {Path(copy.path).read_bytes() for copy in copies}
-
-
-def test_packed_since_its_note_was_read(config_home: ConfigHome) -> None:
-    """Whoever has the older note reads the pack."""
-    kept = keep(laid_out(config_home), config_home.where)
-    pack(kept, config_home.where)
-    assert kept_files(kept, config_home) == client_files(config_home)
 
 
 def test_one_at_a_time(config_home: ConfigHome) -> None:
@@ -312,7 +296,8 @@ def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: p
     """What is kept as it is needs nothing written, and can be read; anything else says where and why."""
     session = laid_out(config_home)
     kept = keep(session, config_home.where)
-    packed = pack(keep(laid_out(config_home, session_id(2)), config_home.where), config_home.where)
+    opened(kept, config_home.where)
+    other = keep(laid_out(config_home, session_id(2)), config_home.where)
 
     def read_only(path: str, _where: object = None) -> str:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
@@ -327,28 +312,31 @@ def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: p
     with pytest.raises(WriteFailed, match="Read-only file system"):
         keep(session, config_home.where)
     with pytest.raises(WriteFailed, match="Read-only file system"):
-        opened(packed, config_home.where)
+        opened(other, config_home.where)
     assert find(SESSION, config_home.where) == kept
 
 
-@pytest.mark.parametrize("call", ["link", "fsync", "replace"])
-def test_a_full_disk_leaves_what_was(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    """What was kept before still is; of what was begun nothing is left."""
+@pytest.mark.parametrize("call", ["fsync", "replace", "write"])
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_full_disk_leaves_what_was(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
+) -> None:
+    """What was kept before still is; of what was begun nothing is left; the path of the session is told once."""
     first = keep(laid_out(config_home), config_home.where)
     other = laid_out(config_home, session_id(2), "Other")
-    real: Callable[..., None] = getattr(os, call)
+    if renewed:
+        os.utime(config_home.config / first.place, (OLD + 60, OLD + 60))
+        other = locate.session_file(str(config_home.config / first.place))
 
-    def full(*paths: object, **how: object) -> None:
-        if call == "link" and "abc@v1" not in str(paths[1]) and "files-" not in str(paths[1]):
-            return real(*paths, **how)
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, call, full)
-    monkeypatch.setattr(put, "copy", lambda *_: full("", "files-"))
-    with pytest.raises(WriteFailed, match="No space left"):
-        keep(other, config_home.where)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(PackWriter if call == "write" else os, "add" if call == "write" else call, full)
+        with pytest.raises(WriteFailed) as failure:
+            keep(other, config_home.where)
+    assert str(failure.value).startswith(f"{other.path} could not be kept: No space left on device")
     assert held(config_home.where) == [first]
-    assert verify(first, config_home.where) == []
-    assert {name.split("/")[0] for name in vault_files(config_home)} == {SESSION}
+    assert verify(first) == []
+    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{first.transcript.where}"]
     assert keep(other, config_home.where).complete

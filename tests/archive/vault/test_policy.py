@@ -13,7 +13,6 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import first_use_notice, policy, policy_state
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.cli.archived_text import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where
@@ -37,7 +36,7 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
         said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
-    pack(keep(locate.session_file(path), home.where), home.where)
+    keep(locate.session_file(path), home.where)
     if not present:
         os.unlink(path)
     return own
@@ -59,7 +58,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
-    takes = [policy.taken(each) for each in held(config_home.where)]
+    takes = [each.stored for each in held(config_home.where)]
     stored_settings.store("vault_max", "0", config_home.where)
     assert policy.due(config_home.where) == []
     stored_settings.store("vault_max", str(sum(takes) - 1), config_home.where)
@@ -124,7 +123,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
     path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
-    found = pack(keep(locate.session_file(path), Where(shared)), Where(shared))
+    found = keep(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
     assert held(Where(other)) == [found]
     stored_settings.store("vault_max", "1", Where(shared))
@@ -134,15 +133,6 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
     assert ", of " not in kept_text(found, Where(shared))
     assert keep(laid_out(config_home), config_home.where).home == ""
-
-
-def test_a_link_takes_no_room(config_home: ConfigHome) -> None:
-    """As long as the client has the file; then it is ours alone."""
-    path = write_session(config_home.project(), session_id(1), conversation(2), mtime=time.time() - DAY)
-    found = keep(locate.session_file(path), config_home.where)
-    assert policy.taken(found) == 0
-    os.unlink(path)
-    assert policy.taken(found) == found.stored > 0
 
 
 def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ import pytest
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import find, instant, states
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage import atomic
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
 from tests.builders import SESSION, ConfigHome, session_id
@@ -30,10 +29,9 @@ def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
     return retrieval.write(retrieval.plan(find(locator, home.where), home.where), home.where)
 
 
-def kept(home: ConfigHome, form: str = "packed") -> Kept:
+def kept(home: ConfigHome) -> ArchivedSession:
     """The session, kept."""
-    found = keep(laid_out(home), home.where)
-    return pack(found, home.where) if form == "packed" else found
+    return keep(laid_out(home), home.where)
 
 
 def swept(home: ConfigHome) -> dict[str, bytes]:
@@ -44,17 +42,14 @@ def swept(home: ConfigHome) -> dict[str, bytes]:
     return before
 
 
-@pytest.mark.parametrize("form", ["linked", "packed"])
 @pytest.mark.parametrize("age", [5, 400])
-def test_byte_for_byte(config_home: ConfigHome, form: str, age: int) -> None:
+def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     """All of it in its place; the time is kept, unless the client would delete it at once."""
     session = laid_out(config_home)
     written = time.time() - age * DAY
     for place in client_files(config_home):
         os.utime(config_home.config / place, (written, written))
-    found = keep(locate.session_file(session.path), config_home.where)
-    if form == "packed":
-        pack(found, config_home.where)
+    keep(locate.session_file(session.path), config_home.where)
     before = swept(config_home)
     done = restore(config_home)
     assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
@@ -117,7 +112,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     with open(session.path, "ab") as stream:
         stream.write(said + b"no record at all " + SESSION.encode())
     os.utime(session.path, (OLD, OLD))
-    pack(keep(locate.session_file(session.path), config_home.where), config_home.where)
+    keep(locate.session_file(session.path), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore(config_home)
     wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()

@@ -9,7 +9,6 @@ from pathlib import Path
 import orjson
 
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.errors import ResumeHooksError
@@ -51,7 +50,6 @@ def vault_notes(home: ConfigHome) -> Try:
         f"projects/x/{SESSION}.jsonl",
         "",
         "..",
-        "files-0",
         "pack-0.xz",
     )
 
@@ -66,7 +64,7 @@ def vault_notes(home: ConfigHome) -> Try:
             if found is None:
                 continue
             assert found.session_id == SESSION
-            assert isinstance(verify(found, home.where), list)
+            assert isinstance(verify(found), list)
             try:
                 there = opened(found, home.where)
             except ResumeHooksError as error:
@@ -84,7 +82,7 @@ def vault_packs(home: ConfigHome) -> Try:
     """What is opened out of a pack is what went in, byte for byte, or nothing is."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
-    packed = pack(keep(session_file(path), home.where), home.where)
+    packed = keep(session_file(path), home.where)
     (file,) = Path(packed.folder).glob("pack-*")
     sound = file.read_bytes()
 
@@ -101,7 +99,7 @@ def vault_packs(home: ConfigHome) -> Try:
             there = opened(found, home.where)
         except ResumeHooksError as error:
             told(error)
-            assert verify(found, home.where)
+            assert verify(found)
         else:
             assert Path(there).read_bytes() == whole
         for left in (home.config / "resume-hooks").rglob("*.jsonl"):

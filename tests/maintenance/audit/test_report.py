@@ -12,7 +12,6 @@ import pytest
 
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.maintenance.audit import cache
 from resume_hooks.maintenance.audit.report import Audit, audit
 from resume_hooks.paths import Where
@@ -194,12 +193,9 @@ def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path
     assert orjson.loads(state(config_home).read_bytes())["files"] == {}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_the_vault_holds(config_home: ConfigHome, session: Path, packed: bool) -> None:
+def test_what_the_vault_holds(config_home: ConfigHome, session: Path) -> None:
     """A kept session is looked at, too, and once only while it is kept as it is."""
-    kept = keep(session_file(str(session)), config_home.where)
-    if packed:
-        pack(kept, config_home.where)
+    keep(session_file(str(session)), config_home.where)
     found = look(config_home)
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}

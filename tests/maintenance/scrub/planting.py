@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import keep, pack
+from resume_hooks.archive.vault import keep
 from resume_hooks.derive import fork
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
@@ -145,8 +145,7 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
     laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
-    kept = keep.keep(session_file(str(children[0])), where)
-    pack.pack(kept, where)
+    keep.keep(session_file(str(children[0])), where)
     keep.keep(session_file(str(path)), where)
     laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
@@ -189,8 +188,8 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
     return found
 
 
-def _unpacked(kept: manifest.Kept) -> Iterator[tuple[str, bytes]]:
-    for part, pieces in packs.contents(kept, [part for part in kept.all_parts if part.packed]):
+def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
+    for part, pieces in packs.contents(kept.folder, list(kept.all_parts)):
         yield part.place, b"".join(pieces)
 
 

@@ -92,7 +92,7 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     """The vault verifies, the trash gives its session back without a warning, an untrim finds what is left."""
     home = planted.home
     scrub(home, planted.path)
-    assert not [finding for kept in manifest.held(home.where) for finding in verify.verify(kept, home.where)]
+    assert not [finding for kept in manifest.held(home.where) for finding in verify.verify(kept)]
     (entry,) = contents.held(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.write(restore.plan(entry, home.where), home.where)
@@ -203,7 +203,7 @@ def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> No
 
 
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
-    """Its kept copy is rewritten, packed or not, and a child of it holds no secret."""
+    """Its archived copy is rewritten, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     keep.keep(session_file(str(path)), config_home.where)
     path.unlink()
@@ -211,10 +211,10 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     found = findings.look_everywhere(kept, config_home.where)
     made = child.write(child.plan(kept, config_home.where, found.scanner), config_home.where)
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
-    assert [row.place.kind for row in found.held] == ["vault"]
+    assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
     purge(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify.verify(next(iter(manifest.held(config_home.where))), config_home.where)
+    assert not verify.verify(next(iter(manifest.held(config_home.where))))
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:

@@ -23,7 +23,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome
 from tests.needs import corpus
-from tests.sessions.archived.away import FORMS, away
+from tests.sessions.archived.away import away
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
@@ -104,9 +104,8 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     return lines
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SAMPLE)
-def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: str, form: str) -> None:
+def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: str) -> None:
     """Of a parent that only the vault has, and of its trimmed child; children go where the parent lay."""
     path = copied(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
@@ -117,7 +116,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers(config_home, session.session_id, child.session_id)
     made = children(config_home, session.session_id, child.session_id)
-    away(path, config_home.environ, form)
+    away(path, config_home.environ)
     assert locate.resolve(session.session_id, "/", config_home.where).path != path
     after = answers(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault import restore
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import find
 from resume_hooks.search.index import reading
@@ -21,12 +20,11 @@ from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope, project_at
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked
-from resume_hooks.sessions.archived.manifest import PACKED
 from resume_hooks.sessions.archived.manifest import find as note_of
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import held
-from tests.sessions.archived.away import FORMS, away
+from tests.sessions.archived.away import away
 from tests.sessions.test_lineage import watched
 
 OLD = 1_700_000_000
@@ -57,14 +55,13 @@ def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) -> None:
-    """Where it went, was packed, and came back: not a byte, and every word is found as before."""
+def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
+    """Where it went and came back: not a byte, and every word is found as before."""
     path = a_session(config_home)
     before = held(config_home).finds
     told = hits(config_home, "zebra"), hits(config_home, "giraffe"), hits(config_home, "zebra", project_at(CWD))
     assert all(told)
-    away(path, config_home.environ, form)
+    away(path, config_home.environ)
     assert read_now(config_home) == 0
     assert held(config_home).finds == before
     assert (
@@ -74,10 +71,6 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) ->
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
-    if form != PACKED:
-        kept = pack(kept, config_home.where)
-        assert read_now(config_home) == 0
-        assert hits(config_home, "zebra") == told[0]
     assert status_of(config_home.where).vaulted == 1
     assert status_of(config_home.where).behind == 0
     restore.write(restore.plan(kept, config_home.where), config_home.where)
@@ -87,13 +80,12 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome, form: str) ->
     assert hits(config_home, "zebra") == told[0]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path, form: str) -> None:
+def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
     """And then holds what one does that was made while the sessions were there; nothing stays unpacked for it."""
     paths = [a_session(config_home, session_id(number), f"word{number}") for number in range(1, 4)]
     whole = held(config_home, state=tmp_path / "warm").finds
     for path in paths:
-        away(path, config_home.environ, form)
+        away(path, config_home.environ)
     assert held(config_home).finds == whole
     assert not os.path.isdir(unpacked(config_home.where)) or not os.listdir(unpacked(config_home.where))
     assert read_now(config_home) == 0
@@ -103,7 +95,7 @@ def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path, f
 def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one is read no other lies unpacked; one that somebody had open stays."""
     for number in range(1, 5):
-        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ, PACKED)
+        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
     kept = note_of(session_id(4), config_home.where)
     assert kept is not None
     unpack.opened(kept, config_home.where)
@@ -158,7 +150,7 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     fork.write_bytes(raw)
     os.utime(fork, (OLD + 60, OLD + 60))
     told = find(["zebra"], Scope(), config_home.where).hits
-    away(path, config_home.environ, PACKED)
+    away(path, config_home.environ)
     again = find(["zebra"], Scope(), config_home.where).hits
     assert [(hit.reference, hit.sessions) for hit in again] == [(hit.reference, hit.sessions) for hit in told]
     os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))

@@ -10,20 +10,18 @@ import pytest
 
 from resume_hooks import api
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.archive.vault.pack import pack
 from resume_hooks.derive import checkpoint, fork, rewind, rollover
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked
-from resume_hooks.sessions.archived.manifest import LINKED, PACKED
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, line, session_id, user, write_session
-from tests.sessions.archived.away import FORMS, away
+from tests.sessions.archived.away import away
 from tests.sessions.test_lineage import child
 
 AGES = [1, 2, 3, 4]
@@ -39,14 +37,13 @@ def generations(home: ConfigHome) -> list[str]:
     return [child(home, number, number - 1 or None) for number in AGES]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_line_of_which_most_is_gone(config_home: ConfigHome, form: str) -> None:
+def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
     """Every row says what it said, where the client had its file, and that it is kept; descendants, too."""
     paths = generations(config_home)
     family = Family(config_home.where)
     before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
     for path in (paths[0], paths[1], paths[2]):
-        away(path, config_home.environ, form)
+        away(path, config_home.environ)
     family = Family(config_home.where)
     rows = family.lineage(paths[-1])
     assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
@@ -67,7 +64,7 @@ def test_one_that_is_in_neither(config_home: ConfigHome) -> None:
     """It is missing, and what came before it can't be told."""
     paths = generations(config_home)
     away(paths[0], config_home.environ)
-    away(paths[2], config_home.environ, PACKED)
+    away(paths[2], config_home.environ)
     os.unlink(paths[1])
     assert statuses(config_home, paths[3]) == [(2, "missing"), (3, "kept"), (4, "present")]
 
@@ -89,16 +86,16 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     Path(links_file(config_home.where)).write_text(
         f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
     )
-    away(first, config_home.environ, PACKED)
+    away(first, config_home.environ)
     assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
-    away(second, config_home.environ, PACKED)
+    away(second, config_home.environ)
     assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [session_id(2)]
 
 
 def test_the_block_says_so(config_home: ConfigHome) -> None:
     """A kept ancestor is told with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
-    away(paths[0], config_home.environ, PACKED)
+    away(paths[0], config_home.environ)
     decided = rollover.plan(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · original (kept copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
@@ -110,15 +107,14 @@ def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     paths = generations(config_home)
     raw = Path(paths[2]).read_bytes()
-    away(paths[2], config_home.environ, PACKED)
+    away(paths[2], config_home.environ)
     parent, how, _ = api.get_parent_info(paths[3])
     assert parent is not None
     assert (parent.read_bytes(), how) == (raw, "continued")
     assert [str(path) for path, _ in api.get_full_lineage_chain(paths[3])] == paths[::-1]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_digest_goes_back_through_it(config_home: ConfigHome, form: str) -> None:
+def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
     """What a kept ancestor was about is inherited as if it were there."""
     first = write_session(
         config_home.project(),
@@ -128,14 +124,13 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome, form: str) -> No
     )
     second = child(config_home, 2, 1)
     before = digest_of(locate.session_file(second), config_home.where)
-    away(first, config_home.environ, form)
+    away(first, config_home.environ)
     after = digest_of(locate.session_file(second), config_home.where)
     assert after == before
     assert "Mend the wheel" in repr(after)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
+def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     """Handoff, fork: with its outputs and backups as copies of their own; named are its id and its old path."""
     session = laid_out(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
@@ -144,7 +139,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
     cwd = fork.plan(locate.session_file(session.path), config_home.where).birth.setting.cwd
-    away(session.path, config_home.environ, form)
+    away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve(SESSION, "/", config_home.where)
     made = fork.write(fork.plan(kept, config_home.where), config_home.where)
@@ -165,15 +160,12 @@ def test_children_go_where_it_lay(config_home: ConfigHome, form: str) -> None:
     assert rollover.write(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
-@pytest.mark.parametrize("form", [LINKED, PACKED])
-def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome, form: str) -> None:
+def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome) -> None:
     """Its child has the outputs that the client deleted there, out of the vault, beside those that are left."""
     session = laid_out(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
-    kept = keep(session, config_home.where)
-    if form == PACKED:
-        pack(kept, config_home.where)
+    keep(session, config_home.where)
     (outputs / "toolu_1.txt").unlink()
     made = fork.write(fork.plan(session, config_home.where), config_home.where)
     assert made.warnings == ()
@@ -214,7 +206,7 @@ def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     """Back to a mark that was set while it was there; the child is at home in its project."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
     mark = checkpoint.place(locate.session_file(path), "try").mark
-    away(path, config_home.environ, PACKED)
+    away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
     made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind 1")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks.cards import lineage_card
-from resume_hooks.sessions.archived.manifest import COPIED, PACKED
+from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document, cli, document
 from tests.cli.test_resume_terminal import Desk, started
-from tests.sessions.archived.away import FORMS, away
+from tests.sessions.archived.away import away
 
 __all__ = ["cli", "document"]
 
@@ -45,20 +45,19 @@ def test_what_would_change_it_is_refused(config_home: ConfigHome, cli: Cli, word
     assert {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document, form: str) -> None:
+def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> None:
     """``resolve`` and ``info`` say that it is one, in which form, since when; ``sessions --archived`` lists it."""
     path = laid_out(config_home).path
     present = document("resolve", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
-    kept = away(path, config_home.environ, form)
+    kept = away(path, config_home.environ)
     for verb in ("resolve", "info"):
         data = document(verb, SESSION)["data"]
-        assert (data["kept"], data["form"], data["kept_at"]) == (True, form, kept.kept_at)
+        assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.kept_at)
         assert os.path.isfile(data["session_file"])
     (row,) = document("sessions", "--archived", "--all")["data"]["archived"]
     assert (row["session_id"], row["title"], row["form"], row["kept_at"]) == (
-        SESSION, "Fix the parser", form, kept.kept_at,
+        SESSION, "Fix the parser", "packed", kept.kept_at,
     )  # fmt: skip
     assert (row["size"], row["stored"], row["present"]) == (kept.size, kept.stored, False)
     (row,) = document("lineage", SESSION)["data"]["rows"]
@@ -72,7 +71,7 @@ def test_the_listing_of_what_only_the_vault_has(config_home: ConfigHome, cli: Cl
         rows = [*conversation(1, session_id=session_id(number)), custom_title(f"Title {number}", session_id(number))]
         path = write_session(config_home.project(folder), session_id(number), rows, mtime=1e9 + number)
         raw = Path(path).read_bytes()
-        away(path, config_home.environ, PACKED if number % 2 else COPIED)
+        away(path, config_home.environ)
         if number == 1:
             Path(path).write_bytes(raw)
     found = document("sessions", "--archived", "--project", CWD)["data"]
@@ -81,7 +80,6 @@ def test_the_listing_of_what_only_the_vault_has(config_home: ConfigHome, cli: Cl
     assert ([row["title"] for row in found["archived"]], found["more"]) == (["Title 3"], True)
     text = cli("sessions", "--archived", "--all").stdout.decode()
     assert "Title 4" in text
-    assert "packed" in text
     assert "resume-hooks restore ID" in text
     assert "no session here" in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
 
@@ -93,7 +91,7 @@ def test_ways_that_make_a_child_need_no_restore(config_home: ConfigHome, cli: Cl
     home.mkdir()
     rows = [{**record, "cwd": str(home)} for record in conversation(8)]
     path = write_session(config_home.project(str(home)), SESSION, rows, mtime=1e9)
-    away(path, config_home.environ, PACKED)
+    away(path, config_home.environ)
     done = cli("fork" if way == "fork" else way, SESSION, "--json", *(["--min-savings", "0"] if way == "trim" else []))
     receipt: dict[str, Any] = json.loads(done.stdout)["data"]
     assert done.returncode == 0, done.stdout
@@ -105,7 +103,7 @@ def test_ways_that_make_a_child_need_no_restore(config_home: ConfigHome, cli: Cl
 
 def test_the_comparison_ends_with_what_brings_it_back(config_home: ConfigHome, document: Document) -> None:
     """``resume`` where nobody can be asked."""
-    away(laid_out(config_home).path, config_home.environ, PACKED)
+    away(laid_out(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
     assert "only copy" in found["warnings"][0]
@@ -115,7 +113,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     """``>lineage`` says which are copies, and how one comes back."""
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
-    card = lineage_card(Family(config_home.where).lineage(os.path.join(kept.folder, "files-1", f"{SESSION}.jsonl")))
+    card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
     assert "1. Fix the parser (kept copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 
@@ -133,7 +131,7 @@ def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tu
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
-    away(path, desk.home.environ, PACKED)
+    away(path, desk.home.environ)
     screen = desk.run(verb, session_id(2), *words)
     screen.wait_for("Bring it back, to go on in it")
     screen.type("n")

@@ -15,9 +15,8 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.archive.retention.cost_check import is_quick
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import find, stored_path
 from resume_hooks.sessions.expiry import Found, is_kept
-from resume_hooks.sessions.files import SessionFile, is_known, session_file
+from resume_hooks.sessions.files import is_known, session_file
 from resume_hooks.sessions.lineage import Ancestor
 
 LIMIT = 0.05
@@ -59,18 +58,7 @@ def unkept(path: str, where: Where) -> Found | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    kept = is_kept(session.session_id, session.mtime, where) or _is_linked(session, where)
-    return None if kept else Found(*session)
-
-
-def _is_linked(session: SessionFile, where: Where) -> bool:
-    """Whether what the vault has is a link to the session's own file, which grows with it."""
-    kept = find(session.session_id, where)
-    if kept is None or not kept.transcript.linked:
-        return False
-    with contextlib.suppress(OSError):
-        return os.path.samestat(os.lstat(stored_path(kept, kept.transcript)), os.lstat(session.path))
-    return False
+    return None if is_kept(session.session_id, session.mtime, where) else Found(*session)
 
 
 def _why(error: Exception) -> str:

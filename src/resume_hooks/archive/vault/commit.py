@@ -9,22 +9,13 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from resume_hooks import clock
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import NOTE, folder_of, is_link, vault
-from resume_hooks.sessions.archived.manifest import (
-    Earlier,
-    Kept,
-    Part,
-    find,
-    stored_path,
-    unreadable,
-    why_unreadable,
-    written,
-)
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find, unreadable, why_unreadable, written
+from resume_hooks.sessions.archived.packs import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import state_file
 from resume_hooks.storage.locks import locked_folder
@@ -35,7 +26,7 @@ PATIENCE = 10.0
 
 _BUSY = "Another command is at this session in the vault"
 _FAILED = "The vault can't be used:"
-_OURS = re.compile(r"(?:files|pack)-([0-9]+)(?:\.[a-z0-9]+)?")
+_OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
@@ -54,7 +45,7 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 
 @contextlib.contextmanager
-def changing(kept: Kept, where: Where, done: str) -> Iterator[Kept]:
+def changing(kept: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
     """While the block runs nobody else changes what is kept of a session, which is yielded as it is by now.
 
     What the block leaves that no note names is removed. Errors as of ``only_one``; SessionNotFound where it is gone;
@@ -75,19 +66,13 @@ def changing(kept: Kept, where: Where, done: str) -> Iterator[Kept]:
             sweep(kept.session_id, where)
 
 
-def replaced(kept: Kept, placed: Mapping[Part, Part]) -> Kept:
-    """A note with its parts where they lie now."""
-    states = (Earlier(each.kept_at, tuple(placed[part] for part in each.parts)) for each in kept.earlier)
-    return kept._replace(parts=tuple(placed[part] for part in kept.parts), earlier=tuple(states), kept_at=clock.now())
-
-
 def cause(error: OSError, told: str = "") -> str:
     """What the system says of a failure, with the path it is about unless that is ``told`` already."""
     about = f"{error.filename}: " if error.filename and error.filename != told else ""
     return f"{about}{error.strerror or error}"
 
 
-def stamp(kept: Kept) -> None:
+def stamp(kept: ArchivedSession) -> None:
     """Make a note of what was looked at just now that is dated in the future one of now: by its time others tell."""
     path = os.path.join(kept.folder, NOTE)
     with contextlib.suppress(OSError):
@@ -95,7 +80,7 @@ def stamp(kept: Kept) -> None:
             os.utime(path, follow_symlinks=False)
 
 
-def commit(kept: Kept) -> Kept:
+def commit(kept: ArchivedSession) -> ArchivedSession:
     """Make a note the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
     whole = kept._replace(stored=_stored(kept))
     path = os.path.join(kept.folder, NOTE)
@@ -126,24 +111,20 @@ def sweep_leftovers(where: Where) -> None:
                 sweep(session_id, where)
 
 
-def _clear(kept: Kept) -> None:
-    """Remove what a note does not name. What can't be removed is tried again the next time."""
-    packs = {part.where for part in kept.all_parts if part.packed}
-    files = {stored_path(kept, part) for part in kept.all_parts if not part.packed}
-    folders = {part.where for part in kept.all_parts if not part.packed}
-    for name in _names(kept.folder):
-        path = os.path.join(kept.folder, name)
-        with contextlib.suppress(OSError):
-            if name in folders:
-                _thin(path, files)
-            elif name not in packs:
-                remove(path)
+def _clear(archived: ArchivedSession) -> None:
+    """Remove what a manifest does not name. What can't be removed is tried again the next time."""
+    packs = {part.where for part in archived.all_parts}
+    for name in _names(archived.folder):
+        if name not in packs:
+            with contextlib.suppress(OSError):
+                remove(os.path.join(archived.folder, name))
 
 
-def next_name(folder: str, kind: str, ending: str = "") -> str:
-    """A name that nothing in a session's folder has: ``files-3``, ``pack-4.xz``."""
-    numbers = [int(found[1]) for name in _names(folder) if (found := _OURS.fullmatch(name))]
-    return f"{kind}-{max(numbers, default=0) + 1}{ending}"
+def next_name(folder: str, archived: ArchivedSession | None) -> str:
+    """A name for a pack that nothing in a session's folder has, nor its manifest names."""
+    named = [part.where for part in archived.all_parts] if archived else []
+    numbers = [int(found[1]) for name in (*_names(folder), *named) if (found := _OURS.fullmatch(name))]
+    return f"pack-{max(numbers, default=0) + 1}{ENDING}"
 
 
 def _names(folder: str) -> list[str]:
@@ -154,25 +135,10 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _thin(folder: str, wanted: set[str]) -> None:
-    for root, folders, names in os.walk(folder, topdown=False):
-        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in (*names, *links):
-            if os.path.join(root, name) not in wanted:
-                os.unlink(os.path.join(root, name))
-        with contextlib.suppress(OSError):  # something is left in it
-            os.rmdir(root)
-
-
-def _stored(kept: Kept) -> int:
-    """Bytes of all files that a note names; a link with its whole size."""
-    paths = {_path(kept, part) for part in kept.all_parts}
+def _stored(archived: ArchivedSession) -> int:
+    """Bytes of all packs that a manifest names."""
     total = 0
-    for path in paths:
+    for name in {part.where for part in archived.all_parts}:
         with contextlib.suppress(OSError):
-            total += os.lstat(path).st_size
+            total += os.lstat(os.path.join(archived.folder, name)).st_size
     return total
-
-
-def _path(kept: Kept, part: Part) -> str:
-    return os.path.join(kept.folder, part.where) if part.packed else stored_path(kept, part)

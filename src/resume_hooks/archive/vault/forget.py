@@ -9,12 +9,12 @@ from resume_hooks.archive.vault import commit
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import LOCK, NOTE, unpacked
-from resume_hooks.sessions.archived.manifest import Kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage.move import remove
 from resume_hooks.storage.state_file import sync_folder
 
 
-def forget(kept: Kept, where: Where) -> None:
+def forget(kept: ArchivedSession, where: Where) -> None:
     """Remove what is kept of a session, and what was unpacked from it. The client's own files stay.
 
     WriteFailed where something can't be removed, SessionLive where another command is at it.

@@ -1,25 +1,29 @@
-"""Keeping a session: its files linked or copied into the vault, and kept up with as they grow.
+"""Archiving a session: all its files in one pack of the vault, and packed anew when they have changed.
 
-What a file went on from is let go; what something else took the place of is kept beside that, as an earlier state.
+Invariant: the vault shares no byte with the client's files, so nothing that happens to those changes what is archived.
+A file that begins with what is archived of it takes its place; else the archived one stays, as an earlier state.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
+from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.policy import require_allowed
-from resume_hooks.archive.vault.put import put, put_again, sha_of
-from resume_hooks.archive.vault.sources import Source, Sources
-from resume_hooks.archive.vault.tamper_seal import renewed
+from resume_hooks.archive.vault.sources import ClientFile, Sources
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.index_entry import about_of
 from resume_hooks.sessions.archived.layout import PROJECTS, beside, folder_of, own_home
-from resume_hooks.sessions.archived.manifest import Earlier, Kept, Part, find, stored_path
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, EarlierState, find
+from resume_hooks.sessions.archived.packs import PIECE
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.text import encodable, plain_line
@@ -27,13 +31,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 
-class Plan(NamedTuple):
-    """What keeping a session will do: files to put, kept ones that stay, and those that become an earlier state."""
+class _Comparison(NamedTuple):
+    """The client's files that the vault has not as they are, and the archived files that stay as they are."""
 
-    sources: tuple[Source, ...]
-    staying: tuple[Part, ...]
-    replaced: tuple[Part, ...]
-    complete: bool
+    new: tuple[ClientFile, ...]
+    unchanged: tuple[ArchivedFile, ...]
+
+
+class _OldPackUnreadableError(Exception):
+    """What is archived already can't be copied into a new pack."""
 
 
 def keep(
@@ -42,12 +48,12 @@ def keep(
     *,
     sources: Sources | None = None,
     patience: float = commit.PATIENCE,
-) -> Kept:
-    """Keep a session and all that belongs to it; what is kept then. Costs a look at each file where nothing changed.
+) -> ArchivedSession:
+    """Archive a session and all that belongs to it. Costs a look at each file where nothing changed.
 
-    VaultOff where nothing may be kept, UsageError for what is no session of a client, SessionNotFound where it is
+    VaultOff where nothing may be archived, UsageError for what is no session of a client, SessionNotFound where it is
     gone, WriteFailed where the vault can't be written, SessionLive where another command is at it for long; of a
-    session that is kept already, and can't be renewed, what was kept stays.
+    session that is archived already, and can't be renewed, what was archived stays.
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
@@ -56,15 +62,14 @@ def keep(
         raise UsageError(f"{session.path} is no session in a project folder", "Only those are kept.")
     finder = sources or Sources(where)
     try:
-        kept = find(session.session_id, where)
-        if kept and is_current(kept, session, finder):
-            commit.stamp(kept)
-            return kept
+        archived = find(session.session_id, where)
+        if archived and is_current(archived, session, finder):
+            commit.stamp(archived)
+            return archived
         with commit.only_one(session.session_id, where, patience):
             commit.sweep(session.session_id, where)
             try:
-                kept = find(session.session_id, where)
-                return _write(kept, session, decide(kept, *finder.of(session)), where)
+                return _write(find(session.session_id, where), session, *finder.of(session), where)
             finally:
                 commit.sweep(session.session_id, where)
     except FileNotFoundError as error:
@@ -76,86 +81,65 @@ def keep(
         ) from error
 
 
-def decide(kept: Kept | None, sources: list[Source], missed: list[str]) -> Plan:
-    """What has to be put into the vault so that it holds a session as it is now, and all that it was."""
-    parts = {beside(part.place): part for part in kept.parts} if kept else {}
-    wanted, replaced, staying = [], [], dict(parts)
-    for source in sources:
-        part = parts.get(beside(source.place))
-        if kept and _is_earlier(kept, source):
-            continue
-        if kept and part and _is_same(kept, part, source):
-            staying[beside(source.place)] = _grown(part, source)
-            continue
-        wanted.append(source)
-        if kept and part:
-            del staying[beside(source.place)]
-            # What is packed outlives a truncation of what went on from it: it goes once that is packed, too.
-            replaced += [part] if part.packed or not _goes_on(kept, part, source) else []
-    return Plan(tuple(wanted), tuple(staying.values()), tuple(replaced), not missed)
-
-
-def is_current(kept: Kept, session: SessionFile, finder: Sources) -> bool:
-    """Whether what is kept of a session needs no renewing; False where that can't be told."""
+def is_current(archived: ArchivedSession, session: SessionFile, finder: Sources) -> bool:
+    """Whether what is archived of a session needs no renewing; False where that can't be told."""
     try:
         sources, missed = finder.of(session)
     except OSError:
         return False
-    plan, first = decide(kept, sources, missed), sources[0]
-    same = clock.from_epoch(first.status.st_mtime) == kept.ended and first.place == kept.place
-    return (same or _is_earlier(kept, first)) and not plan.sources and plan.complete == kept.complete
+    first = sources[0]
+    same = clock.from_epoch(first.status.st_mtime) == archived.ended and first.place == archived.place
+    changed = _compare(archived, sources).new or archived.complete == bool(missed)
+    return (same or _is_earlier(archived, first)) and not changed
 
 
 def _gone(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
-def _is_earlier(kept: Kept, source: Source) -> bool:
-    """Whether a file of the client's is one that was kept and gave way to another, as copies of one id do in turn."""
+def _compare(archived: ArchivedSession | None, sources: Sequence[ClientFile]) -> _Comparison:
+    """What of the client's files is to be packed, and what of the archived ones stays: also what the client dropped."""
+    parts = {beside(part.place): part for part in archived.parts} if archived else {}
+    packs = set(os.listdir(archived.folder)) if archived else set()
+    new = []
+    for source in sources:
+        name = beside(source.place)
+        part = parts.get(name)
+        if archived and _is_earlier(archived, source):
+            continue
+        if part and _is_same(part, source) and part.where in packs:
+            parts[name] = part._replace(place=source.place)
+        else:
+            new.append(source)
+            parts.pop(name, None)
+    return _Comparison(tuple(new), tuple(parts.values()))
+
+
+def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
+    """Whether a client's file is archived as an earlier state: two copies of one id are archived in turn."""
     name = beside(source.place)
-    before = (part for earlier in kept.earlier for part in earlier.parts if beside(part.place) == name)
-    return any(_is_same(kept, part, source) for part in before)
+    before = (part for state in archived.earlier for part in state.parts if beside(part.place) == name)
+    return any(_is_same(part, source) for part in before)
 
 
-def _is_same(kept: Kept, part: Part, source: Source) -> bool:
-    """Whether a kept file is the client's as it is now."""
-    if part.linked:
-        try:
-            return os.path.samestat(os.lstat(stored_path(kept, part)), source.status)
-        except OSError:
-            return False
+def _is_same(part: ArchivedFile, source: ClientFile) -> bool:
     return (part.seen, part.mtime_ns) == (source.status.st_size, source.status.st_mtime_ns)
 
 
-def _grown(part: Part, source: Source) -> Part:
-    """A part that stays, where it belongs now; of a link with what was appended. One that was cut short is told."""
-    if not part.linked or source.status.st_size < part.size:
-        return part._replace(place=source.place)
-    size, mtime_ns = source.status.st_size, source.status.st_mtime_ns
-    return part._replace(place=source.place, size=size, seen=size, mtime_ns=mtime_ns)
-
-
-def _goes_on(kept: Kept, part: Part, source: Source) -> bool:
-    """Whether a file of the client's begins with what is kept of it."""
-    try:
-        size = part.size if part.sha256 else os.lstat(stored_path(kept, part)).st_size
-        sha256 = part.sha256 or sha_of(stored_path(kept, part), size)
-        return source.status.st_size >= size and sha_of(source.path, size) == sha256
-    except OSError:
-        return False
-
-
-def _write(kept: Kept | None, session: SessionFile, plan: Plan, where: Where) -> Kept:
+def _write(
+    old: ArchivedSession | None,
+    session: SessionFile,
+    sources: Sequence[ClientFile],
+    missed: Sequence[str],
+    where: Where,
+) -> ArchivedSession:
     folder = folder_of(session.session_id, where)
     glance = HeadTail(session.path)
-    parts = {part.place: part for part in _put(kept, plan, folder)}
+    files, earlier = _files(old, _compare(old, sources), folder)
+    parts = {part.place: part for part in files}
     place = f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl"
-    first = parts.pop(place)
-    earlier = kept.earlier if kept else ()
-    if plan.replaced and kept:
-        earlier = (*earlier, Earlier(kept.kept_at, plan.replaced))
     return commit.commit(
-        Kept(
+        ArchivedSession(
             session_id=session.session_id,
             folder=folder,
             place=place,
@@ -163,9 +147,9 @@ def _write(kept: Kept | None, session: SessionFile, plan: Plan, where: Where) ->
             cwd=encodable(home_folder(glance)),
             ended=clock.from_epoch(glance.mtime),
             kept_at=clock.now(),
-            parts=(first, *parts.values()),
+            parts=(parts.pop(place), *parts.values()),
             stored=0,
-            complete=plan.complete,
+            complete=not missed,
             earlier=earlier,
             about=about_of(session.path, read_parent(session.path) or ()),
             home=own_home(where),
@@ -173,24 +157,80 @@ def _write(kept: Kept | None, session: SessionFile, plan: Plan, where: Where) ->
     )
 
 
-def _put(kept: Kept | None, plan: Plan, folder: str) -> Iterator[Part]:
-    """Put what is wanted beside what stays; where a name is taken by an earlier state, both into a new folder."""
-    files = [part for part in plan.staying if not part.packed]
-    current = {part.where for part in files}
-    taken = {beside(part.place) for part in kept.all_parts if not part.packed} if kept else set()
-    where = next(iter(current)) if len(current) == 1 else commit.next_name(folder, "files")
-    if plan.sources and (len(current) > 1 or taken & {beside(source.place) for source in plan.sources}):
-        where = commit.next_name(folder, "files")
-    target = os.path.join(folder, where)
-    if plan.sources:
-        private_folder(target)
-    before = {beside(part.place): part for part in kept.parts} if kept else {}
-    for part in plan.staying:
-        stays = renewed(kept, before[beside(part.place)], part) if kept else part
-        moved = plan.sources and not part.packed and part.where != where and kept
-        yield put_again(stays, stored_path(kept, part), target) if moved and kept else stays
-    for source in plan.sources:
-        old = before.get(beside(source.place))
-        harmed = kept and old and old.harm and _goes_on(kept, old, source)
-        new = put(source, target)
-        yield new._replace(harm=old.harm, full=old.full) if harmed and old else new
+def _files(
+    old: ArchivedSession | None, compared: _Comparison, folder: str
+) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
+    """All archived files and earlier states, packed together where something is new.
+
+    A pack that can't be read stays for what it holds; what the client has is archived all the same.
+    """
+    if old and not compared.new:
+        return list(compared.unchanged), old.earlier
+    try:
+        return _pack(old, compared, folder)
+    except _OldPackUnreadableError:
+        return _pack(old, compared, folder, copies=False)
+
+
+def _pack(
+    old: ArchivedSession | None, compared: _Comparison, folder: str, *, copies: bool = True
+) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
+    """Write a pack of what is new and, with ``copies``, of what is archived already."""
+    before = {beside(part.place): part for part in old.parts} if old else {}
+    with PackWriter(folder, commit.next_name(folder, old)) as pack:
+        added = [(_add(pack, source, before.get(beside(source.place)))) for source in compared.new]
+        states = old.earlier if old else ()
+        if old and (replaced := tuple(part for _, part in added if part)):
+            states = (*states, EarlierState(old.kept_at, replaced))
+        moved: dict[ArchivedFile, ArchivedFile] = {}
+        if copies:
+            try:
+                moved = pack.copy([*compared.unchanged, *(part for state in states for part in state.parts)])
+            except OSError as error:
+                raise _OldPackUnreadableError from error
+        pack.finish()
+    earlier = (state._replace(parts=tuple(moved.get(part, part) for part in state.parts)) for state in states)
+    return [*(new for new, _ in added), *(moved.get(part, part) for part in compared.unchanged)], tuple(earlier)
+
+
+def _add(pack: PackWriter, source: ClientFile, before: ArchivedFile | None) -> tuple[ArchivedFile, ArchivedFile | None]:
+    """Append a client's file as it is now; and what was archived ``before`` if the file does not begin with that.
+
+    What is appended meanwhile is for the next time.
+    """
+    with open_regular(source.path, follow=False) as stream:
+        status = os.fstat(stream.fileno())
+        mode = stat.S_IMODE(status.st_mode) & 0o777
+        draft = ArchivedFile(source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size)
+        prefix = _Prefix(before.size if before else 0)
+        added = pack.add(draft, prefix.through(_first(stream.fileno(), status.st_size)))
+    if added.size < status.st_size:
+        raise OSError(errno.EIO, "It was cut short while it was read", source.path)
+    return added, None if before is None or prefix.sha256 == before.sha256 else before
+
+
+class _Prefix:
+    """The hash of the first bytes of a content that is passed on."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._whole = hashlib.sha256()
+
+    def through(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces as they are."""
+        for piece in pieces:
+            self._whole.update(piece[: self._left])
+            self._left = max(0, self._left - len(piece))
+            yield piece
+
+    @property
+    def sha256(self) -> str:
+        """In hex; ``""`` for a content that is shorter."""
+        return "" if self._left else self._whole.hexdigest()
+
+
+def _first(descriptor: int, size: int) -> Iterator[bytes]:
+    offset = 0
+    while offset < size and (piece := os.pread(descriptor, min(PIECE, size - offset), offset)):
+        offset += len(piece)
+        yield piece

@@ -7,13 +7,13 @@ import re
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, real
-from resume_hooks.sessions.archived.manifest import Earlier, Kept, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, held
 from resume_hooks.sessions.locate import MIN_PREFIX
 
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
-def find(locator: str, where: Where) -> Kept:
+def find(locator: str, where: Where) -> ArchivedSession:
     """The kept session that a locator names: by id or its beginning, by an exact title, by the path it had.
 
     With ``@`` and an instant it is as an earlier state had it. UsageError, SessionNotFound, AmbiguousLocator.
@@ -39,18 +39,18 @@ def find(locator: str, where: Where) -> Kept:
     return found[0]
 
 
-def states(kept: Kept) -> list[Earlier]:
+def states(kept: ArchivedSession) -> list[EarlierState]:
     """The earlier states of a session that hold another transcript, the oldest first."""
     own = beside(kept.place)
     return [earlier for earlier in kept.earlier if any(beside(part.place) == own for part in earlier.parts)]
 
 
-def instant(earlier: Earlier) -> str:
+def instant(earlier: EarlierState) -> str:
     """What names an earlier state of a session behind its id and an ``@``."""
     return earlier.kept_at.replace(":", "-")
 
 
-def as_it_was(kept: Kept, earlier: Earlier) -> Kept:
+def as_it_was(kept: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """A session with the files that an earlier state had, as far as that had others."""
     places = {beside(part.place): part.place for part in kept.parts}  # it may have been in another project
     before = {place: part._replace(place=place) for part in earlier.parts if (place := places.get(beside(part.place)))}
@@ -58,13 +58,13 @@ def as_it_was(kept: Kept, earlier: Earlier) -> Kept:
     return kept._replace(parts=(parts.pop(kept.place), *parts.values()), kept_at=earlier.kept_at, earlier=())
 
 
-def _named(wanted: str, kept: list[Kept], where: Where) -> list[Kept]:
+def _named(wanted: str, kept: list[ArchivedSession], where: Where) -> list[ArchivedSession]:
     by_id = [each for each in kept if each.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
     return found or [each for each in kept if wanted in {each.title, *each.about.titles, real(each.place, where)}]
 
 
-def _candidate(kept: Kept, where: Where) -> dict[str, object]:
+def _candidate(kept: ArchivedSession, where: Where) -> dict[str, object]:
     return {
         "session_id": kept.session_id,
         "title": kept.title,

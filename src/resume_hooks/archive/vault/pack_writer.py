@@ -1,46 +1,88 @@
-"""A new pack written from what is kept, through a change of its lines where one is wanted, and read back."""
+"""A new pack, written file by file and compared as read back.
+
+The codec is xz at preset 1: it leaves 12.7 % of real transcripts at 42 MB/s and needs 20 MB of memory; every engine
+that finds a pack can read it (zstd comes with Python 3.14 only).
+"""
 
 from __future__ import annotations
 
-import errno
 import hashlib
+import lzma
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Self
 
 from resume_hooks.sessions.archived import packs
-from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is, stored_path
-from resume_hooks.sessions.archived.unpack import pieces_of
+from resume_hooks.sessions.archived.manifest import ArchivedFile
+from resume_hooks.sessions.archived.packs import PackDamaged
+from resume_hooks.storage.state_file import MODE
 
-Change = Callable[[Part, Iterator[bytes]], Iterator[bytes]]
-"""What becomes of a part's content."""
+PRESET = 1
 
-
-def written(
-    kept: Kept,
-    wanted: Sequence[Part],
-    where: str,
-    change: Change | None = None,
-    *,
-    go_on: Callable[[], None] = lambda: None,
-) -> dict[Part, Part]:
-    """Write a pack of these parts, as they are now, into a session's folder; where each of them lies then.
-
-    OSError where one can't be read, or is not what its note says, or the pack is not read back as it was written; and
-    whatever ``go_on`` raises, which is asked before every piece.
-    """
-    files = [part for part in wanted if not part.packed]
-    packed = [part for part in wanted if part.packed]
-    placed: dict[Part, Part] = {}
-    path = os.path.join(kept.folder, where)
-    packs.write(path, _asking(_through(_contents(kept, files, packed), placed, where, change), go_on))
-    _require_same(path, list(placed.values()), go_on)
-    return placed
+Change = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
+"""What becomes of a file's content."""
 
 
-def _asking(pieces: Iterator[bytes], go_on: Callable[[], None]) -> Iterator[bytes]:
-    for piece in pieces:
-        go_on()
-        yield piece
+class PackWriter:
+    """Writes the pack ``name`` into a session's folder of the vault; it counts once ``finish`` has returned."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder = folder
+        self._name = name
+        self._path = os.path.join(folder, name)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+        self._stream = os.fdopen(descriptor, "wb")
+        self._packer = lzma.LZMACompressor(preset=PRESET, check=lzma.CHECK_CRC64)
+        self._offset = 0
+        self._files: list[ArchivedFile] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def add(self, file: ArchivedFile, pieces: Iterable[bytes]) -> ArchivedFile:
+        """Append a file's content; the file as it lies in this pack. OSError where one can't be read or written."""
+        whole, size = hashlib.sha256(), 0
+        for piece in pieces:
+            whole.update(piece)
+            size += len(piece)
+            self._stream.write(self._packer.compress(piece))
+        placed = file._replace(size=size, sha256=whole.hexdigest(), where=self._name, offset=self._offset)
+        self._offset += size
+        self._files.append(placed)
+        return placed
+
+    def copy(self, files: Sequence[ArchivedFile], change: Change | None = None) -> dict[ArchivedFile, ArchivedFile]:
+        """Append files of the session's other packs, through a change; where each lies then.
+
+        PackDamaged where one is not what its manifest says.
+        """
+        placed = {}
+        for file, pieces in packs.contents(self._folder, files):
+            whole = hashlib.sha256()
+            hashed = _hashed(pieces, whole)
+            placed[file] = self.add(file, change(file, hashed) if change else hashed)
+            if whole.hexdigest() != file.sha256:
+                raise PackDamaged(None, "It is not what was archived: its hash differs", file.place)
+        return placed
+
+    def finish(self) -> None:
+        """Sync the pack and read it back. OSError where it does not hold these files and nothing else."""
+        self._stream.write(self._packer.flush())
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        stream = packs.Stream(packs.read(self._path), self._path)
+        for file in self._files:
+            whole = hashlib.sha256()
+            for piece in stream.take(file.size):
+                whole.update(piece)
+            if whole.hexdigest() != file.sha256:
+                raise OSError(None, "It was read back otherwise than it was written", self._path)
+        if not stream.at_end():
+            raise OSError(None, "It holds more than was written", self._path)
 
 
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -56,55 +98,7 @@ def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(left)
 
 
-def _contents(
-    kept: Kept, files: Sequence[Part], packed: Sequence[Part]
-) -> Iterator[tuple[Part, Part, Iterator[bytes]]]:
-    """Each part as its note has it, as it is now, and its content. Packs are read once, in their own order."""
-    for part in files:
-        now = as_it_is(kept, part)
-        yield part, now, pieces_of(stored_path(kept, part), now.size)
-    for part, pieces in packs.contents(kept, packed):
-        yield part, part, pieces
-
-
-def _through(
-    contents: Iterator[tuple[Part, Part, Iterator[bytes]]],
-    placed: dict[Part, Part],
-    where: str,
-    change: Change | None,
-) -> Iterator[bytes]:
-    """The bytes of all parts, one behind the other; ``placed`` is told where each lies."""
-    offset = 0
-    for part, now, pieces in contents:
-        before, after, size = hashlib.sha256(), hashlib.sha256(), 0
-        hashed = _hashed(pieces, before)
-        for piece in change(part, hashed) if change else hashed:
-            after.update(piece)
-            size += len(piece)
-            yield piece
-        if part.sha256 and before.hexdigest() != part.sha256:
-            raise OSError(errno.EIO, "It is not what was kept: its hash differs", part.place)
-        seen = now.size if part.linked else part.seen
-        placed[part] = now._replace(
-            size=size, sha256=after.hexdigest(), where=where, offset=offset, linked=False, seen=seen, seal=""
-        )
-        offset += size
-
-
 def _hashed(pieces: Iterator[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
     for piece in pieces:
         whole.update(piece)
         yield piece
-
-
-def _require_same(path: str, parts: list[Part], go_on: Callable[[], None]) -> None:
-    """Raise OSError unless the pack, read back, holds these parts and nothing else."""
-    stream = packs.Stream(_asking(packs.read(path), go_on), path)
-    for part in parts:
-        whole = hashlib.sha256()
-        for piece in stream.take(part.size):
-            whole.update(piece)
-        if whole.hexdigest() != part.sha256:
-            raise OSError(errno.EIO, "It was read back otherwise than it was written", path)
-    if not stream.at_end():
-        raise OSError(errno.EIO, "It holds more than was written", path)

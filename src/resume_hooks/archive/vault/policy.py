@@ -1,14 +1,13 @@
 """What may be kept, and what has to go: the settings ``vault``, ``vault_max`` and ``vault_days``, and an employer's.
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
-config home, of which nobody knows here what came from it; unless an employer's retention says so. What shares its bytes
-with the client's own files takes no room, and stays. For its age nothing goes that was not due the day before.
+config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
+goes that was not due the day before.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign
-from resume_hooks.sessions.archived.manifest import Kept, held, stored_path
+from resume_hooks.sessions.archived.manifest import ArchivedSession, held
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
@@ -105,39 +104,24 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     return gone
 
 
-def taken(kept: Kept) -> int:
-    """Bytes that a kept session takes beside the client's own files: links to those take none."""
-    links = sum(part.size for part in kept.all_parts if part.linked and _is_shared(kept, part.where))
-    return max(0, kept.stored - links)
-
-
-def _is_shared(kept: Kept, where: str) -> bool:
-    """Whether the client still has the files that are links; its transcript stands for all."""
-    if kept.transcript.where != where:
-        return False
-    try:
-        return os.lstat(stored_path(kept, kept.transcript)).st_nlink > 1
-    except OSError:
-        return False
-
-
-def _going(kept: list[Kept], where: Where) -> Iterator[tuple[Kept, str, int]]:
+def _going(kept: list[ArchivedSession], where: Where) -> Iterator[tuple[ArchivedSession, str, int]]:
     """What the settings let go, as far as sizes and ages tell: candidates, the oldest first."""
     days, most = settings.number("vault_days", where), settings.size("vault_max", where)
-    takes = {each.session_id: taken(each) for each in kept}
-    over = bool(most) and sum(takes.values()) > most
+    over = bool(most) and sum(each.stored for each in kept) > most
     for each in kept:
         if days and _age(each) >= days * DAY:
             yield each, f"it is older than the {days:,} days of vault_days", 0
-        elif over and takes[each.session_id]:
-            yield each, f"kept sessions take more than the {size_text(most)} of vault_max", takes[each.session_id]
+        elif over:
+            yield each, f"kept sessions take more than the {size_text(most)} of vault_max", each.stored
 
 
-def _chosen(going: list[tuple[Kept, str, int]], kept: list[Kept], where: Where) -> list[tuple[Dropped, bool]]:
+def _chosen(
+    going: list[tuple[ArchivedSession, str, int]], kept: list[ArchivedSession], where: Where
+) -> list[tuple[Dropped, bool]]:
     """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
     most = settings.size("vault_max", where)
     old = {each.session_id for each, _, takes in going if not takes}
-    left = sum(taken(each) for each in kept if each.session_id not in old)
+    left = sum(each.stored for each in kept if each.session_id not in old)
     chosen = []
     for each, why, takes in going:
         if not takes or left > most:
@@ -146,7 +130,7 @@ def _chosen(going: list[tuple[Kept, str, int]], kept: list[Kept], where: Where) 
     return chosen
 
 
-def _ancestors_of_living(kept: list[Kept], where: Where) -> set[str]:
+def _ancestors_of_living(kept: list[ArchivedSession], where: Where) -> set[str]:
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(where)}
     parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
@@ -165,11 +149,11 @@ def _ancestors_of_living(kept: list[Kept], where: Where) -> set[str]:
     return found
 
 
-def _age(kept: Kept) -> float:
+def _age(kept: ArchivedSession) -> float:
     """Seconds since a session was last written; 0 where no time can be told."""
     ended = clock.milliseconds(kept.ended)
     return 0.0 if ended is None else time.time() - ended / 1000
 
 
-def _dropped(kept: Kept, why: str) -> Dropped:
-    return Dropped(kept.session_id, kept.title, taken(kept), why)
+def _dropped(kept: ArchivedSession, why: str) -> Dropped:
+    return Dropped(kept.session_id, kept.title, kept.stored, why)

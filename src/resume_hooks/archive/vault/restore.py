@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 from resume_hooks.archive.trash.restore import AGED, floor, spare
 from resume_hooks.archive.vault.pack_writer import lines_of
-from resume_hooks.archive.vault.put import sha_of
-from resume_hooks.archive.vault.tamper_seal import told
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
-from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is
-from resume_hooks.sessions.archived.unpack import compared, pieces_of
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
+from resume_hooks.sessions.archived.unpack import compared, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import is_same, is_stub
@@ -34,14 +32,13 @@ from resume_hooks.transcripts.records import parse
 THERE = "It is there already, byte for byte; nothing had to be brought back."
 GONE_ON = "It is there already, and went on since it was kept; nothing had to be brought back."
 RENAMED = "{path} is something else by now, so the kept one comes back under a new id."
-DAMAGED = "{place} is not what was kept (its hash differs), so it was left out."
 LEFT = "{path} is there and not the same; it was left alone."
 
 
 class Piece(NamedTuple):
     """A file on its way back: where it can be read, and where it goes."""
 
-    part: Part
+    part: ArchivedFile
     source: str
     path: str
 
@@ -49,31 +46,24 @@ class Piece(NamedTuple):
 class Retrieval(NamedTuple):
     """A kept session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do."""
 
-    kept: Kept
+    kept: ArchivedSession
     session_id: str
     path: str
     pieces: tuple[Piece, ...]
     warnings: tuple[str, ...]
 
 
-def plan(kept: Kept, where: Where) -> Retrieval:
+def plan(kept: ArchivedSession, where: Where) -> Retrieval:
     """Decide how a kept session comes back; nothing is written but what has to be unpacked.
 
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
     """
-    source, broken = compared(kept, where)
-    if kept.transcript in broken:
-        raise WriteFailed(
-            f"{source} is not what was kept: its hash differs, so nothing was brought back",
-            "See what else is wrong: resume-hooks archive --verify",
-        )
+    source = compared(kept, where)
     kept = kept._replace(title=encodable(plain_line(HeadTail(source).title)))  # an earlier state may have had another
-    sound = kept._replace(parts=tuple(part for part in kept.parts if part not in broken))
     place = real(kept.place, where)
     try:
         there = find_session(kept.session_id, where) or (place if os.path.lexists(place) and not is_stub(place) else "")
-        warnings = [DAMAGED.format(place=part.place) for part in broken]
-        warnings += [f"{said}." for part in kept.parts if (said := told(part))]
+        warnings = []
         session_id, path = kept.session_id, there or place
         if there and not _begins_with(there, source):
             session_id = _new_id(kept, source)
@@ -85,13 +75,13 @@ def plan(kept: Kept, where: Where) -> Retrieval:
         folder = os.path.dirname(path)
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
-        pieces, left = _pieces(sound, session_id, folder, os.path.dirname(source), where)
+        pieces, left = _pieces(kept, session_id, folder, os.path.dirname(source), where)
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
         ) from error
     days = kept_days(kept.cwd, where)
-    if pieces and days is not None and as_it_is(kept, kept.transcript).mtime_ns / 1e9 < floor(kept.cwd, where):
+    if pieces and days is not None and kept.transcript.mtime_ns / 1e9 < floor(kept.cwd, where):
         warnings.append(AGED.format(kept=days, left=spare(days)))
     return Retrieval(kept, session_id, path, tuple(pieces), (*warnings, *left))
 
@@ -164,7 +154,9 @@ def _renamed(line: bytes, session_id: str) -> bytes:
     return new + line[len(body) :]
 
 
-def _pieces(kept: Kept, session_id: str, folder: str, source: str, where: Where) -> tuple[list[Piece], list[str]]:
+def _pieces(
+    kept: ArchivedSession, session_id: str, folder: str, source: str, where: Where
+) -> tuple[list[Piece], list[str]]:
     """What has to be put, transcript last, and sentences on what is there and differs."""
     pieces, left = [], []
     for part in (*kept.parts[1:], kept.transcript):
@@ -180,7 +172,7 @@ def _pieces(kept: Kept, session_id: str, folder: str, source: str, where: Where)
     return pieces, left
 
 
-def _target(part: Part, old: str, new: str, folder: str, where: Where) -> str:
+def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -> str:
     """Where a part goes: as it lay, or under the new id; sub-agents beside the old transcript into the new folder."""
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
@@ -212,7 +204,7 @@ def _begins_with(there: str, source: str) -> bool:
     return os.path.getsize(there) >= size and sha_of(there, size) == sha_of(source, size)
 
 
-def _new_id(kept: Kept, source: str) -> str:
+def _new_id(kept: ArchivedSession, source: str) -> str:
     """An id of the usual form, the same whenever the same content comes back."""
     told = f"{kept.session_id} {sha_of(source, os.path.getsize(source))}"
     return str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))

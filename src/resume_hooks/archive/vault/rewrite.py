@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
+from resume_hooks import clock
 from resume_hooks.archive.vault import commit
-from resume_hooks.archive.vault.pack_writer import lines_of, written
+from resume_hooks.archive.vault.pack_writer import PackWriter, lines_of
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.index_entry import about_of
 from resume_hooks.sessions.archived.layout import beside, unpacked
-from resume_hooks.sessions.archived.manifest import Kept, Part
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import lay_out
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -26,7 +26,7 @@ _HEAD = 8 * 1024
 
 
 def rewrite(
-    kept: Kept,
+    kept: ArchivedSession,
     change: Callable[[bytes], bytes],
     where: Where,
     *,
@@ -36,28 +36,40 @@ def rewrite(
 
     A line comes with its ending. Files that are no text stay as they are; those that are no transcripts come whole, to
     ``text``, where that is given and they are not too large, and count as a line. Where nothing changes nothing is
-    written; else all of it is packed then, and what was unpacked from it is removed. Links are let go, so that the
-    client's own file is not touched. Errors as of ``pack``; what was kept before still is, then.
+    written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionLive,
+    SessionNotFound; what was archived before still is, then.
     """
     with commit.changing(kept, where, "rewritten") as now:
         changed = _Changed(change, text)
-        target = commit.next_name(now.folder, "pack", packs.ENDING)
-        placed = written(now, list(now.all_parts), target, changed.content)
-        new = commit.replaced(now, placed)
-        new = changed.note(_told_anew(new) if changed.lines else new)
+        with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
+            placed = pack.copy(list(now.all_parts), changed.content)
+            pack.finish()
+        new = _placed(now, placed)
+        new = changed.manifest(_described(new) if changed.lines else new)
         if changed.lines:
             commit.commit(new)
             shutil.rmtree(os.path.join(unpacked(where), now.session_id), ignore_errors=True)
         return changed.lines
 
 
-def _told_anew(kept: Kept) -> Kept:
-    """A note that says of a session what its rewritten transcript does: a title may have been changed, too. OSError."""
-    folder = os.path.join(kept.folder, commit.next_name(kept.folder, "files"))  # no note names it, so it goes again
+def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFile]) -> ArchivedSession:
+    """A manifest with its files where they lie now."""
+    states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in archived.earlier)
+    parts = tuple(placed[part] for part in archived.parts)
+    return archived._replace(parts=parts, earlier=tuple(states), kept_at=clock.now())
+
+
+def _described(archived: ArchivedSession) -> ArchivedSession:
+    """A manifest that says of a session what its rewritten transcript does: a title may have been changed, too."""
+    folder = os.path.join(
+        archived.folder, f"{commit.next_name(archived.folder, archived)}.part"
+    )  # swept, as no manifest names it
     os.mkdir(folder, 0o700)
-    lay_out(kept, [kept.transcript], folder)
-    path = os.path.join(folder, beside(kept.place))
-    return kept._replace(title=encodable(plain_line(HeadTail(path).title)), about=about_of(path, kept.about.parent))
+    lay_out(archived, [archived.transcript], folder)
+    path = os.path.join(folder, beside(archived.place))
+    return archived._replace(
+        title=encodable(plain_line(HeadTail(path).title)), about=about_of(path, archived.about.parent)
+    )
 
 
 class _Changed:
@@ -68,7 +80,7 @@ class _Changed:
         self._change = change
         self._whole = text
 
-    def content(self, part: Part, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def content(self, part: ArchivedFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """What becomes of one file."""
         head = next(pieces, b"")
         if b"\0" in head[:_HEAD]:
@@ -86,8 +98,8 @@ class _Changed:
             self.lines += new != line
             yield new
 
-    def note(self, kept: Kept) -> Kept:
-        """What becomes of the words of a note, each of which counts as a line."""
+    def manifest(self, kept: ArchivedSession) -> ArchivedSession:
+        """What becomes of the words of a manifest, each of which counts as a line."""
         about = kept.about
         titles = tuple(map(self._text, about.titles))
         return kept._replace(

@@ -17,7 +17,7 @@ MAX_DEPTH = 8
 """Folders below a session's own that are looked into."""
 
 
-class Source(NamedTuple):
+class ClientFile(NamedTuple):
     """A file of the client's. ``place`` is its path from the config home on, with slashes."""
 
     place: str
@@ -32,7 +32,7 @@ class Sources:
         self._where = where
         self._beside: dict[str, dict[str, list[str]]] = {}
 
-    def of(self, session: SessionFile) -> tuple[list[Source], list[str]]:
+    def of(self, session: SessionFile) -> tuple[list[ClientFile], list[str]]:
         """All files of a session, its transcript first, and those that can't be kept, as sentences.
 
         OSError where the transcript itself can't be looked at.
@@ -40,7 +40,7 @@ class Sources:
         self._missed: list[str] = []
         folder = os.path.dirname(session.path)
         key = f"{PROJECTS}/{os.path.basename(folder)}"
-        found = [Source(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))]
+        found = [ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))]
         own = session.path.removesuffix(".jsonl")
         found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
         for path in self._agents(folder).get(session.session_id, []):
@@ -63,7 +63,7 @@ class Sources:
             self._beside[folder] = by_session
         return self._beside[folder]
 
-    def _in(self, folder: str, place: str, depth: int) -> Iterator[Source]:
+    def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
             self._missed.append(f"{folder} is a symbolic link")
             return
@@ -83,13 +83,13 @@ class Sources:
             else:
                 self._missed.append(f"{entry.path} lies too deep")
 
-    def _file(self, path: str, place: str) -> Iterator[Source]:
+    def _file(self, path: str, place: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
             return  # gone since it was listed
         if stat.S_ISREG(status.st_mode) and place == encodable(place):
-            yield Source(place, path, status)
+            yield ClientFile(place, path, status)
         else:
             self._missed.append(f"{encodable(path)} is no file that can be kept")
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resume_hooks.archive.trash.contents import Stray
 from resume_hooks.archive.vault.policy import Dropped
-from resume_hooks.archive.vault.verify import Finding
+from resume_hooks.archive.vault.verify import ArchiveFinding
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 
@@ -54,25 +54,25 @@ class DeleteForm(Strict):
     written: bool
 
 
-class ArchivedSession(Strict):
+class ArchivedNow(Strict):
     """What became of one session that was to be kept."""
 
     session_id: str
     file: str
     result: str = Field(description="kept, renewed, unchanged or failed")
     why: str = Field(description="why it failed")
-    packed: bool = Field(description="it was compressed by this archive")
+    packed: bool = Field(description="its pack was written by this archive")
     kept: KeptSession | None
 
 
 class ArchiveForm(Strict):
     """What was, or would be, kept; with --list what is; with --verify what is wrong; with --forget what went."""
 
-    archived: list[ArchivedSession]
+    archived: list[ArchivedNow]
     vault: list[KeptSession] = Field(description="with --list, --verify and --forget: the sessions that it is about")
     findings: list[
         Annotated[
-            Finding,
+            ArchiveFinding,
             Like(
                 name="missing, damaged, cut-short, rewritten or unreadable",
                 place="the file, from the client's folder on; empty for the whole session",
@@ -80,9 +80,7 @@ class ArchiveForm(Strict):
         ]
     ] = Field(description="with --verify")
     verified: int = Field(description="with --verify: bytes that were read")
-    unhashed: int = Field(
-        description="with --verify: files that are links still, of which only size and both ends were compared"
-    )
+    unhashed: int = Field(description="always 0: every file has its hash")
     dropped: list[Annotated[Dropped, Like()]] = Field(
         description="what went; with --list what did so lately, without titles, which are not remembered"
     )

@@ -24,10 +24,10 @@ class KeptSession(Strict):
     file: str = Field(description="where its transcript belongs")
     present: bool = Field(description="whether the client has it there, too")
     kept_in: str = Field(description="its folder in the vault")
-    form: str = Field(description="linked, copied or packed")
+    form: str = Field(description="packed")
     files: int
     size: int = Field(description="bytes of all its files, unpacked")
-    stored: int = Field(description="bytes in the vault; a link counts with its whole size")
+    stored: int = Field(description="bytes in the vault")
     ended: str = Field(description="when it was last written")
     kept_at: str
     complete: bool = Field(description="false: some of its files could not be kept")
@@ -113,7 +113,7 @@ class CopyFacts(Strict):
     """Whether the file is a kept copy."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
-    form: Literal["linked", "copied", "packed"] | None
+    form: Literal["packed"] | None
     kept_at: str | None
 
 

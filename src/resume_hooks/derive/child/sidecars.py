@@ -18,7 +18,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
-from resume_hooks.sessions.archived.manifest import Kept, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_kept, opened
 from resume_hooks.sessions.locate import SessionFile, is_known
 from resume_hooks.storage.state_file import MODE
@@ -109,7 +109,7 @@ def _swept(
         return []
 
 
-def _lost(kept: Kept, below: str, own: str) -> frozenset[str]:
+def _lost(kept: ArchivedSession, below: str, own: str) -> frozenset[str]:
     """The names of kept files of a folder that are not in the client's any more."""
     places = (part.place.removeprefix(below) for part in kept.parts if part.place.startswith(below))
     return frozenset(name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name)))

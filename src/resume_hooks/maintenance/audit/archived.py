@@ -8,24 +8,19 @@ from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.maintenance.audit.scan import LARGEST_TEXT, Finding, in_line, in_text
 from resume_hooks.paths import ENDING
 from resume_hooks.sessions.archived import packs
-from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
-from resume_hooks.sessions.archived.unpack import pieces_of
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 
 
-def in_kept(kept: Kept) -> tuple[Finding, ...]:
+def in_kept(kept: ArchivedSession) -> tuple[Finding, ...]:
     """The secrets in all parts of a kept session; each names its part. OSError where one can't be read."""
-    return tuple(found._replace(part=part.place) for part, pieces in _parts(kept) for found in _in_part(part, pieces))
+    return tuple(
+        found._replace(part=part.place)
+        for part, pieces in packs.contents(kept.folder, list(kept.all_parts))
+        for found in _in_part(part, pieces)
+    )
 
 
-def _parts(kept: Kept) -> Iterator[tuple[Part, Iterable[bytes]]]:
-    parts = list(kept.all_parts)
-    for part in parts:
-        if not part.packed:
-            yield part, pieces_of(stored_path(kept, part), part.size)
-    yield from packs.contents(kept, [part for part in parts if part.packed])
-
-
-def _in_part(part: Part, pieces: Iterable[bytes]) -> Iterator[Finding]:
+def _in_part(part: ArchivedFile, pieces: Iterable[bytes]) -> Iterator[Finding]:
     if not part.place.endswith(ENDING) and part.size <= LARGEST_TEXT:
         yield from in_text(b"".join(pieces))
         return

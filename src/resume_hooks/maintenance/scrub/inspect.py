@@ -12,8 +12,7 @@ from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, Found
 from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Place, files_in
 from resume_hooks.paths import ENDING, Where, open_regular
 from resume_hooks.sessions.archived import manifest, packs
-from resume_hooks.sessions.archived.manifest import Kept, Part, stored_path
-from resume_hooks.sessions.archived.unpack import pieces_of
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.lines import read_lines
 
@@ -111,17 +110,9 @@ def is_lines(path: str) -> bool:
     return ENDING in os.path.basename(path)
 
 
-def _kept_parts(kept: Kept) -> Iterator[tuple[Part, Iterator[bytes]]]:
-    parts = list(kept.all_parts)
-    for part in parts:
-        if not part.packed:
-            yield part, pieces_of(stored_path(kept, part), part.size)
-    yield from packs.contents(kept, [part for part in parts if part.packed])
-
-
-def _cleaned_kept(kept: Kept, cleaner: Cleaner) -> Iterator[Cleaned]:
+def _cleaned_kept(kept: ArchivedSession, cleaner: Cleaner) -> Iterator[Cleaned]:
     """What the vault holds of a session without secrets: lines of records, and other texts whole."""
-    for part, pieces in _kept_parts(kept):
+    for part, pieces in packs.contents(kept.folder, list(kept.all_parts)):
         if is_lines(part.place) or part.size > LARGEST_TEXT:
             yield from map(cleaner.line, lines_of(pieces))
         else:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import NOTE, beside, folder_of, real, unpacked
-from resume_hooks.sessions.archived.manifest import Kept, Part, find, kept_ids
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find, kept_ids
 from resume_hooks.sessions.archived.sessions import opened
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.system.text import encodable
@@ -63,7 +63,7 @@ class TranscriptPaths:
 
 
 @contextlib.contextmanager
-def briefly_opened(kept: Kept, where: Where) -> Iterator[str | None]:
+def briefly_opened(kept: ArchivedSession, where: Where) -> Iterator[str | None]:
     """The folder in which a kept session's transcript lies, None where it can't be opened.
 
     What had to be unpacked for it goes again after the block, so that one is there at a time.
@@ -102,7 +102,7 @@ def _state(session_id: str, where: Where) -> int:
     return -1 - (zlib.crc32(told) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(kept: Kept, part: Part, state: int, where: Where) -> TranscriptFile | None:
+def _found(kept: ArchivedSession, part: ArchivedFile, state: int, where: Where) -> TranscriptFile | None:
     """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
@@ -110,15 +110,10 @@ def _found(kept: Kept, part: Part, state: int, where: Where) -> TranscriptFile |
     is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{kept.session_id}/{FOLDER}/"))
     if not (part == kept.transcript or is_agent) or not (path.isascii() or encodable(path) == path):
         return None
-    size, mtime_ns = part.size, part.mtime_ns
-    if part.linked:
-        with contextlib.suppress(OSError):
-            status = os.lstat(os.path.join(kept.folder, part.where, below))
-            size, mtime_ns = status.st_size, status.st_mtime_ns
-    return TranscriptFile(path, kept.project, kept.session_id, agent, state, size, mtime_ns)
+    return TranscriptFile(path, kept.project, kept.session_id, agent, state, part.size, part.mtime_ns)
 
 
-def _folder(kept: Kept, where: Where) -> str | None:
+def _folder(kept: ArchivedSession, where: Where) -> str | None:
     try:
         return os.path.dirname(opened(kept, where).path)
     except (SessionNotFound, WriteFailed):

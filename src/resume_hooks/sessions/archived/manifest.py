@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, is_session_id, read_regular
-from resume_hooks.sessions.archived.layout import LOCK, NOTE, beside, folder_of, is_link, is_place, vault
+from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, is_place, vault
 
 VERSION = 1
 """Of the notes; one of a newer engine is left alone."""
@@ -21,26 +21,18 @@ VERSION = 1
 MAX_NOTE = 32 * 1024 * 1024
 """Bytes of a note: 20,000 files, each with a long name."""
 
-LINKED, COPIED, PACKED = "linked", "copied", "packed"
-
-CUT, REWRITTEN = "cut-short", "rewritten"
-HARMS = ("", CUT, REWRITTEN)
-"""What can be done to a link in place, from outside."""
-
 _MOST_BYTES, _MOST_NS = 2**53, 2**63
-"""Bounds of the numbers in a note: no file is larger, no time of one later; what computes with them can hold them."""
+"""Bounds of the numbers in a manifest: no file is larger, no time of one later."""
 
-_WHERE = re.compile(r"(files|pack)-[0-9a-z]{1,40}(\.[a-z0-9]{2,4})?")
-_SHA = re.compile(r"|[0-9a-f]{64}")
+_PACK = re.compile(r"pack-[0-9]{1,9}\.xz")
+_SHA = re.compile(r"[0-9a-f]{64}")
 
 
-class Part(NamedTuple):
-    """A kept file. ``place`` is where it belongs, from the config home on; ``sha256`` is ``""`` while it is a link.
+class ArchivedFile(NamedTuple):
+    """A file in a pack. ``place`` is where it belongs, from the config home on; ``mtime_ns`` and ``mode`` as there.
 
-    ``where`` names the folder or the pack that holds it, ``offset`` its first byte within the unpacked pack. ``seen``
-    is the size of the client's file when it was kept; ``size`` what is kept of it; ``mtime_ns`` and ``mode`` as there.
-    ``seal`` tells a link whose first ``size`` bytes are no longer what they were (``vault.sealing``); ``harm`` is what
-    was seen to have been done to it then, ``cut-short`` or ``rewritten``, and ``full`` the size that it had before.
+    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked. ``seen`` is the size of the client's
+    file when it was archived; ``size`` and ``sha256`` are of what the pack holds.
     """
 
     place: str
@@ -50,27 +42,17 @@ class Part(NamedTuple):
     mode: int
     where: str
     offset: int
-    linked: bool
     seen: int
-    seal: str = ""
-    harm: str = ""
-    full: int = 0
-
-    @property
-    def packed(self) -> bool:
-        """Whether it lies in a pack."""
-        return self.where.startswith("pack-")
 
 
-_TYPES = [str, int, str, int, int, str, int, bool, int, str, str, int]
-_LENGTHS = {9, len(_TYPES)}
+_TYPES = [str, int, str, int, int, str, int, int]
 
 
-class Earlier(NamedTuple):
+class EarlierState(NamedTuple):
     """What stood in the place of some files before something else did that is no continuation of it."""
 
     kept_at: str
-    parts: tuple[Part, ...]
+    parts: tuple[ArchivedFile, ...]
 
 
 class About(NamedTuple):
@@ -90,11 +72,11 @@ class About(NamedTuple):
     parent: tuple[str, ...] = ()
 
 
-class Kept(NamedTuple):
+class ArchivedSession(NamedTuple):
     """A session in the vault. ``place`` is where its transcript belongs, ``parts`` begin with it; instants as there.
 
-    ``size`` is what the session takes, ``stored`` what the vault holds for it, in bytes; a link counts with its whole
-    size, since it holds the content once the client lets go of it. Not ``complete``: something could not be kept.
+    ``size`` is what the session takes, ``stored`` what its packs take, in bytes. Not ``complete``: something could not
+    be archived.
     ``home`` is the config home that it is from, ``""`` where the state folder lies in that and nobody shares it.
     """
 
@@ -105,23 +87,17 @@ class Kept(NamedTuple):
     cwd: str
     ended: str
     kept_at: str
-    parts: tuple[Part, ...]
+    parts: tuple[ArchivedFile, ...]
     stored: int
     complete: bool
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierState, ...] = ()
     about: About = About()
     home: str = ""
 
     @property
-    def transcript(self) -> Part:
+    def transcript(self) -> ArchivedFile:
         """The session's own file."""
         return self.parts[0]
-
-    @property
-    def form(self) -> str:
-        """How the transcript is kept: linked, copied or packed."""
-        first = self.parts[0]
-        return PACKED if first.packed else LINKED if first.linked else COPIED
 
     @property
     def size(self) -> int:
@@ -134,30 +110,14 @@ class Kept(NamedTuple):
         return self.place.split("/")[1]
 
     @property
-    def all_parts(self) -> Iterator[Part]:
+    def all_parts(self) -> Iterator[ArchivedFile]:
         """Every kept file, those of earlier states too."""
         yield from self.parts
         for earlier in self.earlier:
             yield from earlier.parts
 
 
-def stored_path(kept: Kept, part: Part) -> str:
-    """Where a part that is not packed lies in the vault."""
-    return os.path.join(kept.folder, part.where, beside(part.place))
-
-
-def as_it_is(kept: Kept, part: Part) -> Part:
-    """A part as it is now: what is a link grows with the client's file. Any other is what its note says."""
-    if not part.linked:
-        return part
-    try:
-        status = os.lstat(stored_path(kept, part))
-    except OSError:
-        return part
-    return part._replace(size=status.st_size, mtime_ns=status.st_mtime_ns)
-
-
-def held(where: Where) -> list[Kept]:
+def held(where: Where) -> list[ArchivedSession]:
     """Every kept session whose note can be read, the last written first. Only notes are read."""
     if os.path.islink(vault(where)):
         return []
@@ -173,7 +133,7 @@ def kept_ids(where: Where) -> list[str]:
         return []
 
 
-def find(session_id: str, where: Where) -> Kept | None:
+def find(session_id: str, where: Where) -> ArchivedSession | None:
     """What is kept of a session; None where nothing is, or its note can't be read."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
@@ -220,7 +180,7 @@ def why_unreadable(session_id: str, where: Where) -> str:
     return f"{path} can't be read as a note"
 
 
-def written(kept: Kept) -> bytes:
+def written(kept: ArchivedSession) -> bytes:
     """The note of a kept session, as ``find`` reads it."""
     row = kept._asdict() | {"version": VERSION}
     row["parts"] = [list(part) for part in kept.parts]
@@ -238,7 +198,7 @@ def _row(session_id: str, where: Where) -> dict[str, object]:
     return row if isinstance(row, dict) else {}
 
 
-def _kept(row: Mapping[str, object], session_id: str, folder: str) -> Kept | None:
+def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:
     texts = [row.get(name) for name in ("place", "title", "cwd", "ended", "kept_at")]
     stored, complete, earlier = row.get("stored"), row.get("complete"), row.get("earlier")
     parts = _parts(row.get("parts"), session_id)
@@ -253,7 +213,7 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> Kept | Non
     known = tuple(each for each in before if each)
     about, home = _about(row.get("about")), row.get("home", "")
     told = (place, title, cwd, ended, kept_at, parts, int(str(stored)), complete, known, about)
-    return Kept(session_id, folder, *told, home if isinstance(home, str) else "")
+    return ArchivedSession(session_id, folder, *told, home if isinstance(home, str) else "")
 
 
 def _about(row: object) -> About:
@@ -268,14 +228,14 @@ def _about(row: object) -> About:
     return About(created, ended, tuple(titles), tag, tuple(pulls), listed, tuple(parent))
 
 
-def _earlier(row: object, session_id: str) -> Earlier | None:
+def _earlier(row: object, session_id: str) -> EarlierState | None:
     if not isinstance(row, dict) or not isinstance(row.get("kept_at"), str):
         return None
     parts = _parts(row.get("parts"), session_id)
-    return Earlier(row["kept_at"], parts) if parts else None
+    return EarlierState(row["kept_at"], parts) if parts else None
 
 
-def _parts(rows: object, session_id: str) -> tuple[Part, ...]:
+def _parts(rows: object, session_id: str) -> tuple[ArchivedFile, ...]:
     """The parts of a note; none at all where one of them can't be one of this session's."""
     if not isinstance(rows, list):
         return ()
@@ -283,17 +243,17 @@ def _parts(rows: object, session_id: str) -> tuple[Part, ...]:
     return parts if len(parts) == len(rows) else ()
 
 
-def _part(row: object, session_id: str) -> Part | None:
-    if not isinstance(row, list) or len(row) not in _LENGTHS or list(map(type, row)) != _TYPES[: len(row)]:
+def _part(row: object, session_id: str) -> ArchivedFile | None:
+    if not isinstance(row, list) or list(map(type, row)) != _TYPES:
         return None
-    part = Part(*row)
-    if not all(_within(each, 0, _MOST_BYTES) for each in (part.size, part.mode, part.offset, part.seen, part.full)):
+    part = ArchivedFile(*row)
+    if not all(_within(each, 0, _MOST_BYTES) for each in (part.size, part.mode, part.offset, part.seen)):
         return None
     if not _within(part.mtime_ns, -_MOST_NS, _MOST_NS):
         return None
-    if not (is_place(part.place, session_id) and _WHERE.fullmatch(part.where) and part.harm in HARMS):
+    if not (is_place(part.place, session_id) and _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)):
         return None
-    return part._replace(mode=part.mode & 0o777) if _SHA.fullmatch(part.sha256) and _SHA.fullmatch(part.seal) else None
+    return part._replace(mode=part.mode & 0o777)
 
 
 def _within(number: object, least: int, above: int) -> bool:

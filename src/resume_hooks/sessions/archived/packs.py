@@ -1,33 +1,22 @@
-"""Packs: the files of a session, one behind the other, as one compressed stream; read and written piece by piece."""
+"""Packs: the files of a session, one behind the other, as one compressed stream; read piece by piece."""
 
 from __future__ import annotations
 
 import errno
 import lzma
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from resume_hooks.paths import open_regular
-from resume_hooks.sessions.archived.manifest import Kept, Part
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.sessions.archived.manifest import ArchivedFile
 
 ENDING = ".xz"
-PRESET = 1
 PIECE = 1024 * 1024
 """Bytes that are read or written at a time."""
 
 
-def write(path: str, pieces: Iterable[bytes]) -> int:
-    """Write a new pack, synced; its size in bytes. OSError where it can't be written."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-    with os.fdopen(descriptor, "wb") as stream:
-        packer = lzma.LZMACompressor(preset=PRESET, check=lzma.CHECK_CRC64)
-        for piece in pieces:
-            stream.write(packer.compress(piece))
-        stream.write(packer.flush())
-        stream.flush()
-        os.fsync(descriptor)
-        return stream.tell()
+class PackDamaged(OSError):
+    """A pack that can't be read, or holds something else than was written."""
 
 
 def read(path: str, offset: int = 0) -> Iterator[bytes]:
@@ -38,23 +27,23 @@ def read(path: str, offset: int = 0) -> Iterator[bytes]:
             while not unpacker.eof:
                 raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
                 if unpacker.needs_input and not raw:
-                    raise OSError(errno.EIO, "The pack ends too early", path)
+                    raise PackDamaged(errno.EIO, "The pack ends too early", path)
                 piece = unpacker.decompress(raw, PIECE)
                 if offset < len(piece):
                     yield piece[offset:]
                 offset = max(0, offset - len(piece))
         except lzma.LZMAError as error:
-            raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
+            raise PackDamaged(errno.EIO, f"The pack is damaged: {error}", path) from error
 
 
-def contents(kept: Kept, parts: Sequence[Part]) -> Iterator[tuple[Part, Iterator[bytes]]]:
-    """Each of these parts of one pack with its content, which is to be read before the next; in their order within it.
+def contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
+    """Each of these files with its content, which is to be read before the next, in the order of their packs.
 
-    Each pack is read once. OSError where it ends before a part does.
+    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends before a file does.
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
     for where in dict.fromkeys(part.where for part in ordered):
-        stream = Stream(read(os.path.join(kept.folder, where)), where)
+        stream = Stream(read(os.path.join(folder, where)), where)
         for part in (part for part in ordered if part.where == where):
             for _ in stream.take(part.offset - stream.offset):
                 pass
@@ -83,7 +72,7 @@ class Stream:
             if not self._left:
                 self._left = next(self._pieces, b"")
             if not self._left:
-                raise OSError(errno.EIO, "The pack ends too early", self._name)
+                raise PackDamaged(errno.EIO, "The pack ends too early", self._name)
             piece, self._left = self._left[:size], self._left[size:]
             size -= len(piece)
             self.offset += len(piece)

@@ -11,7 +11,7 @@ import os
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
-from resume_hooks.sessions.archived.manifest import Kept, find, kept_ids
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find, kept_ids
 from resume_hooks.sessions.files import SessionFile, session_file
 
 
@@ -41,24 +41,24 @@ def below(path: str, where: Where) -> str:
     return ""
 
 
-def place_of(kept: Kept, where: Where) -> str:
+def place_of(kept: ArchivedSession, where: Where) -> str:
     """The path that a kept session's transcript had."""
     return real(kept.place, where)
 
 
-def vaulted(session_id: str, where: Where) -> Kept | None:
+def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
     """What is kept of a session that lies in no project folder any more; None for any other."""
     kept = find(session_id, where)
     return None if kept is None or find_session(session_id, where) else kept
 
 
-def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[Kept]:
+def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[ArchivedSession]:
     """The kept sessions whose ids are not among those ``present`` in the projects, the last written first."""
     gone = (find(session_id, where) for session_id in kept_ids(where) if session_id not in present)
     return sorted((kept for kept in gone if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
 
 
-def opened(kept: Kept, where: Where) -> SessionFile:
+def opened(kept: ArchivedSession, where: Where) -> SessionFile:
     """A kept session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.sessions.archived.unpack import opened as path_of  # noqa: PLC0415
@@ -67,11 +67,11 @@ def opened(kept: Kept, where: Where) -> SessionFile:
 
 
 def kept_facts(path: str, where: Where) -> dict[str, object]:
-    """Whether the session at ``path`` is a kept copy, in which form, and since when: as documents tell it."""
+    """Whether the session at ``path`` is a kept copy, and since when: as documents tell it."""
     kept = _kept_at(path, where)
     return {
         "kept": kept is not None,
-        "form": kept.form if kept else None,
+        "form": "packed" if kept else None,
         "kept_at": kept.kept_at if kept else None,
     }
 
@@ -90,6 +90,6 @@ def only_kept(session_id: str) -> OnlyKept:
     )
 
 
-def _kept_at(path: str, where: Where) -> Kept | None:
+def _kept_at(path: str, where: Where) -> ArchivedSession | None:
     session_id = session_in(path, where)
     return find(session_id, where) if session_id else None

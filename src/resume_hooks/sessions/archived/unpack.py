@@ -1,7 +1,7 @@
 """Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
 
-What lies in the vault as files is read there; what is packed is unpacked into a private folder, checked against the
-hashes of its note, and stays there for the next reader. That folder is bounded: what nobody opened for long goes.
+A pack is unpacked into a private folder, checked against the hashes of its manifest, and stays there for the next
+reader. That folder is bounded: what nobody opened for long goes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
-from resume_hooks.sessions.archived.manifest import Kept, Part, as_it_is, find, stored_path
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
 from resume_hooks.storage.state_file import MODE, process_runs, sync_folder
 
 MAX_UNPACKED = 2 * 1024**3
@@ -32,7 +32,7 @@ _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
 
-def opened(kept: Kept, where: Where) -> str:
+def opened(kept: ArchivedSession, where: Where) -> str:
     """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
 
     SessionNotFound where it is gone from the vault, or is not what was kept; WriteFailed where it can't be unpacked.
@@ -40,34 +40,23 @@ def opened(kept: Kept, where: Where) -> str:
     return os.path.join(_there(kept, where), f"{kept.session_id}.jsonl")
 
 
-def compared(kept: Kept, where: Where) -> tuple[str, list[Part]]:
-    """As ``opened``, every byte compared with its hash; and the parts of the vault's own files that are others now.
-
-    What was unpacked, and is not what was kept, is unpacked anew.
-    """
+def compared(kept: ArchivedSession, where: Where) -> str:
+    """As ``opened``, every byte compared with its hash; what was unpacked, and has another one, is unpacked anew."""
     path = opened(kept, where)
-    wrong = _others(kept, os.path.dirname(path))
-    if wrong and path.startswith(os.path.join(unpacked(where), "")):
+    if not _is_same(kept, os.path.dirname(path)):
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)
         path = opened(kept, where)
-        wrong = _others(kept, os.path.dirname(path))
-    return path, wrong
+    return path
 
 
-def _others(kept: Kept, folder: str) -> list[Part]:
-    """The parts that have a hash, and another one as they lie in a folder."""
-    found = []
-    for part in (part for part in kept.parts if part.sha256):
-        try:
-            path = os.path.join(folder, beside(part.place))
-            same = os.path.getsize(path) == part.size and _sha256(pieces_of(path, part.size)) == part.sha256
-        except OSError:
-            same = False
-        found += [] if same else [part]
-    return found
+def _is_same(kept: ArchivedSession, folder: str) -> bool:
+    """Whether the files that lie in a folder have their hashes."""
+    with contextlib.suppress(OSError):
+        return all(sha_of(os.path.join(folder, beside(part.place)), part.size) == part.sha256 for part in kept.parts)
+    return False
 
 
-def history(kept: Kept, where: Where) -> str:
+def history(kept: ArchivedSession, where: Where) -> str:
     """The folder of a session's backups of files; it may not exist. Errors as of ``opened``."""
     return os.path.join(_there(kept, where), HISTORY)
 
@@ -82,59 +71,23 @@ def home_of(path: str, where: Where) -> str | None:
     return None if kept is None else os.path.join(where.projects, kept.project)
 
 
-def _there(kept: Kept, where: Where) -> str:
-    """A folder that holds all parts of a session, also where it was packed since its note was read."""
+def _there(kept: ArchivedSession, where: Where) -> str:
+    """A folder that holds all files of a session, also where it was packed anew since its manifest was read."""
     try:
-        return _laid_out(kept, where)
+        return _unpacked(kept, where)
     except SessionNotFound:
         now = find(kept.session_id, where)
-        if (
-            now is None
-            or now == kept
-            or now.transcript.size < kept.transcript.size
-            or len(now.earlier) != len(kept.earlier)
-        ):
+        gone_on = now and now.transcript.size >= kept.transcript.size and len(now.earlier) == len(kept.earlier)
+        if now is None or now == kept or not gone_on:
             raise
-        return _laid_out(now, where)
+        return _unpacked(now, where)
 
 
-def _laid_out(kept: Kept, where: Where) -> str:
-    """A folder that holds all parts of a session."""
+def _unpacked(kept: ArchivedSession, where: Where) -> str:
+    """The folder that a session was unpacked to, now or before."""
     if link := is_link(kept.session_id, where):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
-    first = kept.transcript
-    if all(part.where == first.where and not part.packed for part in kept.parts):
-        folder = os.path.join(kept.folder, first.where)
-        _require_there(os.path.join(folder, beside(first.place)), first)
-        return folder
-    return _unpacked(kept, where)
-
-
-def _require_there(path: str, part: Part) -> None:
-    try:
-        with open_regular(path, follow=False) as stream:
-            status = os.fstat(stream.fileno())
-        size = status.st_size
-        same = part.linked or size < part.size or _is_untouched(status, part)
-        other = not same and _sha256(pieces_of(path, part.size)) != part.sha256
-    except OSError as error:
-        raise _gone(path, error) from error
-    if other:
-        raise SessionNotFound(
-            f"{path} is not what was kept: its hash differs",
-            "See what else is wrong: resume-hooks archive --verify",
-        )
-    if size < part.size and not part.linked:
-        raise SessionNotFound(
-            f"{path} holds {size:,} bytes and had {part.size:,} when it was kept: it was cut short since",
-            "See what else is wrong: resume-hooks archive --verify",
-        )
-
-
-def _unpacked(kept: Kept, where: Where) -> str:
-    """The folder that a session was unpacked to, now or before."""
     home = os.path.join(unpacked(where), kept.session_id)
-    kept = kept._replace(parts=tuple(as_it_is(kept, part) for part in kept.parts))
     folder = os.path.join(home, _key(kept))
     if not _is_whole(folder, kept):
         with _refusing(kept):
@@ -149,13 +102,13 @@ def _unpacked(kept: Kept, where: Where) -> str:
     return folder
 
 
-def _key(kept: Kept) -> str:
+def _key(kept: ArchivedSession) -> str:
     """What tells one state of a kept session from any other."""
     told = repr([(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in kept.parts])
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _is_whole(folder: str, kept: Kept) -> bool:
+def _is_whole(folder: str, kept: ArchivedSession) -> bool:
     """Whether all parts lie there, none of them a link, with the sizes and times that they were given, once synced."""
     if os.path.islink(folder):
         return False
@@ -169,12 +122,12 @@ def _is_whole(folder: str, kept: Kept) -> bool:
     return True
 
 
-def _is_untouched(status: os.stat_result, part: Part) -> bool:
+def _is_untouched(status: os.stat_result, part: ArchivedFile) -> bool:
     """Whether a file has the time that it was given, as exactly as any file system keeps it."""
     return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
-def _fill(kept: Kept, home: str, folder: str) -> None:
+def _fill(kept: ArchivedSession, home: str, folder: str) -> None:
     temporary = os.path.join(home, f"{_TEMP}{os.getpid()}-{os.urandom(4).hex()}")
     os.mkdir(temporary, 0o700)
     try:
@@ -188,17 +141,13 @@ def _fill(kept: Kept, home: str, folder: str) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lay_out(kept: Kept, parts: Sequence[Part], folder: str) -> None:
+def lay_out(kept: ArchivedSession, parts: Sequence[ArchivedFile], folder: str) -> None:
     """Write parts of a kept session into a folder as the client has them beside each other, checked, with their times.
 
     OSError where one can't be read or written, or is not what was kept.
     """
-    packed = [part for part in parts if part.packed]
-    for part, pieces in packs.contents(kept, packed):
+    for part, pieces in packs.contents(kept.folder, parts):
         _put(part, pieces, folder)
-    for part in parts:
-        if not part.packed:
-            _put(part, pieces_of(stored_path(kept, part), part.size), folder)
 
 
 def pieces_of(path: str, size: int) -> Iterator[bytes]:
@@ -212,7 +161,7 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
             yield piece
 
 
-def _put(part: Part, pieces: Iterable[bytes], folder: str) -> None:
+def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str) -> None:
     path = os.path.join(folder, beside(part.place))
     private_folder(os.path.dirname(path))
     whole = hashlib.sha256()
@@ -223,15 +172,16 @@ def _put(part: Part, pieces: Iterable[bytes], folder: str) -> None:
             stream.write(piece)
         stream.flush()
         os.fsync(descriptor)
-    if part.sha256 and whole.hexdigest() != part.sha256:
+    if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was kept: its hash differs", path)
     os.chmod(path, part.mode | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
-def _sha256(pieces: Iterable[bytes]) -> str:
+def sha_of(path: str, size: int) -> str:
+    """The sha256, in hex, of the first ``size`` bytes of a file. OSError where it can't be read, or has not so many."""
     whole = hashlib.sha256()
-    for piece in pieces:
+    for piece in pieces_of(path, size):
         whole.update(piece)
     return whole.hexdigest()
 
@@ -271,7 +221,7 @@ def _size(folder: str) -> int:
 
 
 @contextlib.contextmanager
-def _refusing(kept: Kept) -> Iterator[None]:
+def _refusing(kept: ArchivedSession) -> Iterator[None]:
     """What can't be read, or written, told as the failure of opening a kept session."""
     try:
         yield
