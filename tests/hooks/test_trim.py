@@ -351,7 +351,7 @@ def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None
     say(">trim")
     text = say(">trim --threshold 100000")
     assert "would not pay" in text
-    assert "A fresh session with its lineage alone would open with about" in text
+    assert "A fresh session with its lineage alone would start with about" in text
     assert text.endswith("\nInstead: /resume-hooks:handoff")
     assert "no trim was previewed" in say(">trim yes")
     assert children(parent) == []

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.derive.trim.preview import savings_data, verdict
+from resume_hooks.derive.trim.preview import remarks, savings_data
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart import preview as smart_view
 from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
@@ -148,7 +148,7 @@ def _can_ask(how: SmartHow) -> bool:
 
 def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
     """The plan, unless it was ``seen`` already, and what came of it."""
-    notes = [("note", words) for words in verdict(planned.decided.trim)]
+    notes = [("note", words) for words in remarks(planned.decided.trim)]
     done = receipt_text(made, notes) if made.written else "Nothing was written."
     return done if seen else f"{_plan_text(planned)}\n\n{done}"
 

@@ -22,7 +22,7 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import preview, savings_data, verdict
+from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import home_folder
@@ -50,7 +50,9 @@ class TrimHow(How):
 @click.option("--threshold", multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000.")
 @click.option("--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are.")
 @click.option("--assistant", type=int, default=0, help="Also trim the first N long answers; -N: all but the last N.")
-@click.option("--target-tokens", type=click.IntRange(1), help="Trim what is missed least until this is reached.")
+@click.option(
+    "--target-tokens", type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
+)
 @click.option("--only", help="Apply these rules alone (see below).")
 @click.option("--skip", help="Leave these rules out.")
 @click.option("--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
@@ -64,7 +66,7 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
     is lost. Without a --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
 
     \b
-    Rules, in the order in which a target is met:
+    Rules, the least useful contents first:
       superseded   files that were read again or changed later
       repeats      outputs that came again word for word
       failures     failed attempts that later succeeded
@@ -140,7 +142,7 @@ def _refuse(how: TrimHow) -> None:
 def _text(decided: TrimPlan, made: Receipt) -> str:
     if not made.written:
         return f"{preview(decided)}\n\nNothing was written."
-    return receipt_text(made, [("note", sentence) for sentence in verdict(decided)])
+    return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
 
 
 def _text_in_place(done: InPlaceTrim) -> str:
@@ -154,7 +156,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
             ("file", made.file),
             ("backup", done.backup),
             ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
-            *(("note", sentence) for sentence in verdict(done.decided)),
+            *(("note", sentence) for sentence in remarks(done.decided)),
             ("checks", f"{sum(check.ok for check in made.checks)} of {len(made.checks)} checks passed"),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),

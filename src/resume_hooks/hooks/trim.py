@@ -12,7 +12,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import preview, verdict
+from resume_hooks.derive.trim.preview import preview, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.answer import Answer, TimeLimit, said, time_limit
@@ -94,7 +94,7 @@ def _confirm(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answe
         receipt = _write(decided, question)
     finally:
         confirmations.end(parent.session_id)
-    return _answer_of(receipt, [*verdict(decided)], question, trigger)
+    return _answer_of(receipt, [*remarks(decided)], question, trigger)
 
 
 def _write(decided: TrimPlan, question: Question) -> Receipt:

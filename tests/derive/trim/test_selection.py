@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS
 from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
@@ -186,6 +187,10 @@ def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None
     chain = counted(4)
     assert len(plan(config_home, chain, target_tokens=1).choices) == len(plan(config_home, chain, threshold=72).choices)
     assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
+    assert any(
+        "target of 1 tokens is not reached" in said for said in remarks(plan(config_home, chain, target_tokens=1))
+    )
+    assert not any("target" in said for said in remarks(plan(config_home, chain, target_tokens=100_000)))
 
 
 def test_the_same_choice_each_time(config_home: ConfigHome) -> None:

@@ -24,7 +24,7 @@ RULE_NAMES = (
     "superseded", "repeats", "failures", "thinking", "attachments",
     "media", "results", "inputs", "pasted", "assistant",
 )  # fmt: skip
-"""In the order of what is missed least: a target size is met from the front."""
+"""The least useful contents first: a target size is met from the front."""
 
 NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LISTS = {"tools", "only", "skip"}
@@ -32,7 +32,7 @@ HELP = f""">trim options, in any order:
   --tools Read,Bash     these tools alone (patterns: mcp__*)
   --threshold 300       characters an output may have; --threshold Bash=2000 for one tool
   --keep-recent 3       turns at the end that stay as they are
-  --target-tokens 60000 what is missed least, until this is reached
+  --target-tokens 60000 the least useful first, until this is reached
   --assistant 5         also the first 5 long answers; -5: all but the last 5
   --only, --skip RULES  {" ".join(RULE_NAMES)}"""
 

@@ -9,9 +9,8 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 
-NAMED = 5  # items that a person is shown one by one
-ROWS = 12  # rows of a table: the client shows 60 lines of a message in full
-
+NAMED = 5  # pieces that a person is shown one by one
+ROWS = 12  # of a table: the client shows 60 lines of a message in full
 COLUMNS = 72
 
 
@@ -28,22 +27,25 @@ def preview(decided: TrimPlan) -> str:
         for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
             lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after])]
         lines += ["", "largest"]
-        lines += [f"  {item.tokens:>8,}  {_named(item)}  {item.original}" for item in saved.largest[:NAMED]]
-    return "\n".join([*lines, *(f"\n{sentence}" for sentence in verdict(decided))])
+        lines += [f"  {piece.tokens:>8,}  {_named(piece)}  {piece.original}" for piece in saved.largest[:NAMED]]
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
 
 
-def verdict(decided: TrimPlan) -> list[str]:
-    """What a person should know before deciding: whether it pays, and whether the client would compact at once."""
+def remarks(decided: TrimPlan) -> list[str]:
+    """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
     sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
     if not decided.pays:
         sentences.append(
-            f"Trimming would not pay: it saves less than {decided.options.min_savings:,} tokens. "
-            f"A fresh session with its lineage alone would open with about {decided.rollover_tokens:,}."
+            f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens. "
+            f"A fresh session with its lineage alone would start with about {decided.rollover_tokens:,}."
         )
     elif decided.after.compacts_at_once:
         sentences.append(
-            "Resuming would still compact at once: trim more (--target-tokens, --keep-recent 0), or hand off."
+            "The client would still compact it at once: trim more (--target-tokens, --keep-recent 0), or hand off."
         )
+    target = decided.options.target_tokens
+    if target and decided.after.tokens > target:
+        sentences.append(f"The target of {target:,} tokens is not reached: nothing else may go with these options.")
     return sentences
 
 
@@ -62,7 +64,7 @@ def savings_data(decided: TrimPlan) -> dict[str, Any]:
         "characters_per_token": saved.ratio,
         "rules": [row._asdict() for row in saved.rules],
         "tools": [row._asdict() for row in saved.tools],
-        "largest": [{**item._asdict(), "original": str(item.original)} for item in saved.largest],
+        "largest": [{**piece._asdict(), "original": str(piece.original)} for piece in saved.largest],
     }
 
 
@@ -74,5 +76,5 @@ def _table(name: str, rows: Sequence[SavingsRow]) -> list[str]:
     return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
 
-def _named(item: LargestPiece) -> str:
-    return one_line(plain_line(f"{item.tool or item.rule} {item.target}"), COLUMNS)
+def _named(piece: LargestPiece) -> str:
+    return one_line(plain_line(f"{piece.tool or piece.rule} {piece.target}"), COLUMNS)

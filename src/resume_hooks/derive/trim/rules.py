@@ -145,4 +145,4 @@ RULES: dict[str, Rule] = {
     "pasted": _long(PROMPT, PASTE_TIMES),
     "assistant": _assistant,
 }
-"""In the order of what is missed least: a target size is met from the top."""
+"""The least useful contents first: a target size is met from the top."""
