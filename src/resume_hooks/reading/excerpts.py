@@ -33,7 +33,7 @@ _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
 
 class Passage(NamedTuple):
-    """A record to be read; ``turn`` is -1 where it was not counted, ``speaker`` says whose words they are.
+    """A record to be read; ``turn`` is -1 if it was not counted, ``speaker`` says whose words they are.
 
     ``voice``: a person or the model speaks; ``added``: the client put it there by itself.
     In ``text`` inputs of calls and what the client added are only told of.

@@ -28,7 +28,7 @@ class OutlineTurn(NamedTuple):
     """A turn: ``line`` is that of its prompt, or of the first record where it has none (number 0).
 
     ``files`` are those that tools read or wrote, of which ``edited`` were written. ``tokens`` is the context after it
-    as the API counted it, 0 where it did not; ``growth`` what the turn added, None where that is not known.
+    as the API counted it, 0 if it did not; ``growth`` what the turn added, None if that is not known.
     """
 
     number: int
@@ -45,7 +45,7 @@ class OutlineTurn(NamedTuple):
 
 
 class OutlineAgent(NamedTuple):
-    """A sub-agent; ``turn`` is the one that started it, None where nothing tells."""
+    """A sub-agent; ``turn`` is the one that started it, None if nothing tells."""
 
     name: str
     kind: str
@@ -71,7 +71,7 @@ class Outline(NamedTuple):
 
 
 def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] = ()) -> Outline:
-    """The outline of a session, or of a sub-agent. SessionNotFound where its file can't be read.
+    """The outline of a session, or of a sub-agent. SessionNotFound if its file can't be read.
 
     With a ``reach`` that of the whole lines in the last so many bytes, in which turns and lines count from there.
     ``watching`` are further observers of the scan.

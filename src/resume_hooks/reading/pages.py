@@ -31,7 +31,7 @@ class PassagePage(NamedTuple):
 def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int) -> PassagePage:
     """The last ``limit`` records that say something before a line; None: before the end.
 
-    A last line that is still being written is no record yet. SessionNotFound where the file gets shorter meanwhile.
+    A last line that is still being written is no record yet. SessionNotFound if the file gets shorter meanwhile.
     """
     with opened(entries.file) as stream:
         end = entries.size if before is None else before.offset

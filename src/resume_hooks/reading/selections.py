@@ -114,7 +114,7 @@ class TurnReader:
         return RecordLine(self.session.session_id, self.session.path, row.number, row.offset, row.length)
 
     def passages(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
-        """Records as passages, read from disk. SessionNotFound where the file changed meanwhile."""
+        """Records as passages, read from disk. SessionNotFound if the file changed meanwhile."""
         found = ((row, self.entry(row), self.entry(row).record()) for row in rows)
         return [
             passage(record, entry, names, self.calls_of(record), row.turn, subagent=self.subagent)

@@ -44,8 +44,8 @@ class FirstRequest(NamedTuple):
 class Traffic(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is when the last one was answered, None where none was counted; ``lifetime`` the seconds that its cache
-    lives, 0 where nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what a
+    ``last_ms`` is when the last one was answered, None if none was counted; ``lifetime`` the seconds that its cache
+    lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what a
     turn takes: requests, and tokens that it adds to the context.
     """
 
@@ -56,7 +56,7 @@ class Traffic(NamedTuple):
     growth: int
 
     def age(self, now_ms: int) -> int | None:
-        """Seconds since the last request; None where none was counted."""
+        """Seconds since the last request; None if none was counted."""
         return None if self.last_ms is None else max(0, (now_ms - self.last_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:

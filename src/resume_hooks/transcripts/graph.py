@@ -83,7 +83,7 @@ class Graph:
         return parent
 
     def _splice(self) -> bool:
-        """Hang in what the last compaction kept and drop the rest before it; do nothing where that can't be told."""
+        """Hang in what the last compaction kept and drop the rest before it; do nothing if that can't be told."""
         boundaries = [node for node in self.nodes.values() if node.boundary]
         if not any(node.segment for node in boundaries):
             return False
@@ -97,7 +97,7 @@ class Graph:
         return bool(kept)
 
     def _kept(self, boundary: Node) -> list[str] | None:
-        """The uuids that a boundary kept, from head to tail; None where its marks lead nowhere."""
+        """The uuids that a boundary kept, from head to tail; None if its marks lead nowhere."""
         segment = boundary.segment
         if segment is None:
             return []

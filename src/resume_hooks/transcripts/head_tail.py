@@ -25,7 +25,7 @@ TITLE_LENGTH = 80
 
 
 class HeadTail:
-    """The two ends of one session file. SessionNotFound where it can't be read."""
+    """The two ends of one session file. SessionNotFound if it can't be read."""
 
     def __init__(self, path: str) -> None:
         self.path = path

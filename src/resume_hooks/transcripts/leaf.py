@@ -13,7 +13,7 @@ from resume_hooks.transcripts.records import ASSISTANT
 
 
 def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
-    """The message that a resumed conversation ends at; None where nothing is left of it."""
+    """The message that a resumed conversation ends at; None if nothing is left of it."""
     rows = [node for node in graph.nodes.values() if not node.sidechain]
     if checkpoint.emptied or not rows:
         return None

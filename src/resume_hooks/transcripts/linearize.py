@@ -42,7 +42,7 @@ def settled(row: Linear, end: int) -> int:
 
 
 def settled_from(row: Linear, start: int) -> int:
-    """The least number of records, ``start`` or more, that can stand alone; 0 where none can."""
+    """The least number of records, ``start`` or more, that can stand alone; 0 if none can."""
     return next((place for place in _standing(row) if place >= start), 0)
 
 

@@ -19,7 +19,7 @@ STEP = 64 * 1024  # bytes that are read at a time where lines are near, and betw
 
 
 class Line(NamedTuple):
-    """One line as it lies on disk: 0-based ``number`` (-1 where unknown), byte ``offset``, ``raw`` with its ending."""
+    """One line as it lies on disk: 0-based ``number`` (-1 if unknown), byte ``offset``, ``raw`` with its ending."""
 
     number: int
     offset: int
@@ -60,7 +60,7 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
 
 @contextmanager
 def opened(file: str) -> Iterator[BinaryIO]:
-    """A file to be read. SessionNotFound where it can't be."""
+    """A file to be read. SessionNotFound if it can't be."""
     try:
         with open(file, "rb") as stream:
             yield stream
@@ -134,7 +134,7 @@ class Numbers:
         return self._before[step] + _read(stream, offset - rest, rest).count(b"\n")
 
     def start(self, stream: BinaryIO, number: int) -> int:
-        """Where the line of that number begins; -1 where there is none."""
+        """Where the line of that number begins; -1 if there is none."""
         if number <= 0:
             return 0 if number == 0 < self._size else -1
         while self._before[-1] < number and self._counted < self._size:

@@ -90,7 +90,7 @@ def _jpeg(head: bytes) -> ImageSize | None:
 
 
 def _pages(data: str) -> int:
-    """Pages of a PDF as far as it names them in the open; 0 where they are compressed away."""
+    """Pages of a PDF as far as it names them in the open; 0 if they are compressed away."""
     return len(_PAGE.findall(_decoded(data)))
 
 

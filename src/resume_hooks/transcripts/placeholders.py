@@ -123,7 +123,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(record: Record) -> Origin | None:
-    """What a trimmed record says of its original, another tool's marks included; None where it can't be followed.
+    """What a trimmed record says of its original, another tool's marks included; None if it can't be followed.
 
     The file is untrusted: it is never opened before it is found to be a session of that id.
     """

@@ -57,7 +57,7 @@ class Trim(NamedTuple):
 
 
 def read_parent(path: str) -> Parent | None:
-    """The parent that a session file names, or None. OSError where it can't be read."""
+    """The parent that a session file names, or None. OSError if it can't be read."""
     with open(path, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
         if b'_metadata"' in first and (found := _from_metadata(records.parse(first))):

@@ -27,7 +27,7 @@ _COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
 
 
 def encode(record: Record) -> bytes:
-    """A record as a line without its ending: compact, as the client writes it. TooDeep where it nests without end."""
+    """A record as a line without its ending: compact, as the client writes it. TooDeep if it nests without end."""
     return _json(record, string(record, "uuid"))
 
 
@@ -115,7 +115,7 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def _at_the_top(body: bytes, there: bytes, wanted: bytes, record: Record) -> bytes | None:
-    """The line with the one occurrence of a field replaced that makes it ``record``; None where none does."""
+    """The line with the one occurrence of a field replaced that makes it ``record``; None if none does."""
     start = body.find(there)
     for _ in range(_TRIES):
         if start < 0:

@@ -53,7 +53,7 @@ def _start_of_live(path: str) -> ScanStart:
 
 
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
-    """Where the first record of the live part begins, of what a compaction kept too; 0 where nothing tells.
+    """Where the first record of the live part begins, of what a compaction kept too; 0 if nothing tells.
 
     Nothing is looked for before the byte ``floor``.
     """
@@ -99,7 +99,7 @@ def chooses_alike(tail: Transcript) -> bool:
 
 
 def certain_chain(tail: Transcript) -> list[Node]:
-    """The end of the live chain, as far as the end of the file tells it; empty where it doesn't."""
+    """The end of the live chain, as far as the end of the file tells it; empty if it doesn't."""
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
     rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != PROGRESS]
     # A branch that is not the last one may stand back where a compaction farther up kept messages.

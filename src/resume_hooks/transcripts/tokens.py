@@ -124,7 +124,7 @@ def recent_context(path: str, window: int = 0) -> ContextUse:
 def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
     """The context that was counted last among the records of a file's end, in their order.
 
-    None where nothing was counted there since the last compaction. Which branch a client would choose is not asked.
+    None if nothing was counted there since the last compaction. Which branch a client would choose is not asked.
     """
     for record in reversed(found):
         if record.get("isSidechain"):
@@ -148,7 +148,7 @@ class StatedSize(NamedTuple):
 
 
 def stated(path: str) -> StatedSize | None:
-    """What the first line of a session states of its size; None where it states nothing. Anybody may have edited it."""
+    """What the first line of a session states of its size; None if it states nothing. Anybody may have edited it."""
     try:
         with open(path, "rb") as stream:
             first = stream.readline(MAX_FIRST_LINE)

@@ -9,6 +9,7 @@ import copy
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
@@ -84,7 +85,7 @@ class Transcript:
         return part
 
     def read(self, node: Node) -> records.Record:
-        """The record behind a node, read from disk; SessionNotFound where the file changed or is gone."""
+        """The record behind a node, read from disk; SessionNotFound if the file changed or is gone."""
         try:
             with open(self.path, "rb") as stream:
                 stream.seek(node.offset)
@@ -108,13 +109,11 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
     """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
 
     ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
-    SessionNotFound where the file can't be read, NotATranscript for a file of another program.
+    SessionNotFound if the file can't be read, NotATranscript for a file of another program.
     """
     transcript = Transcript(path)
-    paused = gc.isenabled()
-    gc.disable()  # thousands of short-lived trees without cycles: collecting them costs a third of the scan
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb") as stream, without_gc():
             transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
             line = None
             for line in _lines_of(stream, transcript, reach, start):
@@ -124,10 +123,19 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
                 transcript.size = line.offset + len(line.raw)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    finally:
-        if paused:
-            gc.enable()
     return transcript
+
+
+@contextmanager
+def without_gc() -> Iterator[None]:
+    """Thousands of short-lived trees without cycles: collecting them would cost a third of a scan."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: ScanStart | None) -> Iterator[Line]:

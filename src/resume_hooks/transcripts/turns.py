@@ -32,7 +32,7 @@ class Turns(NamedTuple):
     def within(self, count: int) -> range:
         """The numbers meant in a session of ``count`` turns; 0 is what stands before the first prompt.
 
-        UsageError where the session has none of them.
+        UsageError if the session has none of them.
         """
         first = max(1, count - self.from_end + 1) if self.from_end else self.first
         if first > count:

@@ -63,7 +63,7 @@ def needs_mending(record: Record) -> bool:
 
 
 def mended(record: Record) -> Record | None:
-    """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None where nothing is left."""
+    """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None if nothing is left."""
     found: Any = records.message(record).get("content")
     blocks = [{"type": records.TEXT, "text": found}] if isinstance(found, str) else found
     sound = [block for block in blocks if not _is_hollow(block)] if isinstance(blocks, list) else []

@@ -84,7 +84,7 @@ def full(digest: Digest) -> str:
 
 
 def facts(digest: Digest, sections: Sequence[str], limit: int) -> str:
-    """Some sections, each with an equal part of ``limit`` characters; ``""`` where they hold nothing."""
+    """Some sections, each with an equal part of ``limit`` characters; ``""`` if they hold nothing."""
     names = _names_of(digest)
     shares = {name: Share(limit, limit) for name in sections if digest.of(name)}
     rows = _fitted([names.key], digest, names, shares, limit)

@@ -1,4 +1,4 @@
-"""Which records a story holds already, and which of them lie on branches that were abandoned.
+"""Which records were read already, and which of them lie on branches that were abandoned.
 
 A child copies records of its parent under their uuids: they were found there. Of a fork with uuids of its own each
 record says which one it is a copy of.
@@ -28,7 +28,9 @@ class Branches:
         if not isinstance(uuid, str):
             return False
         if "forkedFrom" in record:
-            self._note_fork(record, uuid)
+            source = self._orders.get(string(mapping(record, "forkedFrom"), "messageUuid"))
+            if source is not None:
+                self._orders.setdefault(uuid, source)
         return self.is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order)
 
     def is_known(self, uuid: str, parent: str, order: int) -> bool:
@@ -42,11 +44,6 @@ class Branches:
         self._parents[uuid] = parent
         self._last = uuid
         return False
-
-    def _note_fork(self, record: Record, uuid: str) -> None:
-        known = self._orders.get(string(mapping(record, "forkedFrom"), "messageUuid"))
-        if known is not None:
-            self._orders.setdefault(uuid, known)
 
     def hinted(self, leaf: str) -> None:
         """The client noted at which record it stood."""

@@ -20,6 +20,7 @@ from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
 ANSWERS = 8_000  # characters of a user's answers to questions
@@ -94,17 +95,17 @@ class LineageFacts:
         if handler is not None:
             handler(self, record, RecordPlace(session_id, number, self._order))
 
-    def take_skimmed(self, skimmed: Prescan, session_id: str, number: int) -> bool:
-        """Take in what was skimmed of a record; False where the whole of it matters."""
-        if skimmed.sidechain != self._sidechain:
+    def take_prescan(self, brief: Prescan, session_id: str, number: int) -> bool:
+        """Take in what the prescan of a record told; False if the whole of it matters."""
+        if brief.sidechain != self._sidechain:
             return True
-        call = self._open.get(skimmed.call) if skimmed.call else None
+        call = self._open.get(brief.call) if brief.call else None
         if call is not None and call.tool in _TEXT_MATTERS:
             return False
         self._order += 1
-        if not self._branches.is_known(skimmed.uuid, skimmed.parent, self._order) and call is not None:
-            del self._open[skimmed.call]
-            self._worked(call, "", RecordPlace(session_id, number, self._order), skimmed.uuid)
+        if not self._branches.is_known(brief.uuid, brief.parent, self._order) and call is not None:
+            del self._open[brief.call]
+            self._worked(call, "", RecordPlace(session_id, number, self._order), brief.uuid)
         return True
 
     def _assistant(self, record: Record, place: RecordPlace) -> None:
@@ -114,7 +115,7 @@ class LineageFacts:
             kind = string(block, "type")
             if kind == records.TEXT:
                 text = string(block, "text").strip()
-                if text and not facts.is_placeholder(text):
+                if text and not is_placeholder(text):
                     self.unanswered = Quote(text, place, string(record, "uuid"))
                     self.said.append(self.unanswered)
             elif kind == records.CALL:
@@ -215,7 +216,7 @@ class LineageFacts:
             self._answered(text, place, uuid)
         elif call.tool == "ExitPlanMode":
             plan, inside = call.text("plan"), text.partition("## Approved Plan:\n")[2]
-            if not facts.is_placeholder(plan):
+            if not is_placeholder(plan):
                 self.plans.append(Quote(plan or inside, call.place if plan else place, uuid))
         elif call.tool == "TodoWrite":
             self.open_list.write(call)

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import ShellRun
 from resume_hooks.reading.digest.prose import cut
-from resume_hooks.reading.digest.shell import SimpleCommand, program_of
+from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.texts import redact
 
 LONGEST = 600  # characters of a command; a longer one carries a document and is cut
@@ -56,19 +56,15 @@ class ShellCommand(NamedTuple):
         return self.run.status == 0 and not self.run.failed and not self.complaint
 
 
-def commands_of(story: LineageFacts) -> list[ShellCommand]:
-    """Every command of a story, oldest first."""
-    known: dict[str, tuple[tuple[SimpleCommand, ...], str, str]] = {}
-    found = []
-    for run in story.runs:
-        parts, core, program = known.get(run.command) or known.setdefault(run.command, _taken_apart(run.command))
-        found.append(ShellCommand(run, parts, core, program, _complaint(run) if program else ""))
-    return found
-
-
-def _taken_apart(command: str) -> tuple[tuple[SimpleCommand, ...], str, str]:
-    parts = shell.simple_commands(command)
-    return parts, shell.core(command), program_of(parts)
+def commands_of(facts: LineageFacts) -> list[ShellCommand]:
+    """Every command of a lineage, oldest first."""
+    parsed: dict[str, tuple[SimpleCommand, ...]] = {}
+    rows = []
+    for run in facts.runs:
+        parts = parsed.get(run.command) or parsed.setdefault(run.command, shell.simple_commands(run.command))
+        program = shell.program_of(parts)
+        rows.append(ShellCommand(run, parts, shell.core(run.command), program, _complaint(run) if program else ""))
+    return rows
 
 
 def worked(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
@@ -83,20 +79,13 @@ def worked(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntr
     end = commands[-1].run.place.order or 1 if commands else 1
     rows = []
     for found in groups.values():
-        good = _best(found)
+        sound = [command for command in found if not command.run.failed]
+        good = next((command for command in reversed(sound) if command.worked), sound[-1] if sound else None)
         if good is not None:
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
             rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
     for *_, run, note in sorted(rows, key=lambda row: row[:2]):
         yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
-
-
-def _best(found: Sequence[ShellCommand]) -> ShellCommand | None:
-    """The run that tells most for a command: the last that worked, else the last that did not fail."""
-    for fits in (lambda command: command.worked, lambda command: not command.run.failed):
-        if good := next(filter(fits, reversed(found)), None):
-            return good
-    return None
 
 
 def _drawback(command: ShellCommand) -> int:
@@ -116,16 +105,12 @@ def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
         notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
     last = found[-1]
     if last.run.failed:
-        notes.append(f"its last run failed{_exit(last.run)}")
+        notes.append(f"its last run failed{f', exit {last.run.status}' if last.run.status else ''}")
     elif last.complaint and last is not good:
         notes.append(f"of its last run the output says: {cut(last.complaint, LINE // 2)}")
     elif not all(command.worked for command in found) and good.worked:
         notes.append("failed before it worked" if not found[0].worked else "failed in between")
     return ", ".join(notes)
-
-
-def _exit(run: ShellRun) -> str:
-    return f", exit {run.status}" if run.status else ""
 
 
 def replaced(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
@@ -156,7 +141,7 @@ def errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry
 
 
 def _what_failed(command: ShellCommand) -> str:
-    """How a command failed, in its output's words; ``""`` where it is not known to have failed."""
+    """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
         return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
     said = cut(_telling_line(command.run.output), LINE)

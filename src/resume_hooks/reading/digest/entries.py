@@ -112,7 +112,7 @@ def _is_fresh(first: Record) -> bool:
 
 
 def digest_in(record: Record) -> Digest | None:
-    """The digest that a record holds; None where it is of another kind, or of a version that nobody knows yet.
+    """The digest that a record holds; None if it is of another kind, or of a version that nobody knows yet.
 
     What is malformed in it is passed over, and every text is on one line.
     """

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
@@ -47,7 +48,7 @@ class RecordPlace(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """A text, where it was said, and the uuid of that record, ``""`` where it has none.
+    """A text, where it was said, and the uuid of that record, ``""`` if it has none.
 
     ``correcting``: by a user who stopped or refused what was going on.
     """
@@ -61,7 +62,7 @@ class Quote(NamedTuple):
 class ShellRun(NamedTuple):
     """A shell command that ran.
 
-    ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None where nobody told it. ``failed``
+    ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None if nobody told it. ``failed``
     is told apart from that: old clients say of a failed command no status. ``answered`` is where its ``output`` stands.
     """
 
@@ -117,15 +118,6 @@ class TaskEnding(NamedTuple):
     failed: bool
 
 
-def is_placeholder(text: str) -> bool:
-    """Whether a trim left a text in the place of contents."""
-    if not text.startswith("[") and not text.endswith((" chars).", "]")):
-        return False
-    from resume_hooks.transcripts import placeholders  # noqa: PLC0415 - few sessions were trimmed
-
-    return placeholders.is_placeholder(text)
-
-
 def refusal(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> Refusal | None:
     """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer."""
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
@@ -137,7 +129,7 @@ def refusal(call: PendingCall, record: Record, block: Record, text: str, place: 
 
 
 def run_of(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> ShellRun | None:
-    """How a shell command ended; None where it did not run, or a trim left a placeholder of it."""
+    """How a shell command ended; None if it did not run, or a trim left a placeholder of it."""
     command = call.text("command")
     if not command or is_placeholder(command) or text.startswith(_MISFIT):
         return None
@@ -153,7 +145,7 @@ def run_of(call: PendingCall, record: Record, block: Record, text: str, place: R
 
 
 def task_of(record: Record, text: str) -> str:
-    """The id under which a command goes on in the background; ``""`` where it doesn't."""
+    """The id under which a command goes on in the background; ``""`` if it doesn't."""
     more = records.tool_details(record)
     if not _is_in_background(more, text):
         return ""
@@ -183,7 +175,7 @@ class Todo(NamedTuple):
 
 
 class OpenList:
-    """Todos and tasks of a story. Tasks are numbered within their session."""
+    """Todos and tasks of a lineage. Tasks are numbered within their session."""
 
     def __init__(self) -> None:
         self.used = False

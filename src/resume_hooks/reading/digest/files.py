@@ -79,22 +79,18 @@ def touched(changes: Sequence[FileChange], commands: Sequence[ShellCommand], pat
         doubt = UNSURE if command.run.failed else ""
         for path in islice(shell_writes.changed_by(command.parts), WRITES):
             found.setdefault(paths.told(path, command.run.folder), []).append(Touch(command.run.place, doubt))
-    began = _first_work(changes, commands)
+    # The first thing that may have changed a file; what git listed before that lay there already.
+    works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
+    began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
         listed = set(islice(_listed(command, paths), LISTINGS))
         if command.run.place.order < began:
-            before |= listed  # it lay there already
+            before |= listed
             continue
         for path in listed - before:
             found.setdefault(path, []).append(Touch(command.run.answered, LISTED))
     return found
-
-
-def _first_work(changes: Sequence[FileChange], commands: Sequence[ShellCommand]) -> int:
-    """The order of the first thing that may have changed a file."""
-    works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
-    return min((*(change.place.order for change in changes[:1]), *works), default=0)
 
 
 def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
@@ -109,11 +105,14 @@ def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
 
 def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
     """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
-    rows = sorted((_rank(path, told, paths), path) for path, told in found.items())
-    for _, path in rows:
-        told = found[path]
-        sure = [touch for touch in told if not touch.doubt]
-        last = max(sure or told, key=lambda touch: touch.place.order)
+
+    def rank(path: str) -> tuple[bool, bool, int, str]:
+        latest = max(touch.place.order for touch in found[path])
+        return paths.is_outside(path), all(touch.doubt for touch in found[path]), -latest, path
+
+    for path in sorted(found, key=rank):
+        sure = [touch for touch in found[path] if not touch.doubt]
+        last = max(sure or found[path], key=lambda touch: touch.place.order)
         notes = (
             f"{len(sure)} changes" if len(sure) > 1 else "",
             last.doubt,
@@ -122,24 +121,20 @@ def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry
         yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
 
 
-def _rank(path: str, told: Sequence[Touch], paths: Paths) -> tuple[bool, bool, int]:
-    return paths.is_outside(path), all(touch.doubt for touch in told), -max(touch.place.order for touch in told)
-
-
-def read(story: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
+def read(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
-    for (path, folder), place in reversed(story.looked_at.items()):
+    for (path, folder), place in reversed(facts.looked_at.items()):
         told = paths.told(path, folder)
         if told not in found:
             yield DigestEntry(_shown(told), str(place))
 
 
-def artefacts(story: LineageFacts) -> Iterator[DigestEntry]:
+def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Commits, pull requests and the like, and the client's own summaries; the latest first."""
-    for run in reversed(story.runs):
+    for run in reversed(facts.runs):
         yield from _made(run)
-    yield from (entry(link, place) for link, place in reversed(story.links.items()))
-    yield from (entry("the client's summary of what it compacted", place) for place in reversed(story.summaries))
+    yield from (entry(link, place) for link, place in reversed(facts.links.items()))
+    yield from (entry("the client's summary of what it compacted", place) for place in reversed(facts.summaries))
 
 
 def _made(run: ShellRun) -> Iterator[DigestEntry]:

@@ -46,7 +46,7 @@ class Prescan(NamedTuple):
 
 
 def prescan(raw: bytes) -> Prescan | None:
-    """What is told of a line; None where it has to be parsed."""
+    """What is told of a line; None if it has to be parsed."""
     head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
     if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
         return None

@@ -50,14 +50,14 @@ _FOR_US = ("/", ">")  # how what was queued begins that may be meant for the cli
 
 
 class Prompts:
-    """The prompts of a story, oldest first."""
+    """The prompts of a lineage, oldest first."""
 
     def __init__(self) -> None:
         self.said: list[Quote] = []
         self._queue: deque[Quote] = deque()
 
     def take(self, said: Quote) -> bool:
-        """Take in a prompt; False where it is none, or known from the queue."""
+        """Take in a prompt; False if it is none, or known from the queue."""
         text = typed(said.text)
         if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False

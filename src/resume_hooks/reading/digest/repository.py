@@ -92,7 +92,7 @@ class GitQuery:
         return _state(self._root, outputs[0], outputs[1] or b"") if outputs[0] else RepositoryState(NO_ANSWER)
 
     def _output(self, run: subprocess.Popen[bytes]) -> bytes | None:
-        """What a run said, ``b""`` where it failed, None where it took too long."""
+        """What a run said, ``b""`` if it failed, None if it took too long."""
         try:
             found, _ = run.communicate(timeout=max(0.001, self._asked + PATIENCE - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""The sections of a digest out of a story, each within its bounds."""
+"""The sections of a digest: those of the session itself, what its ancestors left, as many entries as there is room."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from resume_hooks.reading.digest import commands, files, shell, statements
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.files import UNCOMMITTED
 from resume_hooks.reading.digest.repository import RepositoryState
 
 ROOM = 44_000
@@ -32,65 +31,81 @@ _BRIEF = ("last", "questions", "errors")
 FAILED_SINCE = "failed since"
 
 
+class MergedSections(NamedTuple):
+    """The entries by section, and how many of each the digest before had no room for."""
+
+    entries: Mapping[str, tuple[DigestEntry, ...]]
+    omitted: Mapping[str, int]
+
+
 def sections_of(
-    story: LineageFacts,
+    facts: LineageFacts,
     folder: str,
     git: RepositoryState,
-    helped: Sequence[FileChange] = (),
+    subagent_changes: Sequence[FileChange] = (),
     before: Digest | None = None,
-) -> Merged:
-    """Every section that has something in it, and what had no room in the digest before.
-
-    Paths are told from ``folder``; ``helped`` are the changes that sub-agents made, ``before`` is what was known when
-    the session began.
-    """
-    runs = commands.commands_of(story)
+) -> MergedSections:
+    """Every section, paths told from ``folder``; ``before`` is what was known when the session began."""
+    runs = commands.commands_of(facts)
     paths = files.Paths(folder, git)
-    own = _own(story, runs, paths, helped)
+    own = _own(facts, runs, paths, subagent_changes)
     if before is None:
-        return Merged(own, {})
+        return MergedSections(own, {})
+    replaced = {
+        "todos": facts.open_list.used,
+        "questions": bool(facts.prompts.said),
+        "errors": bool(runs),
+        "last": bool(own["last"]),
+        "plan": bool(own["plan"]),
+    }
     failed = {shell.at_home(command.run.command, folder) for command in runs if not command.worked}
-    since = Since(
-        prompted=bool(story.prompts.said),
-        listed=story.open_list.used,
-        ran=bool(runs),
-        failed=failed,
-        is_dirty=paths.is_dirty,
-    )
-    return with_older(own, before, since)
+
+    def as_of_now(name: str, entry: DigestEntry) -> DigestEntry:
+        notes = [note for note in entry.note.split(", ") if note not in {"", files.UNCOMMITTED, FAILED_SINCE}]
+        if name == "changed" and paths.is_dirty(entry.text):
+            notes.append(files.UNCOMMITTED)
+        if name == "commands" and entry.text in failed:
+            notes.append(FAILED_SINCE)
+        return entry._replace(note=", ".join(notes))
+
+    inherited = [name for name in SECTIONS if not replaced.get(name, False)]
+    merged = dict(own)
+    for name in inherited:
+        known = {entry.text for entry in own[name]}
+        older = (as_of_now(name, entry) for entry in before.of(name) if entry.text not in known)
+        merged[name] = _goal(own[name], before.of(name)) if name == "goal" else (*own[name], *older)
+    return MergedSections(merged, {name: count for name in inherited if (count := before.omitted.get(name, 0))})
 
 
 def _own(
-    story: LineageFacts, runs: Sequence[commands.ShellCommand], paths: files.Paths, helped: Sequence[FileChange]
+    facts: LineageFacts,
+    runs: Sequence[commands.ShellCommand],
+    paths: files.Paths,
+    subagent_changes: Sequence[FileChange],
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    sentences = statements.latest_sentences(story)
-    found = files.touched([*story.changes, *helped], runs, paths)
+    sentences = statements.latest_sentences(facts)
+    found = files.touched([*facts.changes, *subagent_changes], runs, paths)
+    failures = zip_longest(commands.replaced(runs), statements.stated_failures(sentences))
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "goal": statements.goal(story),
-        "constraints": statements.constraints(story),
-        "plan": statements.plan(story),
-        "todos": statements.todos(story),
-        "decisions": statements.decisions(story, sentences),
+        "goal": statements.goal(facts),
+        "constraints": statements.constraints(facts),
+        "plan": statements.plan(facts),
+        "todos": statements.todos(facts),
+        "decisions": statements.decisions(facts, sentences),
         "changed": files.changed(found, paths),
         "commands": commands.worked(runs, paths.folder),
         "failures": chain(
-            statements.refused(story, with_words=True),
-            _in_turn(commands.replaced(runs), statements.told_failures(sentences)),
-            statements.refused(story, with_words=False),
+            statements.refused(facts, with_words=True),
+            filter(None, chain.from_iterable(failures)),
+            statements.refused(facts, with_words=False),
         ),
-        "errors": commands.errors(runs, statements.turns_ago(story, commands.TURNS)),
-        "last": statements.last(story),
-        "questions": statements.questions(story),
-        "artefacts": files.artefacts(story),
-        "read": files.read(story, paths, found),
+        "errors": commands.errors(runs, statements.turns_ago(facts, commands.TURNS)),
+        "last": statements.last(facts),
+        "questions": statements.questions(facts),
+        "artefacts": files.artefacts(facts),
+        "read": files.read(facts, paths, found),
     }
     return {name: _once(entries) for name, entries in makers.items()}
-
-
-def _in_turn(first: Iterable[DigestEntry], second: Iterable[DigestEntry]) -> Iterable[DigestEntry]:
-    """Now one of the first kind, now one of the second."""
-    pairs = zip_longest(first, second)
-    return (entry for pair in pairs for entry in pair if entry is not None)
 
 
 def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
@@ -102,9 +117,9 @@ def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
     return tuple(found.values())
 
 
-def fitted(found: Merged) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
+def fit_sections(merged: MergedSections) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
     """As many entries as ``ROOM`` holds, and how many each section had to leave out."""
-    rows = {name: found.sections.get(name, ()) for name in SECTIONS}
+    rows = {name: merged.entries.get(name, ()) for name in SECTIONS}
     counts = {name: _holds(rows[name], SHARES[name]) for name in SECTIONS}
     used = sum(_size(entry) for name, count in counts.items() for entry in rows[name][:count])
     for name in (*_BRIEF, *SECTIONS):
@@ -113,7 +128,7 @@ def fitted(found: Merged) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str,
         used += sum(map(_size, rest[:more]))
         counts[name] += more
     kept = {name: rows[name][:count] for name, count in counts.items() if count}
-    left = {name: len(rows[name]) - counts[name] + found.omitted.get(name, 0) for name in SECTIONS}
+    left = {name: len(rows[name]) - counts[name] + merged.omitted.get(name, 0) for name in SECTIONS}
     return kept, {name: count for name, count in left.items() if count}
 
 
@@ -132,45 +147,6 @@ def _size(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
-class Since(NamedTuple):
-    """What the session did itself since the digest before it was made.
-
-    ``failed`` are its commands that did not work; ``is_dirty`` says of a path whether it has changes now.
-    """
-
-    prompted: bool
-    listed: bool
-    ran: bool
-    failed: Collection[str]
-    is_dirty: Callable[[str], bool]
-
-
-class Merged(NamedTuple):
-    """The entries by section, and how many of each the digest before had no room for."""
-
-    sections: Mapping[str, tuple[DigestEntry, ...]]
-    omitted: Mapping[str, int]
-
-
-def with_older(own: Mapping[str, tuple[DigestEntry, ...]], before: Digest, since: Since) -> Merged:
-    """The session's own entries first, then what its ancestors left that still counts."""
-    replaced = {
-        "todos": since.listed,
-        "questions": since.prompted,
-        "errors": since.ran,
-        "last": bool(own.get("last")),
-        "plan": bool(own.get("plan")),
-    }
-    taken = [name for name in SECTIONS if not replaced.get(name, False)]
-    merged = {name: own.get(name, ()) for name in SECTIONS}
-    for name in taken:
-        mine, older = merged[name], before.of(name)
-        known = {entry.text for entry in mine}
-        left = (_as_of_now(name, entry, since) for entry in older if entry.text not in known)
-        merged[name] = _goal(mine, older) if name == "goal" else (*mine, *left)
-    return Merged(merged, {name: count for name in taken if (count := before.omitted.get(name, 0))})
-
-
 def _goal(mine: tuple[DigestEntry, ...], older: tuple[DigestEntry, ...]) -> tuple[DigestEntry, ...]:
     """The very first prompt, then the others from the latest on; both come with the first one ahead."""
     if not mine or not older:
@@ -178,12 +154,3 @@ def _goal(mine: tuple[DigestEntry, ...], older: tuple[DigestEntry, ...]) -> tupl
     rows = (*older[:1], *mine[1:], *mine[:1], *older[1:])
     notes = ("first", "latest")
     return tuple(entry._replace(note=notes[at] if at < len(notes) else "") for at, entry in enumerate(rows))
-
-
-def _as_of_now(name: str, entry: DigestEntry, since: Since) -> DigestEntry:
-    notes = [note for note in entry.note.split(", ") if note not in {"", UNCOMMITTED, FAILED_SINCE}]
-    if name == "changed" and since.is_dirty(entry.text):
-        notes.append(UNCOMMITTED)
-    if name == "commands" and entry.text in since.failed:
-        notes.append(FAILED_SINCE)
-    return entry._replace(note=", ".join(notes))

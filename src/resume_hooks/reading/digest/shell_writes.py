@@ -57,7 +57,7 @@ def changed_by(parts: tuple[SimpleCommand, ...]) -> Iterator[str]:
 
 
 def started_in(parts: tuple[SimpleCommand, ...]) -> str | None:
-    """The folder that a command changes to before it does anything else; ``""`` for none, None where it is unknown."""
+    """The folder that a command changes to before it does anything else; ``""`` for none, None if it is unknown."""
     base: str | None = ""
     for words, _ in parts:
         if words[:1] != ("cd",):
@@ -87,7 +87,7 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
 
 
 def _moved(base: str | None, words: tuple[str, ...]) -> str | None:
-    """Where a ``cd`` leads to; None where that can't be told."""
+    """Where a ``cd`` leads to; None if that can't be told."""
     target = next((word for word in words[1:] if word != "--"), "~")
     if target.startswith(("/", "~")) and _UNKNOWN.search(target) is None:
         return target

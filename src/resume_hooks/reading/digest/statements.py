@@ -44,19 +44,19 @@ class Sentence(NamedTuple):
     place: int
 
 
-def goal(story: LineageFacts) -> Iterator[DigestEntry]:
+def goal(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The first prompt, then the others from the latest on."""
-    prompts = [*story.prompts.said[:1], *story.prompts.said[1:][-MOST:]]
+    prompts = [*facts.prompts.said[:1], *facts.prompts.said[1:][-MOST:]]
     for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
         yield entry(said.text, said.place, note, PROMPT)
     for said in prompts[-2:0:-1]:
         yield entry(said.text, said.place, most=PROMPT)
 
 
-def constraints(story: LineageFacts) -> Iterator[DigestEntry]:
+def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first, questions last; corrections whole."""
     asked = []
-    for said in _latest(story.prompts.said, _ends):
+    for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
             if said.correcting or prose.is_constraint(sentence):
                 found = entry(sentence, said.place)
@@ -67,40 +67,40 @@ def constraints(story: LineageFacts) -> Iterator[DigestEntry]:
     yield from asked
 
 
-def _ends(text: str) -> str:
+def _both_ends(text: str) -> str:
     if len(text) <= TYPED:
         return redact(text)[0]
     return f"{redact(text[:TYPED])[0][: TYPED // 2]}\n{redact(text[-TYPED:])[0][-TYPED // 2 :]}"
 
 
-def plan(story: LineageFacts) -> Iterator[DigestEntry]:
+def plan(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The latest plan that was approved: its title and its steps."""
-    for said in story.plans[-1:]:
+    for said in facts.plans[-1:]:
         text = redact(said.text[:PLAN])[0]
         yield entry(next(prose.sentences(text), ""), said.place, "approved")
         rows = (row.strip() for row in text.split("\n"))
         yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
 
 
-def todos(story: LineageFacts) -> Iterator[DigestEntry]:
+def todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What was still to be done."""
-    yield from (entry(text, place, status) for text, status, place in story.open_list.left())
+    yield from (entry(text, place, status) for text, status, place in facts.open_list.left())
 
 
-def latest_sentences(story: LineageFacts) -> list[Sentence]:
+def latest_sentences(facts: LineageFacts) -> list[Sentence]:
     """The sentences of what the assistant said last, as far as they are looked at."""
     return [
         Sentence(text, said.place, age, place)
-        for age, said in enumerate(_latest(story.said))
+        for age, said in enumerate(_latest(facts.said))
         for place, text in enumerate(prose.sentences(said.text))
     ]
 
 
-def decisions(story: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
+def decisions(facts: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """The user's answers to questions, then sentences of the assistant's; what ends a turn counts before the rest."""
-    answers = sorted(story.answers, key=lambda said: -said.place.order)
+    answers = sorted(facts.answers, key=lambda said: -said.place.order)
     yield from (entry(said.text, said.place, "answered by the user") for said in answers)
-    closing = {said.place for said in (*story.closing, *([story.last_said] if story.last_said else []))}
+    closing = {said.place for said in (*facts.closing, *([facts.last_said] if facts.last_said else []))}
 
     def weigh(one: Sentence) -> int:
         if len(one.text.encode()) < SHORT or prose.is_question(one.text) or prose.is_announcement(one.text):
@@ -111,36 +111,36 @@ def decisions(story: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[Di
     yield from _ranked(sentences, weigh, 1)
 
 
-def told_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
+def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """What the assistant said did not work."""
     yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
 
 
-def refused(story: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
+def refused(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
     """The calls that the user refused and said why; or the others, refused without a word or by a rule."""
-    for call, said, by_user in reversed(story.refusals):
+    for call, said, by_user in reversed(facts.refusals):
         if (by_user and bool(said.text)) == with_words:
             what = cut(call.text("command", "file_path", "plan"), NAMED)
             named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
             yield entry(f"{named}: {said.text}".rstrip(": "), said.place)
 
 
-def turns_ago(story: LineageFacts, count: int) -> int:
-    """The order of the prompt that began the turn so many turns ago; 0 where there were not as many."""
-    prompts = story.prompts.said
+def turns_ago(facts: LineageFacts, count: int) -> int:
+    """The order of the prompt that began the turn so many turns ago; 0 if there were not as many."""
+    prompts = facts.prompts.said
     return prompts[-count].place.order if len(prompts) > count else 0
 
 
-def last(story: LineageFacts) -> Iterator[DigestEntry]:
+def last(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The assistant's last words."""
-    if said := story.last_said:
+    if said := facts.last_said:
         yield entry(said.text, said.place, most=LAST)
 
 
-def questions(story: LineageFacts) -> Iterator[DigestEntry]:
+def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the assistant asked and nobody answered."""
-    yield from (entry(said.text, said.place) for said in story.questions)
-    if said := story.unanswered:
+    yield from (entry(said.text, said.place) for said in facts.questions)
+    if said := facts.unanswered:
         asked = filter(prose.is_question, prose.sentences(redact(said.text[-PROSE:])[0]))
         yield from (entry(sentence, said.place) for sentence in asked)
 

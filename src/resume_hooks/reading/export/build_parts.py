@@ -74,7 +74,7 @@ class PartBuilder:
         return self.hiding.line(one_line(plain_line(text[: 4 * NAME]), NAME))
 
     def parts(self, found: Conversation, depth: int = 0) -> Iterator[Part]:
-        """What was said and done in a conversation. SessionNotFound where the file changed meanwhile."""
+        """What was said and done in a conversation. SessionNotFound if the file changed meanwhile."""
         agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
         with opened(found.path) as stream:
             walk = _Walk(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
@@ -87,7 +87,7 @@ class PartBuilder:
                 yield told
 
     def agent(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """A sub-agent's conversation; None where it was told before."""
+        """A sub-agent's conversation; None if it was told before."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)

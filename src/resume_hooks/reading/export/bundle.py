@@ -50,7 +50,7 @@ DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 def export(sessions: Sequence[SessionFile], where: Where, *, redact: bool, left_out: Counter[str]) -> Iterator[bytes]:
     """The bundle of these sessions, oldest first, piece by piece; ``left_out`` counts its secrets by kind.
 
-    SessionNotFound where one can't be read.
+    SessionNotFound if one can't be read.
     """
     yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": redact})
     hide = _Hiding(left_out) if redact else None
@@ -159,7 +159,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _file(place: str, path: str, hide: _Hiding | None) -> bytes | None:
-    """A file as a line of the bundle: as text where it is one; None where it can't go along."""
+    """A file as a line of the bundle: as text where it is one; None if it can't go along."""
     if encodable(place) != place:
         return None
     try:

@@ -51,7 +51,7 @@ class ExportOptions(NamedTuple):
 class Document:
     """A document that can be written once; ``left_out`` and ``pictures`` are told when it was.
 
-    Reads each session once. SessionNotFound where one can't be, NotATranscript for a file of another program.
+    Reads each session once. SessionNotFound if one can't be, NotATranscript for a file of another program.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Document:
 
     @property
     def left_out(self) -> dict[str, int] | None:
-        """The secrets that were taken out, by kind; None where none were looked for."""
+        """The secrets that were taken out, by kind; None if none were looked for."""
         return dict(self._hiding.left_out + self._left_out) if self.choice.redact else None
 
     @property
@@ -122,7 +122,7 @@ class Document:
         return self._hiding.cut
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes of the document. SessionNotFound where a file changed since it was read."""
+        """The bytes of the document. SessionNotFound if a file changed since it was read."""
         form = self.choice.form
         if form == JSON:
             yield from bundle(self.sessions, self._where, redact=self.choice.redact, left_out=self._left_out)

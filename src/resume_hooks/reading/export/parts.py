@@ -22,7 +22,7 @@ MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list
 
 
 class TurnPart(NamedTuple):
-    """The head of a turn. ``tokens`` is the context after it, 0 where nobody counted; ``line`` that of its prompt.
+    """The head of a turn. ``tokens`` is the context after it, 0 if nobody counted; ``line`` that of its prompt.
 
     ``place`` is live, compacted or branch, as in an outline. ``number`` 0 is what stands before the first prompt.
     """
@@ -84,7 +84,7 @@ class NotePart(NamedTuple):
 
 
 class MediaPart(NamedTuple):
-    """An image or a document; ``data`` is base64, ``""`` where it was left out or is held elsewhere."""
+    """An image or a document; ``data`` is base64, ``""`` if it was left out or is held elsewhere."""
 
     kind: str
     media_type: str
@@ -119,7 +119,7 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document: what was left out of it, by kind; None where nothing was looked for."""
+    """The end of the document: what was left out of it, by kind; None if nothing was looked for."""
 
     secrets: dict[str, int] | None
     pictures: int
@@ -173,7 +173,7 @@ def called_name(called: CallPart) -> str:
 
 
 def state_of(called: CallPart) -> str:
-    """How a call ended, ``""`` where nothing is to be said of that."""
+    """How a call ended, ``""`` if nothing is to be said of that."""
     if called.answer is None:
         return "no answer"
     return "failed" if called.answer.failed else ""

@@ -58,7 +58,7 @@ class Conversation(NamedTuple):
 def conversation(session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()) -> Conversation:
     """The conversation of a session. Records whose uuids are ``known`` are left out, and all others become so.
 
-    SessionNotFound where the file can't be read; NotATranscript for one of another program.
+    SessionNotFound if the file can't be read; NotATranscript for one of another program.
     """
     tally = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()

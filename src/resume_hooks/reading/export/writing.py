@@ -42,7 +42,7 @@ class Sink:
 
 
 def require_place(path: str, *, force: bool) -> os.stat_result | None:
-    """The file that may be replaced at ``path``, None where there is nothing.
+    """The file that may be replaced at ``path``, None if there is nothing.
 
     WriteFailed for a file where none may be replaced, for a link, and for a folder that is not there.
     """

@@ -40,7 +40,7 @@ class _Request(NamedTuple):
 def count(path: str, *, agent: bool = False) -> Counts:
     """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person. SessionNotFound.
 
-    Of a child ``before`` is what its own first line says, 0 where that says nothing.
+    Of a child ``before`` is what its own first line says, 0 if that says nothing.
     """
     seen = _Seen(_derived(path))
     with opened(path) as stream:
@@ -124,7 +124,7 @@ class _Seen:
 
 
 def _instant(record: Record) -> str:
-    """When a record was written, ``""`` where it doesn't say; the form of the transcripts is taken as it is."""
+    """When a record was written, ``""`` if it doesn't say; the form of the transcripts is taken as it is."""
     at = string(record, "timestamp")
     return at if _INSTANT.fullmatch(at) else clock.normal(at)
 
@@ -164,7 +164,7 @@ class Day(NamedTuple):
 class Child(NamedTuple):
     """What a session says of how it came from another.
 
-    ``before`` is what its parent took, 0 where nothing tells; ``after`` what its own first request held, 0 where nobody
+    ``before`` is what its parent took, 0 if nothing tells; ``after`` what its own first request held, 0 if nobody
     went on in it.
     """
 

@@ -22,7 +22,7 @@ class FolderSize(NamedTuple):
 
 
 def parts(where: Where) -> list[FolderSize]:
-    """The entries of the state folder, the largest first; none where there is no such folder."""
+    """The entries of the state folder, the largest first; none if there is no such folder."""
     home = where.state
     try:
         names = sorted(os.listdir(home))

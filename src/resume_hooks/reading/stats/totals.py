@@ -89,7 +89,7 @@ def hook_data(hook: Hook) -> dict[str, Any]:
 
 
 def percentile(durations: Mapping[int, int], percent: int) -> int:
-    """The least duration that so many per cent are not above (nearest rank); 0 where there are none."""
+    """The least duration that so many per cent are not above (nearest rank); 0 if there are none."""
     rank, seen = -(-percent * sum(durations.values()) // 100), 0
     for duration in sorted(durations):
         seen += durations[duration]
