@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from resume_hooks import settings
@@ -192,23 +192,8 @@ def _scope(project: str | Path | None, lineage: str | Path | None, session: str 
 
 
 def _hit(hit: Hit) -> SearchHit:
-    return SearchHit(
-        reference=hit.reference,
-        session_id=hit.session_id,
-        session_file=Path(hit.session_file),
-        file=Path(hit.file),
-        folder=Path(hit.folder),
-        title=hit.title,
-        turn=hit.turn,
-        role=hit.role,
-        tool=hit.tool,
-        time=hit.time,
-        snippet=hit.snippet,
-        words=hit.words,
-        missing=hit.missing,
-        sessions=hit.sessions,
-        score=hit.score,
-    )
+    values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
+    return SearchHit(**values | {name: Path(values[name]) for name in ("session_file", "file", "folder")})
 
 
 def _named(session_file: str | Path) -> str:

@@ -9,7 +9,6 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -19,8 +18,7 @@ from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.writing import ROLES
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, RecordMatch, TurnHit
-from resume_hooks.search.record_text import Text, Texts, phrase_of
-from resume_hooks.search.snippets import Snippet, pattern_of, snippet_of
+from resume_hooks.search.record_text import Snippet, Text, Texts, pattern_of, phrase_of, snippet_of
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -99,6 +97,15 @@ class Best(NamedTuple):
     more: bool
 
 
+class _HitSession(NamedTuple):
+    """What is shown of a session: its file, its id as short as it can be, its title, where it is resumed."""
+
+    file: str
+    short: str
+    title: str
+    folder: str
+
+
 class Hits:
     """Makes hits of ranked turns. ``related`` are further lookups by the places of their terms in the query."""
 
@@ -121,7 +128,7 @@ class Hits:
         self._without = [phrase_of(term.text) for term in query.excluded if term.exact]
         self._texts = Texts(db, self._opening)
         self._left = MOST_READ
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _HitSession] = {}
 
     def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
@@ -212,7 +219,7 @@ class Hits:
             score=round(text.score, 3),
         )
 
-    def _session(self, session_id: str, path: str) -> _Session:
+    def _session(self, session_id: str, path: str) -> _HitSession:
         if session_id not in self._sessions:
             row = self._db.execute(_NEAREST, (session_id,)).fetchone()
             start = session_id[:SHORT]
@@ -220,30 +227,10 @@ class Hits:
                 "SELECT count(DISTINCT session) FROM files WHERE substr(session, 1, ?)=?", (SHORT, start)
             ).fetchone()
             file = self._opening.path_of(str(row[0]), session_id) if row else path
-            self._sessions[session_id] = _Session(file, start if alike == 1 else session_id)
+            short = start if alike == 1 else session_id
+            try:
+                ends = HeadTail(file)
+                self._sessions[session_id] = _HitSession(file, short, ends.title, ends.cwd)
+            except SessionNotFound:
+                self._sessions[session_id] = _HitSession(file, short, "(file gone)", os.path.dirname(file))
         return self._sessions[session_id]
-
-
-class _Session:
-    """What is shown of a session; looked up once."""
-
-    def __init__(self, file: str, short: str) -> None:
-        self.file = file
-        self.short = short
-
-    @cached_property
-    def _glance(self) -> HeadTail | None:
-        try:
-            return HeadTail(self.file)
-        except SessionNotFound:
-            return None
-
-    @property
-    def title(self) -> str:
-        """What the session is called."""
-        return self._glance.title if self._glance else "(file gone)"
-
-    @property
-    def folder(self) -> str:
-        """Where it is resumed."""
-        return self._glance.cwd if self._glance else os.path.dirname(self.file)
