@@ -14,7 +14,7 @@ if __name__ == "__main__":
     try:
         runpy.run_module("resume_hooks", run_name="__main__", alter_sys=True)
     except ModuleNotFoundError as error:
-        from resume_hooks.hooks.broken_venv import mark
+        from resume_hooks.hooks.fallback import mark_venv
 
-        mark()
+        mark_venv()
         sys.exit(DAMAGED.format(error, Path(__file__).resolve().with_name("engine")))

@@ -12,8 +12,7 @@ if __name__ == "__main__":
     try:
         from resume_hooks.hooks.prompt import main
     except ImportError:  # a venv from before an update may lack a new dependency
-        from resume_hooks.hooks.broken_venv import mark
-        from resume_hooks.hooks.fallback import main
+        from resume_hooks.hooks.fallback import main, mark_venv
 
-        mark()
+        mark_venv()
     main()

@@ -83,7 +83,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
         tui.key("C-c")
         tui.wait_idle()
     tui.submit(f"{sign}trim yes")
-    tui.wait_for("outputs of tools are placeholders")
+    tui.wait_for("tool outputs are placeholders")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     command = xserver.clipboard()
@@ -94,7 +94,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
         tui.wait_idle()
     size = child.stat().st_size
     tui.submit_paste(command)
-    tui.wait_gone("outputs of tools are placeholders")
+    tui.wait_gone("tool outputs are placeholders")
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")

@@ -7,13 +7,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.builders import ConfigHome
+from resume_hooks.hooks.lane import Request
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
+from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO, python39
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+def asked(trigger: Trigger, path: str | Path | None) -> Request:
+    """A trigger typed in the session at ``path``."""
+    return Request(trigger, SESSION, os.fspath(path) if path else None, 0, Where())
 
 
 @pytest.fixture

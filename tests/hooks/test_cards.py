@@ -14,9 +14,10 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
 from resume_hooks.derive.rewind_text import LeftOut
 from resume_hooks.hooks import plain_cards, reply, trim_cards
-from resume_hooks.hooks.cards import handoff_card, lineage_card
 from resume_hooks.hooks.checkpoint_cards import not_rewound
 from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.handoff import handoff_card
+from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.references import TranscriptNames
@@ -67,7 +68,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence(f"/resume {CHILD}"),
         "Fix it · handoff 1",
-        "123,456 tokens here, there about 321 beside what every session begins with",
+        "123,456 tokens here, about 321 there, beside what every session begins with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
@@ -96,7 +97,7 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     for part in (
         copied.sentence(f"/resume {CHILD}"),
         "123,456 tokens here, about 321 there",
-        "1,234 outputs of tools",
+        "1,234 tool outputs",
         "  options: --tools Read\n  It would compact.\n  note: odd place\n",
         f"in this client   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",

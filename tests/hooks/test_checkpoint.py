@@ -89,7 +89,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
         "9,000 tokens here, about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
-        "left out, not lost: 11111111:5 to 11111111:6",
+        "left out here, still in the old session: 11111111:5 to 11111111:6",
         "files, git and processes are not rewound",
         "the client kept no copies of files",
         f"  in this client   /resume {child.stem}\n",
@@ -247,7 +247,9 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     """Marked is the last step that is whole, which the card says."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
-    assert "the last step that is whole" in say(">checkpoint x")
+    text = say(">checkpoint x")
+    assert "the mark stands after the last whole step" in text
+    assert text.endswith("\nSet: go on once the answer ends.")
     found = checkpoint_state.find(SESSION)
     assert found is not None
     assert found.uuid == "r3"

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import answer
+from resume_hooks.hooks import handoff, lane, resume_card
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import Run, asked
 from tests.needs import REPO
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -280,7 +280,7 @@ def test_a_bug_is_a_sentence_with_a_way_out(config_home: ConfigHome, run_hook: R
     plugin = tmp_path / "plugin"
     shutil.copytree(REPO / "src", plugin / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(REPO / "hooks", plugin / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
-    (plugin / "src" / "resume_hooks" / "hooks" / "answer.py").write_text("1 / 0\n")
+    (plugin / "src" / "resume_hooks" / "hooks" / "handoff.py").write_text("1 / 0\n")
     run = [sys.executable, "-I", str(plugin / "hooks" / "prompt.py")]
     stdin = json.dumps(event(">handoff my words")).encode()
     text = reason(subprocess.run(run, input=stdin, env=config_home.environ, capture_output=True, check=False))
@@ -311,10 +311,10 @@ def test_a_time_limit_leaves_nothing_or_the_whole(
 ) -> None:
     """Wherever the limit strikes: no child and a sentence, or a whole child and its receipt."""
     session = a_session(config_home)
-    monkeypatch.setattr(answer, "LIMIT", limit)
+    monkeypatch.setattr(lane, "LIMIT", limit)
     found = None
-    with contextlib.suppress(answer.TimeLimit):
-        found = answer.answer(Trigger("handoff", "go on", slash=False, pasted=False), str(session), SESSION, 0)
+    with contextlib.suppress(lane.TimeLimit):
+        found = handoff.answer(asked(Trigger("handoff", "go on", slash=False, pasted=False), session))
     children = [path for path in session.parent.iterdir() if path != session]
     assert len(children) == (found is not None)
     if found is not None:
@@ -331,7 +331,7 @@ def test_a_slow_session_is_given_up_in_time(config_home: ConfigHome, monkeypatch
         for _ in range(300):
             stream.write(b'{"type":"last-prompt","leafUuid":"r3","pad":"' + b"x" * 100_000 + b'"}\n')
         stream.write(b"\n".join([b'{"uuid":"u%d","type":"user"}' % n for n in range(200_000)]))
-    monkeypatch.setattr(answer, "LIMIT", 0.05)
+    monkeypatch.setattr(lane, "LIMIT", 0.05)
     started = time.monotonic()
     text = card(Trigger("resume", "", slash=False, pasted=False), {"session_id": SESSION})
     assert time.monotonic() - started < 2
@@ -351,7 +351,7 @@ def test_no_trigger_waits_for_a_folder_that_vanished(config_home: ConfigHome) ->
     parent = locate.session_file(str(session))
     shutil.rmtree(session.parent)
     with pytest.raises(ResumeHooksError):
-        answer.answer(Trigger("resume", "", slash=False, pasted=False), parent.path, SESSION, 0)
+        resume_card.answer(asked(Trigger("resume", "", slash=False, pasted=False), parent.path))
 
 
 def test_cost_of_a_50_mb_session_is_its_tail(config_home: ConfigHome, run_hook: Run) -> None:
@@ -362,7 +362,7 @@ def test_cost_of_a_50_mb_session_is_its_tail(config_home: ConfigHome, run_hook: 
         stream.write(b"".join(json.dumps(r).encode() + b"\n" for r in conversation(2, prefix="z", start=99)))
     started = time.monotonic()
     assert "handoff 1" in reason(run_hook("prompt", event(">handoff")))
-    assert time.monotonic() - started < answer.LIMIT
+    assert time.monotonic() - started < lane.LIMIT
 
 
 def test_the_transcript_that_the_client_names_is_the_one(run_hook: Run, config_home: ConfigHome) -> None:

@@ -21,7 +21,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import Run, asked
 
 ASKED = Trigger("recover-context", "", slash=False, pasted=False)
 
@@ -52,7 +52,7 @@ def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run
 
 def test_what_is_copied_is_told_to_be_facts(config_home: ConfigHome) -> None:
     """What will be pasted opens with what it is, and holds no blank line that could end it early."""
-    copied = answer(ASKED, worked(config_home), SESSION, 0).to_copy
+    copied = answer(asked(ASKED, worked(config_home))).to_copy
     assert copied.startswith("Facts out of this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied

@@ -91,14 +91,14 @@ def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   tokens after  sent past the cache   cheaper than going on",
-        "go on            150,000                1,200",
-        "trim              60,000               42,000   after 7 turns",
-        "handoff           31,200               13,200   after 1 turn",
-        "rollover          32,700               74,700   after 1,200 turns",
-        "compact        1,048,000            1,031,200   never",
-        "its cache is warm for 4 min more (kept 5 minutes)",
-        "a turn here is about 3 requests and 4,100 tokens more",
+        "estimated   tokens after  not in the cache   cheaper than going on",
+        "go on            150,000             1,200",
+        "trim              60,000            42,000   after 7 turns",
+        "handoff           31,200            13,200   after 1 turn",
+        "rollover          32,700            74,700   after 1,200 turns",
+        "compact        1,048,000         1,031,200   never",
+        "prompt cache: warm for 4 min more (it lasts 5 minutes)",
+        "a turn here takes about 3 requests and adds 4,100 tokens",
     ]
     assert max(map(len, lines)) <= 78
 
@@ -106,12 +106,16 @@ def test_the_table(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("traffic", "age", "words"),
     [
-        (Traffic(1, HOUR, 9, 1, 0), 90, "its cache is warm for 58 min more (kept 1 hour)"),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "its cache is warm for 100 s more (kept 5 minutes)"),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 300, "its cache is cold (kept 5 minutes, last request 5 min ago)"),
+        (Traffic(1, HOUR, 9, 1, 0), 90, "prompt cache: warm for 58 min more (it lasts 1 hour)"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "prompt cache: warm for 100 s more (it lasts 5 minutes)"),
+        (
+            Traffic(1, FIVE_MINUTES, 9, 1, 0),
+            300,
+            "prompt cache: cold (it lasts 5 minutes, last request 5 min ago)",
+        ),
         (Traffic(1, FIVE_MINUTES, 9, 1, 0), 8_000, "last request 2 h ago"),
         (Traffic(1, HOUR, 9, 1, 0), 200_000, "last request 2 days ago"),
-        (Traffic(1, 0, 0, 1, 0), 5, "its requests used no cache"),
+        (Traffic(1, 0, 0, 1, 0), 5, "prompt cache: none"),
         (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "no request was counted here yet"),
     ],
 )
@@ -119,11 +123,11 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
     """Warm and for how long, or cold since when, or why nothing is known."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
-    assert "a turn here is about 1 request and 0 tokens more" in text
+    assert "a turn here takes about 1 request and adds 0 tokens" in text
 
 
 @pytest.mark.parametrize(
-    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too much to tell here: >trim does")]
+    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too long to look at here: >trim does")]
 )
 def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool, words: str) -> None:
     """The line says why there is no figure."""

@@ -102,7 +102,7 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, paren
     text = card(run_hook, made, RESUME_HOOKS_SUMMARY_TIMEOUT="1")
     (child,) = children(parent)
     assert f"The summary failed: {said}; the digest alone is in it." in text
-    assert f"once more, in a shell: resume-hooks rollover {SESSION}" in text
+    assert f"to try again, in a shell: resume-hooks rollover {SESSION}" in text
     assert f"/resume {child.stem}" in text
     assert b"digest of" in child.read_bytes()
 

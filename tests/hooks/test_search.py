@@ -15,7 +15,7 @@ from resume_hooks.hooks import search as lane
 from resume_hooks.hooks.search import answer, search_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from tests.builders import CWD, ConfigHome, session_id
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import Run, asked
 from tests.search.asking import search, talk
 
 Card = Callable[..., list[str]]
@@ -161,7 +161,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
             os.getpid()
 
     monkeypatch.setattr(lane, "find", wait)
-    monkeypatch.setattr("resume_hooks.hooks.answer.LIMIT", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.lane.LIMIT", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
     assert "Your text: --all it's; rm -rf x" in lines
@@ -183,9 +183,9 @@ def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
     found = search(home, "redis", most=1)
     assert "  2 more, in a shell: resume-hooks search redis" in search_card(found).split("\n")
-    assert answer(Trigger("search", "redis", slash=False, pasted=False), None, "", 0).to_copy == ""
+    assert answer(asked(Trigger("search", "redis", slash=False, pasted=False), None)).to_copy == ""
     with pytest.raises(UsageError):
-        answer(Trigger("search", "", slash=False, pasted=False), None, "", 0)
+        answer(asked(Trigger("search", "", slash=False, pasted=False), None))
 
 
 def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from resume_hooks.derive.trim import plan
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import answer, confirmations, trim
+from resume_hooks.hooks import confirmations, lane, trim
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
@@ -33,7 +33,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import Run, asked
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 BULK = "a line of output\n" * 500
@@ -315,7 +315,7 @@ def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_
 def test_cancel(say: Say, parent: Path) -> None:
     """The question is gone; said alike where none was open."""
     say(">trim")
-    assert "the question is forgotten" in say(">trim Cancel")
+    assert "the preview is forgotten" in say(">trim Cancel")
     assert "no trim was waiting" in say("/resume-hooks:trim cancel")
     assert "no trim was previewed" in say(">trim yes")
     assert children(parent) == []
@@ -333,7 +333,7 @@ def test_y_is_told_the_word(say: Say) -> None:
 def test_no_cancels(say: Say, parent: Path, word: str) -> None:
     """What else is meant by it."""
     say(">trim")
-    assert "the question is forgotten" in say(f">trim {word}")
+    assert "the preview is forgotten" in say(f">trim {word}")
     assert "no trim was previewed" in say(">trim yes")
 
 
@@ -443,7 +443,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 ) -> None:
     """Nothing was made, so the next yes tries again."""
     trigger = Trigger("trim", "", slash=False, pasted=False)
-    trim.answer(trigger, str(parent), SESSION, 0)
+    trim.answer(asked(trigger, parent))
 
     def refuse(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
@@ -452,7 +452,7 @@ def test_a_write_that_fails_leaves_the_question_open(
         patch.setattr(plan, "write", refuse)
         assert "The disk is full" in card(trigger._replace(text="yes"), {"session_id": SESSION})
     assert children(parent) == []
-    assert trim.answer(trigger._replace(text="yes"), str(parent), SESSION, 0).to_copy.startswith("/resume ")
+    assert trim.answer(asked(trigger._replace(text="yes"), parent)).to_copy.startswith("/resume ")
 
 
 def test_a_session_that_would_take_too_long(
@@ -460,11 +460,11 @@ def test_a_session_that_would_take_too_long(
 ) -> None:
     """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
     trigger = Trigger("trim", "", slash=False, pasted=False)
-    trim.answer(trigger, str(parent), SESSION, 0)
+    trim.answer(asked(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "WHOLE", 0)
-        with pytest.raises(answer.TimeLimit, match="longer than a prompt may wait") as caught:
-            trim.answer(trigger._replace(text="yes"), str(parent), SESSION, 0)
+        with pytest.raises(lane.TimeLimit, match="longer than a prompt may wait") as caught:
+            trim.answer(asked(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
     found = confirmations.find(SESSION)
@@ -491,8 +491,8 @@ YES = Trigger("trim", "yes", slash=False, pasted=False)
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
     """The question that another prompt took comes back with its child, and that is what is shown."""
-    trim.answer(YES._replace(text=""), str(parent), SESSION, 0)
-    trim.answer(YES, str(parent), SESSION, 0)
+    trim.answer(asked(YES._replace(text=""), parent))
+    trim.answer(asked(YES, parent))
     (child,) = children(parent)
     question = confirmations.find(SESSION)
     assert question is not None
@@ -501,7 +501,7 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     assert confirmations.begin(again)
     timer = threading.Timer(0.2, confirmations.keep, args=(question,))
     timer.start()
-    found = trim.answer(YES, str(parent), SESSION, 0)
+    found = trim.answer(asked(YES, parent))
     timer.join()
     assert found.to_copy == f"/resume {child.stem}"
     assert children(parent) == [child]

@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from resume_hooks.hooks.prompt import MAX_INPUT, card
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.system.text import plain
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -38,8 +37,8 @@ _STAMP = "vault.json"
 
 def main() -> None:
     """Handle the event on stdin; never raises, and prints nothing."""
-    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or reply.stands_aside() or not is_session_id(reply.field(event, "session_id")):
+    event = reply.read_stdin(MAX_INPUT)
+    if event is None or not is_session_id(reply.field(event, "session_id")):
         return
     with contextlib.suppress(OSError, ResumeHooksError):
         os.nice(NICE)
@@ -48,7 +47,7 @@ def main() -> None:
 
 def catch_up(event: dict[str, Any]) -> None:
     """Keep what was left, then once a day look for ancestors, pack, and let go. OSError, ResumeHooksError."""
-    headless = expiring_sessions.is_headless()
+    headless = reply.is_headless()
     is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
     keep_wanted(Where(), is_over)

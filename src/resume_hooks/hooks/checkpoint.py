@@ -9,113 +9,87 @@ import contextlib
 import time
 
 from resume_hooks.derive import checkpoint
-from resume_hooks.derive.checkpoint import Mark, Placed
+from resume_hooks.derive.checkpoint import Placed
 from resume_hooks.derive.child.existing import standing_rewind
-from resume_hooks.errors import NothingToMark
 from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
-from resume_hooks.hooks.answer import Answer, said, time_limit
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
-from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
+from resume_hooks.hooks.lane import Answer, Request, show, time_limit
+from resume_hooks.sessions.locate import SessionFile
 
 YES = "yes"
 
-WAIT = 1.0
-"""Seconds that a second ``>rewind`` waits for the child that the first one is making."""
 
-PAUSE = 0.02
-
-
-def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - a lane's form
-    """Mark the place in the session at ``path`` (None: no transcript yet), or go back to it.
-
-    Raises ResumeHooksError.
-    """
-    session = locate.session_file(path) if path is not None else None
-    if trigger.verb == "rewind":
-        return _rewind(session, session_id, trigger)
-    if session is None:
-        raise NothingToMark("There is nothing to mark: this session has no transcript yet", "Send a prompt first.")
-    if trigger.text.lower() == YES:
-        return _replace(session, trigger)
-    return _set(session, trigger)
+def answer(request: Request) -> Answer:
+    """Mark the place, or go back to it. Raises ResumeHooksError."""
+    if request.trigger.verb == "rewind":
+        return _rewind(request)
+    session = request.session
+    return _replace(session, request) if request.text.lower() == YES else _set(session, request)
 
 
-def _set(session: locate.SessionFile, trigger: Trigger) -> Answer:
-    placed = _placed(session, trigger.text)
+def _set(session: SessionFile, request: Request) -> Answer:
+    placed = _placed(session, request.text, request)
     active = checkpoint_state.find(session.session_id)
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
             confirmations.keep(Question(session.session_id, placed.mark.goal, time.time(), kind=CHECKPOINT))
         except OSError as error:
-            unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {_shell('checkpoint', session)} --yes"
-        return said(checkpoint_cards.question_card(active, placed.mark.goal, unkept, slash=trigger.slash))
+            unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
+        return show(checkpoint_cards.question_card(active, placed.mark.goal, unkept, slash=request.slash))
     if active is None:
         checkpoint_state.keep(placed.mark)
-    kept = placed if active is None else placed._replace(mark=active)
-    return said(checkpoint_cards.set_card(kept, replaced=False, already=active is not None, slash=trigger.slash))
+    else:
+        placed = placed._replace(mark=active)
+    return show(checkpoint_cards.set_card(placed, replaced=False, already=active is not None, slash=request.slash))
 
 
-def _replace(session: locate.SessionFile, trigger: Trigger) -> Answer:
-    """The answer to a yes: the goal is that of the question, the place the one where it is answered."""
+def _replace(session: SessionFile, request: Request) -> Answer:
+    """Act on a yes: the goal is that of the question, the place the one where it is answered."""
     question = confirmations.find(session.session_id, CHECKPOINT)
     if question is None or not question.is_open:
         active = checkpoint_state.find(session.session_id)
-        return said(checkpoint_cards.unasked_card(active, expired=question is not None, slash=trigger.slash))
-    placed = _placed(session, question.options)
+        return show(checkpoint_cards.unasked_card(active, expired=question is not None, slash=request.slash))
+    placed = _placed(session, question.options, request)
     checkpoint_state.keep(placed.mark)
     confirmations.take(session.session_id, CHECKPOINT)
-    return said(checkpoint_cards.set_card(placed, replaced=True, already=False, slash=trigger.slash))
+    return show(checkpoint_cards.set_card(placed, replaced=True, already=False, slash=request.slash))
 
 
-def _rewind(session: locate.SessionFile | None, session_id: str, trigger: Trigger) -> Answer:
-    mark = _settled(session_id)
-    if session is None or mark is None:
-        return _without_mark(session, trigger)
+def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
+    with time_limit(request.command):
+        return checkpoint.place(session, goal)
+
+
+def _rewind(request: Request) -> Answer:
+    mark = checkpoint_state.settled(request.session_id)
+    if request.path is None or mark is None:
+        return _without_mark(request)
     # What a child is written and checked with is nothing to a checkpoint.
     from resume_hooks.derive import rewind  # noqa: PLC0415
 
-    with time_limit(_shell("rewind", session)):
-        decided = rewind.plan(session, mark, trigger.text, Where())
+    with time_limit(request.command):
+        decided = rewind.plan(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.
     with checkpoint_state.used(mark):
-        receipt = rewind.write(decided, Where())
+        receipt = rewind.write(decided, request.where)
     with contextlib.suppress(OSError):
-        confirmations.take(session_id, CHECKPOINT)  # a yes to an older question would set one anew
-        pending_handoff.retire(session_id)  # /clear would lead to what was just left
+        confirmations.take(request.session_id, CHECKPOINT)  # a yes to an older question would set one anew
+        pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
     return Answer(
         receipt.in_client,
         lambda copied: checkpoint_cards.rewound_card(
-            receipt, copied, mark, decided.report, decided.left_out, slash=trigger.slash
+            receipt, copied, mark, decided.report, decided.left_out, slash=request.slash
         ),
     )
 
 
-def _without_mark(session: locate.SessionFile | None, trigger: Trigger) -> Answer:
-    """What a rewind gets to which no checkpoint is active: the child that the last one made, or what to do."""
-    standing = standing_rewind(session, Where()) if session is not None else None
+def _without_mark(request: Request) -> Answer:
+    """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
+    standing = standing_rewind(request.session, request.where) if request.path is not None else None
     if standing is None:
-        return said(checkpoint_cards.none_card(trigger.text, slash=trigger.slash))
+        return show(checkpoint_cards.none_card(request.text, slash=request.slash))
     return Answer(
         standing.in_client,
-        lambda copied: checkpoint_cards.standing_card(standing, copied, trigger.text, slash=trigger.slash),
+        lambda copied: checkpoint_cards.standing_card(standing, copied, request.text, slash=request.slash),
     )
-
-
-def _settled(session_id: str) -> Mark | None:
-    """The session's checkpoint; a rewind that is at work on it is waited for, since it uses it up."""
-    deadline = time.monotonic() + WAIT
-    while checkpoint_state.is_used(session_id) and time.monotonic() < deadline:
-        time.sleep(PAUSE)
-    return checkpoint_state.find(session_id)
-
-
-def _placed(session: locate.SessionFile, goal: str) -> Placed:
-    with time_limit(_shell("checkpoint", session)):
-        return checkpoint.place(session, goal)
-
-
-def _shell(verb: str, session: locate.SessionFile) -> str:
-    return f"resume-hooks {verb} {session.session_id}"

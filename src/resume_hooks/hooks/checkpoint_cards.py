@@ -13,64 +13,62 @@ from resume_hooks.derive.rewind_text import LeftOut
 from resume_hooks.hooks.cards import ROW, child_card
 from resume_hooks.hooks.checkpoint_state import NONE
 from resume_hooks.hooks.confirmations import OPEN
+from resume_hooks.hooks.plain_cards import NOTHING, refusal_card, sign
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain
 
 _REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
-_STAYS = "files, git and processes stay as they are; the rewound session holds the talk up to here"
-
-_NOTHING = "Nothing was changed."
+_STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> str:
     """``>checkpoint``: what was marked, and how to come back."""
     done = "already set here" if already else "replaced" if replaced else "set"
-    later = (
-        ["an answer is not finished: marked is the last step that is whole"]
-        if placed.unfinished and not already
-        else []
-    )
+    marked = list(_described(placed.mark))
+    if placed.unfinished and not already:
+        marked.append("the answer is not finished: the mark stands after the last whole step")
+    # Ctrl+C clears the box, but beside a working model it ends the turn.
+    keys = "go on" if slash else "go on once the answer ends" if placed.unfinished else "Ctrl+C once, then go on"
     lines = [
-        f"checkpoint {done}{'' if slash else ' · Ctrl+C once, then go on'}",
+        f"checkpoint {done}{'' if slash else f' · {keys}'}",
         "",
-        *(f"  {line}" for line in (*_described(placed.mark), *later)),
+        *(f"  {line}" for line in marked),
         "",
         f"  back to here, with a report   {_REWIND}",
         f"  {_STAYS}",
         "",
-        "Set: go on." if slash else "Set: Ctrl+C once, then go on.",
+        f"Set: {keys}.",
     ]
     return "\n".join(lines)
 
 
 def question_card(active: Mark, goal: str, unkept: str, *, slash: bool) -> str:
     """A second ``>checkpoint``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
-    yes = f"{'/resume-hooks:' if slash else '>'}checkpoint yes"
+    yes = f"{sign(slash=slash)}checkpoint yes"
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
     ways = [unkept] if unkept else ["replace it by one here    /resume-hooks:checkpoint yes   or  >checkpoint yes"]
     lines = [
-        "checkpoint · one is active, set " + age(active),
+        f"checkpoint · one is active, set {age(active)}",
         "",
         *(f"  {line}" for line in (*_described(active), *new)),
         "",
         *(f"  {line}" for line in ways),
         f"  back to it, with a report {_REWIND}",
         "",
-        _NOTHING if unkept else f"Replace: {yes}",
+        NOTHING if unkept else f"Replace: {yes}",
     ]
     return "\n".join(lines)
 
 
 def unasked_card(active: Mark | None, *, expired: bool, slash: bool) -> str:
     """A yes to which nothing is open."""
-    sign = "/resume-hooks:" if slash else ">"
     why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a checkpoint is open"
-    said = f"resume-hooks: there is nothing to confirm: {why}."
+    words, typed = f"there is nothing to confirm: {why}", f"{sign(slash=slash)}checkpoint [goal]"
     if active is None:
-        return f"{said}\n\n  {NONE}\n\n{_NOTHING}\n\nFirst: {sign}checkpoint [goal]"
+        return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
     described = "\n".join(f"  {line}" for line in (f"active is, set {age(active)}:", *_described(active)))
-    return f"{said}\n\n{described}\n\n{_NOTHING}\n\nReplace: {sign}checkpoint [goal]"
+    return refusal_card(words, described, last=f"Replace: {typed}")
 
 
 def rewound_card(
@@ -95,7 +93,7 @@ def not_rewound(receipt: Receipt, left_out: LeftOut | None) -> list[str]:
         facts.append(f"    resume-hooks rewind-files {receipt.parent_session_id} --to {left_out.prompt}")
     else:
         facts[0] += "; the client kept no copies of files"
-    return [f"left out, not lost: {left_out.span}", *facts]
+    return [f"left out here, still in the old session: {left_out.span}", *facts]
 
 
 def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -> str:
@@ -111,8 +109,7 @@ def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -
 
 def none_card(text: str, *, slash: bool) -> str:
     """A ``>rewind`` without a checkpoint."""
-    kept = f"\n\n  Your text: {text}" if text else ""
-    return f"resume-hooks: {NONE}{kept}\n\n{_NOTHING}\n\nFirst: {'/resume-hooks:' if slash else '>'}checkpoint [goal]"
+    return refusal_card(NONE, text and f"  Your text: {text}", last=f"First: {sign(slash=slash)}checkpoint [goal]")
 
 
 def age(mark: Mark) -> str:

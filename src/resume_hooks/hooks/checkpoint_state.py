@@ -47,9 +47,10 @@ def clear(session_id: str) -> bool:
     return hook_state.take(_name(session_id))
 
 
-def is_used(session_id: str) -> bool:
-    """Whether a rewind is at work on the session's checkpoint."""
-    return hook_state.is_begun(_name(session_id))
+def settled(session_id: str) -> Mark | None:
+    """The session's checkpoint; a rewind that is at work on it is waited for, since it uses it up."""
+    hook_state.wait(_name(session_id))
+    return find(session_id)
 
 
 @contextlib.contextmanager

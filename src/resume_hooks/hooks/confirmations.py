@@ -51,6 +51,15 @@ def find(session_id: str, kind: str = TRIM) -> Question | None:
     return _question(hook_state.find(_name(session_id, kind)), session_id, kind)
 
 
+def settled(session_id: str, kind: str = TRIM) -> Question | None:
+    """The last question of a session; one that another prompt is acting on is waited for: it comes back with its child.
+
+    None where that takes longer than ``hook_state.WAIT``.
+    """
+    hook_state.wait(_name(session_id, kind), lambda: find(session_id, kind) is not None)
+    return find(session_id, kind)
+
+
 def take(session_id: str, kind: str = TRIM) -> bool:
     """Use a session's question up; False where it is gone already. Of two takers one gets it."""
     return hook_state.take(_name(session_id, kind))

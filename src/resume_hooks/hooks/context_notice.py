@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import sys
-import time
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.paths import Where, find_session, named_session
+from resume_hooks.paths import Where
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.tokens import ContextUse
 
-MAX_INPUT = 32 * 1024 * 1024
 NEVER = 10**9
 """Tokens that no context has; longer numbers the shell does not compare."""
 
@@ -31,27 +27,24 @@ _PREFIX = "notice-"
 
 def main() -> None:
     """Answer the event on stdin: one line to show, or nothing. A failure is silent, since nobody asked for anything."""
-    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or reply.stands_aside():
+    event = reply.read_stdin()
+    if event is None:
         return
     session_id = reply.field(event, "session_id")
-    path = named_session(reply.field(event, "transcript_path"), session_id, Where()) or find_session(
-        session_id, Where()
-    )
+    path = reply.transcript(event, session_id, Where())
     if path is None:
         return
     with contextlib.suppress(OSError, ResumeHooksError):
         line = notice(session_id, path)
         if line:
-            sys.stdout.buffer.write(json.dumps({"systemMessage": line}).encode())
-            sys.stdout.buffer.flush()
+            reply.write(json.dumps({"systemMessage": line}).encode())
 
 
 def notice(session_id: str, path: str) -> str:
     """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
     name = f"{_PREFIX}{session_id}.json"
     told = _whole(hook_state.find(name).get("told"))
-    _sweep()
+    hook_state.sweep(_PREFIX, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
     hook_state.keep(name, {"look": NEVER, "told": told})
     percent, window = settings.number("notice_percent"), settings.number("context_window")
@@ -84,11 +77,3 @@ def _limit(window: int, percent: int) -> int:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and value is not True and value > 0 else 0
-
-
-def _sweep() -> None:
-    """Remove the notes of sessions that are long gone."""
-    for name in hook_state.names(_PREFIX):
-        with contextlib.suppress(OSError):
-            if time.time() - os.lstat(hook_state.place(name)).st_mtime > KEPT:
-                os.unlink(hook_state.place(name))

@@ -32,7 +32,7 @@ def kept(event: dict[str, Any]) -> str:
     OSError where the state folder can't be written.
     """
     done = archived(event, _Watch(LIMIT), waiting=True)
-    if done is None or is_headless():
+    if done is None or reply.is_headless():
         return ""
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
@@ -75,8 +75,3 @@ class _Watch:
     def __call__(self) -> bool:
         self._until = self._until or time.monotonic() + self._seconds
         return time.monotonic() > self._until
-
-
-def is_headless() -> bool:
-    """Whether nobody is there to read a line."""
-    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")

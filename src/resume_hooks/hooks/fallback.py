@@ -1,33 +1,34 @@
-"""UserPromptSubmit before the engine is installed: what the standard library alone can answer.
+"""What works before the engine is installed, or where its venv no longer loads. Standard library, Python 3.9.
 
-``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. Python 3.9.
+``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. A venv that does not
+load (the system's Python moved on, packages were removed) is marked, so that the installer builds it anew: its copy of
+the lock goes, and without that no venv counts as whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
-from resume_hooks.hooks import broken_venv, reply
+from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import HELP, pasted_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 
-MAX_INPUT = 32 * 1024 * 1024
+LOCK = "requirements.lock"
 
 
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
-    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
+    event = reply.read_stdin()
     trigger = recognise(reply.field(event, "prompt")) if event else None
-    if event is None or trigger is None or reply.stands_aside():
-        return
-    sys.stdout.buffer.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
-    sys.stdout.buffer.flush()
+    if event is not None and trigger is not None:
+        reply.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
 
 
 def answer(trigger: Trigger, session_id: str) -> str:
@@ -51,9 +52,9 @@ def engine_state() -> str:
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
-    if broken_venv.is_marked():
-        return "The engine's packages no longer load; the next start of a session installs them anew."
-    return "The engine is not installed yet; the next start of a session does it."
+    if venv_is_marked():
+        return "The engine's packages no longer load; the next session to start installs them anew."
+    return "The engine is not installed yet; the next session to start installs it, also one that /clear starts."
 
 
 def _what_next() -> str:
@@ -61,7 +62,8 @@ def _what_next() -> str:
         return "Try again in a minute."
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT", ""), "hooks", "engine")
-    return f"Log: {log}\nTo install it now, in a shell:\n  sh {shlex.quote(engine)} --install\n\nThen try again."
+    named = f"Log: {log}\n" if os.path.isfile(log) else ""
+    return f"{named}To install it now, in a shell:\n  sh {shlex.quote(engine)} --install\n\nThen try again."
 
 
 def _installer_state() -> Dict[str, Any]:
@@ -74,3 +76,24 @@ def _since(started: object) -> str:
     if not isinstance(started, (int, float)) or not 0 < started < time.time():
         return ""
     return f", for {round(time.time() - started)} s so far"
+
+
+def mark_venv() -> None:
+    """Something of the engine could not be imported; marks the venv where it is the plugin's own that runs this."""
+    venv = _venv()
+    if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(venv, LOCK))
+
+
+def venv_is_marked() -> bool:
+    """Whether the plugin's own venv was built, and does not count as whole any more."""
+    venv = _venv()
+    if venv is None or read_object(os.path.join(os.path.dirname(venv), "install.json")).get("state") != "ready":
+        return False
+    return os.path.isdir(venv) and not os.path.lexists(os.path.join(venv, LOCK))
+
+
+def _venv() -> Optional[str]:
+    data = os.environ.get("CLAUDE_PLUGIN_DATA")
+    return os.path.join(data, "venv") if data else None

@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from resume_hooks.paths import Where, is_private, open_regular
 from resume_hooks.storage import state_file
@@ -23,6 +23,10 @@ KEPT = 86_400
 MAKING = 30
 """Seconds after which nobody is still at work on what a note asks for: its hook was ended."""
 
+WAIT = 1.0
+"""Seconds that a prompt waits for another one that is at the same work."""
+
+PAUSE = 0.02
 MAX_BYTES = 64 * 1024
 _BEGUN = ".begun"
 _LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
@@ -81,6 +85,13 @@ def is_begun(name: str) -> bool:
         return abs(time.time() - os.lstat(_own(name + _BEGUN)).st_mtime) <= MAKING
     except OSError:
         return False
+
+
+def wait(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
+    """Wait until nobody is at work on what a note asks for, or something else settles it; for ``WAIT`` at most."""
+    deadline = time.monotonic() + WAIT
+    while is_begun(name) and not is_settled() and time.monotonic() < deadline:
+        time.sleep(PAUSE)
 
 
 def names(prefix: str) -> List[str]:

@@ -49,13 +49,28 @@ HELP = "\n".join(
     ]
 )
 
-_PASTED = "resume-hooks: nothing was made. The command was pasted over text left in the input box."
+NOTHING = "Nothing was changed."
 
 
-def pasted_card(text: str) -> str:
-    """A command pasted over a trigger; ``text`` is what stood between the two, so that nothing is lost."""
+def refusal_card(words: str, *paragraphs: str, last: str = "") -> str:
+    """Say why nothing was done, then paragraphs that are not empty; ``last`` is what to type next."""
+    parts = (f"resume-hooks: {words.removesuffix('.')}.", *paragraphs, NOTHING, last)
+    return "\n\n".join(part for part in parts if part)
+
+
+def sign(*, slash: bool) -> str:
+    """How the form begins that the user types."""
+    return "/resume-hooks:" if slash else ">"
+
+
+def pasted_card(text: str, *, busy: bool = False) -> str:
+    """A command pasted over a trigger; ``text`` is what stood between the two, so that nothing is lost.
+
+    ``busy``: the model is at work, and Ctrl+C would end its turn.
+    """
     kept = f"\n\n  Your text: {text}" if text else ""
-    return f"{_PASTED}{kept}\n\nPress Ctrl+C once, then paste again."
+    again = "Once the answer ends: clear the box, paste" if busy else "Press Ctrl+C once, then paste again."
+    return f"resume-hooks: nothing was made. The command was pasted over text left in the input box.{kept}\n\n{again}"
 
 
 def session_card(session_id: str, copied: Copied, text: str = "") -> str:

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks import settings
 from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
+from resume_hooks.hooks.plain_cards import HELP, pasted_card, refusal_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
-from resume_hooks.paths import Where, find_session, is_session_id, named_session
+from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
-    from resume_hooks.hooks.answer import Answer
+    from resume_hooks.hooks.lane import Answer
 
 LANES = {
-    "resume": "answer",
-    "handoff": "answer",
+    "resume": "resume_card",
+    "handoff": "handoff",
     "rollover": "rollover",
-    "lineage": "answer",
+    "lineage": "lineage",
     "trim": "trim",
     "search": "search",
     "recover-context": "recover",
@@ -33,21 +33,14 @@ LANES = {
 }
 """The module of each trigger that reads a transcript; its ``answer`` gives what to copy and the card."""
 
-MAX_INPUT = 32 * 1024 * 1024
-"""Bytes of hook input that are read; a trigger is never that long."""
-
 
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
-    raw = sys.stdin.buffer.read(MAX_INPUT + 1)
-    event = reply.read_event(raw) if len(raw) <= MAX_INPUT else None
+    event = reply.read_stdin()
     trigger = recognise(reply.field(event, "prompt")) if event else None
-    if event is None or trigger is None or reply.stands_aside():
-        return
-    reason = card(trigger, event)
+    reason = card(trigger, event) if event is not None and trigger is not None else ""
     if reason:
-        sys.stdout.buffer.write(reply.block(reason))
-        sys.stdout.buffer.flush()
+        reply.write(reply.block(reason))
 
 
 def card(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -55,11 +48,11 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
     try:
         return answer(trigger, event)
     except ResumeHooksError as error:
-        return _failure(error, trigger.text)
+        return refusal_card(error.message, error.remedy, _kept(trigger.text))
     except ModuleNotFoundError:  # a venv from before an update, or a damaged one, lacks a dependency
-        from resume_hooks.hooks import broken_venv, fallback  # noqa: PLC0415
+        from resume_hooks.hooks import fallback  # noqa: PLC0415
 
-        broken_venv.mark()
+        fallback.mark_venv()
         return fallback.answer(trigger, reply.field(event, "session_id"))
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
         return _bug(error, trigger)
@@ -71,11 +64,11 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     off = chosen["triggers_off"].value
     if isinstance(off, tuple) and trigger.verb in off:
         return ""
-    if trigger.pasted or trigger.verb == "help":
-        from resume_hooks.hooks.plain_cards import HELP, pasted_card  # noqa: PLC0415
-
-        return pasted_card(trigger.text) if trigger.pasted else HELP
     session_id = reply.field(event, "session_id")
+    if trigger.pasted:
+        return pasted_card(trigger.text, busy=_is_busy(event, session_id))
+    if trigger.verb == "help":
+        return HELP
     if not is_session_id(session_id):
         raise SessionNotFound("The client named no session", "Send a prompt first.")
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
@@ -84,21 +77,24 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
 
     way = str(chosen["clipboard"].value)
     if trigger.verb == "session":
-        from resume_hooks.hooks.plain_cards import session_card  # noqa: PLC0415
-
         return session_card(session_id, copy(session_id, way=way))
+    from resume_hooks.hooks.lane import Request  # noqa: PLC0415
+
     lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
-    window = chosen["context_window"].value
-    path = named_session(reply.field(event, "transcript_path"), session_id, Where()) or find_session(
-        session_id, Where()
-    )
-    found: Answer = lane.answer(trigger, path, session_id, window if isinstance(window, int) else 0)
-    return found.card(copy(found.to_copy, way=way if found.to_copy else "none"))
+    window, where = chosen["context_window"].value, Where()
+    path = reply.transcript(event, session_id, where)
+    answered: Answer = lane.answer(Request(trigger, session_id, path, window if isinstance(window, int) else 0, where))
+    return answered.card(copy(answered.to_copy, way=way if answered.to_copy else "none"))
 
 
-def _failure(error: ResumeHooksError, text: str) -> str:
-    said = f"resume-hooks: {error.message.removesuffix('.')}.\n\n{error.remedy}".rstrip()
-    return f"{said}{_kept(text)}\n\nNothing was changed."
+def _is_busy(event: dict[str, Any], session_id: str) -> bool:
+    """Whether the model is at work in a session: then nothing is told that would end its turn."""
+    path = reply.transcript(event, session_id, Where()) if is_session_id(session_id) else None
+    if path is None:
+        return False
+    from resume_hooks.hooks.cards import is_busy  # noqa: PLC0415 - only a paste over left-over text waits for it
+
+    return is_busy(path)
 
 
 def _bug(error: Exception, trigger: Trigger) -> str:
@@ -107,8 +103,9 @@ def _bug(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system.invocation import typed  # noqa: PLC0415
 
     bug_log.note(f">{trigger.verb}", __version__, error)
+    kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""
     return (
-        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{_kept(trigger.text)}\n\n"
+        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{kept}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
         f"To see what is wrong, in a shell:\n  {typed('doctor', os.environ)}\n\nThen try again."
     )
@@ -116,4 +113,4 @@ def _bug(error: Exception, trigger: Trigger) -> str:
 
 def _kept(text: str) -> str:
     """The user's words, which a slash command does not leave in the input box."""
-    return f"\n\nYour text: {text}" if text else ""
+    return f"Your text: {text}" if text else ""

@@ -7,12 +7,9 @@ looks for itself.
 from __future__ import annotations
 
 from resume_hooks.errors import NothingToRecover
-from resume_hooks.hooks.answer import Answer, time_limit
-from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.paths import Where
+from resume_hooks.hooks.lane import Answer, Request, time_limit
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
@@ -23,26 +20,25 @@ _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, n
 _COMMAND = "resume-hooks handoff --print"
 
 
-def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
+def answer(request: Request) -> Answer:
     """Show the digest's facts and offer them for pasting. NothingToRecover where there are none."""
-    if path is None:
-        raise NothingToRecover("There is nothing to recover: this session has no transcript yet")
+    session = request.session
     with time_limit(_COMMAND):
-        found = facts(digest_of(locate.session_file(path), Where()), SECTIONS, OPENING)
-    if not found:
+        text = facts(digest_of(session, request.where), SECTIONS, OPENING)
+    if not text:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
-    return Answer(f"{_GIVEN}\n{found}", lambda copied: _card(found, copied, slash=trigger.slash))
+    return Answer(f"{_GIVEN}\n{text}", lambda copied: _card(text, copied, slash=request.slash))
 
 
-def _card(found: str, copied: Copied, *, slash: bool) -> str:
-    cost = round(len(found) / CHARACTERS_PER_TOKEN)
+def _card(text: str, copied: Copied, *, slash: bool) -> str:
+    cost = round(len(text) / CHARACTERS_PER_TOKEN)
     return "\n".join(
         [
-            f"resume-hooks · what this work came to, about {cost:,} tokens where you paste it",
+            f"resume-hooks · what was done here · about {cost:,} tokens to paste",
             "",
-            found,
+            text,
             "",
-            "To let the model look for itself: /resume-hooks:recover-context and what is missing",
+            "To let the model look for itself: /resume-hooks:recover-context <what is missing>",
             "",
             _last_line(copied, slash=slash),
         ]

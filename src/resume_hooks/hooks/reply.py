@@ -1,4 +1,4 @@
-"""The replies of hooks: a block with a reason to show, or what a session starts with; nothing lets things pass.
+"""The input of hooks, and their replies: a block with a reason to show, or what a session starts with.
 
 Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, Dict, Optional
 
+from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.system.text import plain, plain_line
+
+MAX_INPUT = 32 * 1024 * 1024
+"""Bytes of hook input that are read; a trigger is never that long."""
 
 MAX_REASON = 9_500
 """UTF-16 units of a reason; the client cuts its strings at 10,000."""
@@ -23,11 +28,28 @@ MAX_START = 4_000
 CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
+def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
+    """The hook's input; None where it has more bytes than ``most``, is no JSON object, or hooks stand aside."""
+    raw = sys.stdin.buffer.read(most + 1)
+    return None if len(raw) > most or stands_aside() else read_event(raw)
+
+
+def write(reply: bytes) -> None:
+    """Give the client its answer, if there is one."""
+    sys.stdout.buffer.write(reply)
+    sys.stdout.buffer.flush()
+
+
 def stands_aside() -> bool:
     """Whether hooks do nothing: in our own headless call, and where no variable says whose sessions these are."""
     return bool(os.environ.get("RESUME_HOOKS_CHILD")) or not (
         os.environ.get("CLAUDE_CONFIG_DIR") or os.environ.get("HOME") or os.name == "nt"
     )
+
+
+def is_headless() -> bool:
+    """Whether nobody is there to read a line (``-p``)."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
@@ -43,6 +65,11 @@ def field(event: Dict[str, Any], name: str) -> str:
     """A string of the event, or ``""``."""
     value = event.get(name)
     return value if isinstance(value, str) else ""
+
+
+def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
+    """The file that an event names, where it is the session's own, else the newest of that id; None without one."""
+    return named_session(field(event, "transcript_path"), session_id, where) or find_session(session_id, where)
 
 
 def block(reason: str) -> bytes:

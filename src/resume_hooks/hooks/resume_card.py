@@ -1,14 +1,16 @@
-"""The card of ``>resume``: the session, how full it is, and the ways on from it in one table.
+"""``>resume``: the session, how full it is, and the ways to go on from it in one table.
 
 The table serves the shell's ``resume`` and fits 80 columns; what it says is an estimate, and says so.
 """
 
 from __future__ import annotations
 
+from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
-from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate
+from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
 from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.plain_cards import id_line, offer
+from resume_hooks.hooks.lane import Answer, Request, time_limit
+from resume_hooks.hooks.plain_cards import id_line, offer, session_card
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import resume_command
@@ -21,29 +23,39 @@ BRANCH = 40
 """Columns that the name of a branch may fill."""
 
 NAMES = {TRIM: "a trim", SMART_TRIM: "a smart trim", HANDOFF: "a handoff"}
-"""How a way on that is recommended is spoken of."""
+"""How a way that is recommended is called in a sentence."""
 
 
-def resume_card(found: Comparison, copied: Copied, text: str) -> str:
-    """``>resume``: the session, how full it is, what each way on leaves and costs, and its command."""
+def answer(request: Request) -> Answer:
+    """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
+    session_id, text = request.session_id, request.text
+    if request.path is None:
+        return Answer(session_id, lambda copied: session_card(session_id, copied, text))
+    with time_limit(request.command):
+        comparison = compare(session_id, request.path, request.where, request.window, clock.now())
+    return Answer(session_id, lambda copied: resume_card(comparison, copied, text))
+
+
+def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:
+    """Show the session, how full it is, what each way to go on leaves and costs, and its command."""
+    session_id = comparison.session_id
     lines = [
         f"resume-hooks · {copied.sentence('session id')}",
         "",
-        f"  {found.glance.title[:ROW]}",
-        f"  {found.session_id}",
-        f"  context {used(found.context)} · {size(found.glance)}",
-        *(f"  {line}" for line in recommended(found)),
+        f"  {comparison.glance.title[:ROW]}",
+        f"  {session_id}",
+        f"  context {used(comparison.context)} · {size(comparison.glance)}",
+        *(f"  {line}" for line in recommended(comparison)),
         "",
-        *(f"  {line}" for line in table(found)),
+        *(f"  {line}" for line in table(comparison)),
         "",
         "  /resume-hooks:handoff [next step]   or  >handoff [next step]",
         "  /resume-hooks:rollover [focus]      or  >rollover [focus]",
         "  /resume-hooks:trim                  or  >trim",
-        "  this session as it is, in this client, or in a shell",
-        f"      /resume {found.session_id}",
-        f"      {resume_command(found.folder, found.session_id)}",
-        "  its ancestors",
-        "      /resume-hooks:lineage           or  >lineage",
+        "  /resume-hooks:lineage               or  >lineage",
+        "  to open this session again, in this client or in a shell:",
+        f"      /resume {session_id}",
+        f"      {resume_command(comparison.folder, session_id)}",
     ]
     return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
 
@@ -60,13 +72,14 @@ def size(glance: HeadTail) -> str:
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
-def recommended(found: Comparison) -> list[str]:
+def recommended(comparison: Comparison) -> list[str]:
     """What fits best, in one line or two; nothing while there is room."""
-    if found.advice is None:
+    advice = comparison.advice
+    if advice is None:
         return []
-    full = "Resuming it would compact at once" if found.context.compacts_at_once else "Nearly full"
-    lines = [f"{full}: {NAMES[found.advice.strategy]} fits best ({found.advice.why})."]
-    return [*lines, f"    {command_of(found.advice, found.session_id)}"]
+    full = "Resuming it would compact at once" if comparison.context.compacts_at_once else "Nearly full"
+    best = f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
+    return [best, f"    {command_of(advice, comparison.session_id)}"]
 
 
 def command_of(advice: Advice, session_id: str) -> str:
@@ -76,13 +89,15 @@ def command_of(advice: Advice, session_id: str) -> str:
     return f"/resume-hooks:{advice.strategy}"
 
 
-def table(found: Comparison) -> list[str]:
-    """The ways on, a line each, and what the estimates stand on."""
-    rows = [f"{'estimated':<12}{'tokens after':>12}{'sent past the cache':>21}   cheaper than going on"]
-    rows += [f"{row.name:<12}{row.after:>12,}{row.uncached:>21,}   {_pays(row)}".rstrip() for row in found.estimates]
-    if not any(estimate.name == TRIM for estimate in found.estimates):
-        rows.append(f"{TRIM:<12}{'nothing to trim' if found.trim_estimated else 'too much to tell here: >trim does'}")
-    return [*rows, _cache(found), _habit(found)]
+def table(comparison: Comparison) -> list[str]:
+    """The ways to go on, a line each, and what the estimates stand on."""
+    rows = [f"{'estimated':<12}{'tokens after':>12}{'not in the cache':>18}   cheaper than going on"]
+    ways = comparison.estimates
+    rows += [f"{way.name:<12}{way.after:>12,}{way.uncached:>18,}   {_pays(way)}".rstrip() for way in ways]
+    if not any(way.name == TRIM for way in ways):
+        why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: >trim does"
+        rows.append(f"{TRIM:<12}{why}")
+    return [*rows, _cache(comparison), _habit(comparison)]
 
 
 def _pays(estimate: Estimate) -> str:
@@ -92,23 +107,23 @@ def _pays(estimate: Estimate) -> str:
     return "never" if count is None else f"after {count:,} turn{'s' if count != 1 else ''}"
 
 
-def _cache(found: Comparison) -> str:
+def _cache(comparison: Comparison) -> str:
     """What of the session the API still has, as far as its own usage tells."""
-    lifetime = found.traffic.lifetime
+    lifetime = comparison.traffic.lifetime
     if not lifetime:
-        return "nothing of this session is cached: its requests used no cache"
+        return "prompt cache: none, the requests of this session used none"
     kept = "5 minutes" if lifetime == FIVE_MINUTES else "1 hour"
-    if found.age is None:
-        return f"no request was counted here yet; its cache is taken for cold (kept {kept})"
-    if found.warm:
-        return f"its cache is warm for {span(lifetime - found.age)} more (kept {kept})"
-    return f"its cache is cold (kept {kept}, last request {span(found.age)} ago)"
+    if comparison.age is None:
+        return f"prompt cache: taken for cold, no request was counted here yet (it lasts {kept})"
+    if comparison.warm:
+        return f"prompt cache: warm for {span(lifetime - comparison.age)} more (it lasts {kept})"
+    return f"prompt cache: cold (it lasts {kept}, last request {span(comparison.age)} ago)"
 
 
-def _habit(found: Comparison) -> str:
-    seen = found.traffic
+def _habit(comparison: Comparison) -> str:
+    seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
-    return f"a turn here is about {seen.requests:,} request{plural} and {seen.growth:,} tokens more"
+    return f"a turn here takes about {seen.requests:,} request{plural} and adds {seen.growth:,} tokens"
 
 
 def span(seconds: int) -> str:

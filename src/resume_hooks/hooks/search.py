@@ -9,10 +9,8 @@ from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.answer import Answer, time_limit
 from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.paths import Where
+from resume_hooks.hooks.lane import Answer, Request, show, time_limit
 from resume_hooks.search.as_text import reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
@@ -31,20 +29,23 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 """How words begin that were meant for the verb; inside a question it is a word like any other."""
 
 
-def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:  # noqa: ARG001 - as the others
+def answer(request: Request) -> Answer:
     """Search for the words of a trigger. UsageError where there are none."""
-    first, *rest = trigger.text.split(maxsplit=1) or [""]
+    first, *rest = request.text.split(maxsplit=1) or [""]
     everywhere = first.lower() == EVERYWHERE
-    words = " ".join(rest) if everywhere else trigger.text
+    words = " ".join(rest) if everywhere else request.text
     if not words:
         raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
     if option := _OPTION.match(words):
-        raise UsageError(f"{option[0]} is an option of the shell", f"resume-hooks search {words[:200]}")
-    scope = Scope() if everywhere else _project(path)
-    command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
-    with time_limit(command):
-        found = find([words], scope, Where(), most=HITS, limit=PATIENCE)
-    return Answer("", lambda _: search_card(found, everywhere=everywhere))
+        raise UsageError(f"{option[0]} works in a shell alone", f"In a shell: resume-hooks search {words[:LONGEST]}")
+    scope = Scope() if everywhere else _project(request.path)
+    with time_limit(_command(words, everywhere=everywhere)):
+        found = find([words], scope, request.where, most=HITS, limit=PATIENCE)
+    return show(search_card(found, everywhere=everywhere))
+
+
+def _command(words: str, *, everywhere: bool) -> str:
+    return shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
 
 
 def _project(path: str | None) -> Scope:
@@ -65,8 +66,7 @@ def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
     lines += [f"\n  note: {note}" for note in found.notes]
     if found.total > len(found.hits):
-        text = one_line(plain_line(found.query.text), LONGEST)
-        command = shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), text])
+        command = _command(one_line(plain_line(found.query.text), LONGEST), everywhere=everywhere)
         lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
     if not found.hits:
         return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])

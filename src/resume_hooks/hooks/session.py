@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, Optional
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.hooks import broken_venv, hook_state, pending_handoff, reply
+from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import Handoff
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
@@ -33,12 +33,11 @@ ENGINE_SINCE = (3, 11)
 
 def main() -> None:
     """Handle the event on stdin; prints what the session is due. Never raises: nothing is worth a client's start."""
-    event = reply.read_event(sys.stdin.buffer.read(MAX_INPUT))
-    if event is None or reply.stands_aside():
+    event = reply.read_stdin(MAX_INPUT)
+    if event is None:
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
-        sys.stdout.buffer.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
-        sys.stdout.buffer.flush()
+        reply.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
 
 
 def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
@@ -101,14 +100,14 @@ def _compacted(session_id: str, path: str) -> bytes:
         # Nothing of the engine loads for the other events.
         from resume_hooks.hooks.after_compaction import given_back  # noqa: PLC0415
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
-        broken_venv.mark()
+        _mark_venv()
         return b""
     return reply.start(given_back(session_id, path), "")
 
 
 def _told(folder: str) -> str:
     """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
-    handoff = None if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") else pending_handoff.tell(folder)
+    handoff = None if reply.is_headless() else pending_handoff.tell(folder)
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
@@ -121,10 +120,17 @@ def _kept(event: Dict[str, Any]) -> str:
 
         return near_end.kept(event)
     except ImportError:
-        broken_venv.mark()
+        _mark_venv()
     except OSError:  # what else there is to say is said
         pass
     return ""
+
+
+def _mark_venv() -> None:
+    """Something of the engine is missing: the installer builds its venv anew."""
+    from resume_hooks.hooks.fallback import mark_venv  # noqa: PLC0415 - nothing to most starts
+
+    mark_venv()
 
 
 def _mark(session_id: str) -> None:

@@ -8,20 +8,24 @@ from __future__ import annotations
 import contextlib
 import time
 
+from resume_hooks.clock import normal
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, remarks
-from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
+from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
-from resume_hooks.hooks.answer import Answer, TimeLimit, said, time_limit
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.existing_trim import standing_trim
-from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.hooks.lane import Answer, Request, TimeLimit, show, time_limit
 from resume_hooks.paths import Where, find_session
-from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.text import one_line
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.records import Record
 
 WORDS = frozenset({"yes", "cancel", "help"})
 SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
@@ -35,72 +39,73 @@ MAX_OPTIONS = 4_000
 WHOLE = 4.5
 """Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""
 
-WAIT = 1.0
-"""Seconds that a second yes waits for the child that the first one is making."""
-
-PAUSE = 0.02
 WRITING = 1.5
 """How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
 
 
-def answer(trigger: Trigger, path: str | None, session_id: str, window: int) -> Answer:
-    """Preview a trim of the session at ``path`` (None: no transcript yet), or act on the word that was given.
-
-    Raises ResumeHooksError.
-    """
-    word = SAME.get(trigger.text.lower(), trigger.text.lower())
+def answer(request: Request) -> Answer:
+    """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
+    word = SAME.get(request.text.lower(), request.text.lower())
     if word == "help":
-        return said(trim_cards.help_card(HELP, slash=trigger.slash))
+        return show(trim_cards.help_card(HELP, slash=request.slash))
     if word == "cancel":
-        question = confirmations.find(session_id)
-        confirmations.take(session_id)
-        return said(trim_cards.cancelled_card(asked=question is not None and question.is_open))
-    if path is None:
-        raise _without_transcript(session_id)
-    parent = locate.session_file(path)
-    return _confirm(parent, trigger, window) if word == "yes" else _ask(parent, trigger, window)
+        question = confirmations.find(request.session_id)
+        confirmations.take(request.session_id)
+        return show(trim_cards.cancelled_card(asked=question is not None and question.is_open))
+    if request.path is None and confirmations.find(request.session_id) is not None:
+        raise NothingToTrim(
+            "There is nothing to trim: the file of this session is gone since the preview",
+            "Put it back where it was, then preview the trim again.",
+        )
+    parent = request.session
+    return _confirm(parent, request) if word == "yes" else _ask(parent, request)
 
 
-def _ask(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answer:
-    _refuse(trigger.text)
-    with time_limit(_shell(parent)):
-        decided = _decide(parent, trigger.text, window)
+def _ask(parent: SessionFile, request: Request) -> Answer:
+    _refuse(request.text)
+    with time_limit(request.command):
+        decided = _decide(parent, request.text, request)
     confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
-        return said(trim_cards.no_use_card(preview(decided)))
+        return show(trim_cards.no_use_card(preview(decided)))
     unkept = ""
     try:
-        confirmations.keep(Question(parent.session_id, trigger.text, time.time()))
+        confirmations.keep(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
-        unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {_shell(parent)}"
-    return said(trim_cards.question_card(preview(decided), trigger.text, unkept, slash=trigger.slash))
+        unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
+    return show(trim_cards.question_card(preview(decided), request.text, unkept, slash=request.slash))
 
 
-def _confirm(parent: locate.SessionFile, trigger: Trigger, window: int) -> Answer:
+def _confirm(parent: SessionFile, request: Request) -> Answer:
     started = time.monotonic()
-    question = _settled(parent.session_id)
+    question = confirmations.settled(parent.session_id)
     if question is None or not question.is_open:
-        return _without_question(parent, question, trigger)
-    with time_limit(_shell(parent)):
-        decided = _decide(parent, question.options, window)
+        return _without_question(parent, question, request)
+    with time_limit(request.command):
+        decided = _decide(parent, question.options, request)
     if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
-        raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", _shell(parent))
+        raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
     if not decided.pays:
         confirmations.take(parent.session_id)
-        return said(trim_cards.no_use_card(preview(decided)))
+        return show(trim_cards.no_use_card(preview(decided)))
     if not confirmations.begin(question):
-        return _without_question(parent, _settled(parent.session_id), trigger)  # another hook was faster
+        return _without_question(parent, confirmations.settled(parent.session_id), request)  # another hook was faster
     try:
-        receipt = _write(decided, question)
+        receipt = _write(decided, question, request.where)
     finally:
         confirmations.end(parent.session_id)
-    return _answer_of(receipt, [*remarks(decided)], question, trigger)
+    return _answer_of(receipt, [*remarks(decided)], question, slash=request.slash)
 
 
-def _write(decided: TrimPlan, question: Question) -> Receipt:
+def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
+    options = parse(text)
+    return plan.plan(plan.read(parent, request.window), request.where, options)
+
+
+def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
-        receipt = plan.write(decided, Where())
+        receipt = plan.write(decided, where)
     except ResumeHooksError:
         with contextlib.suppress(OSError):
             confirmations.keep(question)  # nothing was made, so it can be tried again
@@ -110,55 +115,25 @@ def _write(decided: TrimPlan, question: Question) -> Receipt:
     return receipt
 
 
-def _settled(session_id: str) -> Question | None:
-    """The session's question; one that another prompt is acting on is waited for, since it comes back with its child.
-
-    A session whose child takes longer than ``WAIT`` has none yet.
-    """
-    deadline = time.monotonic() + WAIT
-    while (question := confirmations.find(session_id)) is None:
-        if not confirmations.is_begun(session_id):
-            return confirmations.find(session_id)  # it may have come back between the two looks
-        if time.monotonic() >= deadline:
-            return None
-        time.sleep(PAUSE)
-    return question
-
-
-def _without_transcript(session_id: str) -> NothingToTrim:
-    if confirmations.find(session_id) is None:
-        return NothingToTrim("There is nothing to trim: this session has no transcript yet")
-    return NothingToTrim(
-        "There is nothing to trim: the file of this session is gone since the preview",
-        "Put it back where it was, then preview the trim again.",
-    )
-
-
-def _without_question(parent: locate.SessionFile, question: Question | None, trigger: Trigger) -> Answer:
-    """What a yes gets to which nothing is open: the child that the last one made, or what to do."""
+def _without_question(parent: SessionFile, question: Question | None, request: Request) -> Answer:
+    """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
-        with time_limit(_shell(parent)):
-            standing = standing_trim(parent, question.child)
+        with time_limit(request.command):
+            standing = standing_trim(parent, question.child, request.where)
         if standing is not None:
-            return _answer_of(standing, [], question, trigger)
+            return _answer_of(standing, [], question, slash=request.slash)
     if question is None or question.is_open:
         if question is not None or confirmations.is_begun(parent.session_id):
-            return said(trim_cards.busy_card(slash=trigger.slash))
-        return said(trim_cards.unasked_card(slash=trigger.slash))
-    gone = bool(question.child) and find_session(question.child, Where()) is None
-    return said(trim_cards.answered_card(question, gone=gone, slash=trigger.slash))
+            return show(trim_cards.busy_card(slash=request.slash))
+        return show(trim_cards.unasked_card(slash=request.slash))
+    gone = bool(question.child) and find_session(question.child, request.where) is None
+    return show(trim_cards.answered_card(question, gone=gone, slash=request.slash))
 
 
-def _answer_of(receipt: Receipt, notes: list[str], question: Question, trigger: Trigger) -> Answer:
+def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> Answer:
     return Answer(
-        receipt.in_client,
-        lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=trigger.slash),
+        receipt.in_client, lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash)
     )
-
-
-def _decide(parent: locate.SessionFile, text: str, window: int) -> TrimPlan:
-    options = parse(text)
-    return plan.plan(plan.read(parent, window), Where(), options)
 
 
 def _refuse(text: str) -> None:
@@ -168,11 +143,46 @@ def _refuse(text: str) -> None:
     if text.lower() == "y":
         raise UsageError("'y' confirms nothing: the word is yes", f"{_TO_CONFIRM}.")
     if WORDS & set(text.lower().split()):
-        raise UsageError(
-            f"'{one_line(text, 80)}' confirms nothing",
-            f"{_TO_CONFIRM}, and nothing more.",
-        )
+        raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
 
 
-def _shell(parent: locate.SessionFile) -> str:
-    return f"resume-hooks trim {parent.session_id}"
+def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
+    """The receipt of a trimmed child of ``parent``; None where it is gone, or somebody went on in either since."""
+    path = find_session(child_id, where)
+    named = read_parent(path) if path else None
+    if path is None or named is None or named.session_id != parent.session_id:
+        return None
+    try:
+        child, glance = HeadTail(path), HeadTail(parent.path)
+    except SessionNotFound:
+        return None  # gone since it was found
+    if child.touched or any(_goes_on(record, child.derived_at) for record in glance.last_records):
+        return None
+    stats = _stats(child)
+    return Receipt(
+        session_id=child_id,
+        file=path,
+        title=child.title,
+        parent_session_id=parent.session_id,
+        parent_file=parent.path,
+        kind=named.kind,
+        written=False,
+        folder=home_folder(child),
+        tokens_before=stats.get("original_tokens", 0),
+        tokens_after=stats.get("trimmed_tokens", 0),
+        chars_saved=stats.get("chars_saved", 0),
+        tools_trimmed=stats.get("tools_trimmed", 0),
+    )
+
+
+def _goes_on(record: Record, at: str) -> bool:
+    """Whether a record is of a conversation after an instant: a prompt, an answer, the output of a tool."""
+    spoken = records.kind(record) == records.ASSISTANT or records.is_prompt(record)
+    answered = bool(records.results(record))
+    return (spoken or answered) and normal(record.get("timestamp")) > at
+
+
+def _stats(child: HeadTail) -> dict[str, int]:
+    """What the child's first line tells of its trim; anybody may have edited it."""
+    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
+    return {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.hooks.cards import ROW, child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
+from resume_hooks.hooks.plain_cards import NOTHING, refusal_card, sign
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 
@@ -16,14 +17,12 @@ _WAYS = """\
   what there is to choose  /resume-hooks:trim help       or  >trim help
   forget it                /resume-hooks:trim cancel     or  >trim cancel"""
 
-_NOTHING = "Nothing was changed."
-
 
 def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> str:
     """The preview of a trim and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
-        return f"trim · nothing is written\n{_with(options)}\n{_indented(preview)}\n\n  {unkept}\n\n{_NOTHING}"
-    yes = f"{_sign(slash=slash)}trim yes"
+        return f"trim · nothing is written\n{_with(options)}\n{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
+    yes = f"{sign(slash=slash)}trim yes"
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
     return f"{first}\n{_with(options)}\n{_indented(preview)}\n\n{_WAYS}\n\nType: {yes}"
@@ -31,48 +30,46 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
 
 def no_use_card(preview: str) -> str:
     """A trim that would not pay, with its numbers and what would."""
-    return f"trim · not worth a new session\n\n{_indented(preview)}\n\n{_NOTHING}\n\nInstead: /resume-hooks:handoff"
+    return f"trim · not worth a new session\n\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: /resume-hooks:handoff"
 
 
 def help_card(options: str, *, slash: bool) -> str:
     """The options, and the words that answer a preview."""
-    return f"{options}\n\n{_WAYS}\n\nType: {_sign(slash=slash)}trim"
+    return f"{options}\n\n{_WAYS}\n\nType: {sign(slash=slash)}trim"
 
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    said = "the question is forgotten" if asked else "no trim was waiting for a yes in this session"
-    return f"resume-hooks: {said}.\n\n{_NOTHING}"
+    return refusal_card("the preview is forgotten" if asked else "no trim was waiting for a yes in this session")
 
 
 def unasked_card(*, slash: bool) -> str:
     """A yes where nothing was asked."""
-    said = "there is nothing to confirm: no trim was previewed in this session"
-    return f"resume-hooks: {said}.\n\n{_NOTHING}\n\nFirst: {_sign(slash=slash)}trim"
+    words = "there is nothing to confirm: no trim was previewed in this session"
+    return refusal_card(words, last=f"First: {sign(slash=slash)}trim")
 
 
 def answered_card(question: Question, *, gone: bool, slash: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
-    sign = _sign(slash=slash)
+    words = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
     if question.child:
         since = "its file is gone" if gone else "somebody went on since"
-        said = f"this trim was confirmed already and made {question.child}; {since}"
-    else:
-        said = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
-    again = f"To preview it again:  {sign}trim {question.options}".rstrip()
-    return f"resume-hooks: {said}.\n\n  {again}\n\n{_NOTHING}\n\nFirst: {sign}trim"
+        words = f"this trim was confirmed already and made {question.child}; {since}"
+    again = f"  To preview it again:  {sign(slash=slash)}trim {question.options}".rstrip()
+    return refusal_card(words, again, last=f"First: {sign(slash=slash)}trim")
 
 
 def busy_card(*, slash: bool) -> str:
     """A yes beside another one that is still at work."""
-    said = "another prompt is making this trim right now"
-    return f"resume-hooks: {said}.\n\n{_NOTHING}\n\nIn a moment: {_sign(slash=slash)}trim yes"
+    return refusal_card(
+        "another prompt is making this trim right now", last=f"In a moment: {sign(slash=slash)}trim yes"
+    )
 
 
 def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:
     """``>trim yes``: the child, what it saves, and the two ways into it."""
     facts = [
-        f"{receipt.tools_trimmed:,} outputs of tools are placeholders that say where the original is",
+        f"{receipt.tools_trimmed:,} tool outputs are placeholders; each names its original",
         *([f"options: {one_line(options, ROW)}"] if options else []),
         *notes,
     ]
@@ -85,8 +82,3 @@ def _with(options: str) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
-
-
-def _sign(*, slash: bool) -> str:
-    """The form that the user types; a ``>`` typed over a ``>trim`` that came back into the box counts as well."""
-    return "/resume-hooks:" if slash else ">"

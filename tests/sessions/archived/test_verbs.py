@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.cards import lineage_card
+from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out

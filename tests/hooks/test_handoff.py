@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rollover import Contents
-from resume_hooks.hooks.offer_clear import let_wait
+from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.pending_handoff import MOST
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -49,7 +49,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
         done = run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": prompt}, environ=client)
-        assert "/clear instead of the paste works too" in json.loads(done.stdout)["reason"]
+        assert "or type /clear: it opens with the same" in json.loads(done.stdout)["reason"]
     (note,) = notes_of(config_home)
     child = Path(note["child_file"])
     assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
@@ -68,7 +68,7 @@ def test_a_large_one_is_cut_to_fit(
     """Less than 4,000 characters in all; what was cut is named, and one ``read`` away."""
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     receipt = made(config_home, parent, "a very long step\n" * 1_000)
-    assert let_wait(receipt)
+    assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= MOST
     assert f"all of it: resume-hooks read {receipt.session_id[:8]}:1)" in note["opening"]
@@ -87,13 +87,13 @@ def test_where_it_can_t_be_kept_nothing_waits(
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     (config_home.root / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))
-    assert not let_wait(receipt)
+    assert not offer_clear(receipt)
     monkeypatch.delenv("RESUME_HOOKS_HOME")
     monkeypatch.setenv("CLAUDE_PID", "9" * 500)
-    assert not let_wait(receipt)
+    assert not offer_clear(receipt)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     Path(receipt.file).unlink()
-    assert not let_wait(receipt)
+    assert not offer_clear(receipt)
     assert notes_of(config_home) == []
 
 
@@ -111,7 +111,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     receipt = rollover.write(plan, config_home.where)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    assert let_wait(receipt)
+    assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= MOST
     for head in ("constraints, in the user's words", "decided", "the assistant's last words"):

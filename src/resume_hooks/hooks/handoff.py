@@ -1,0 +1,132 @@
+"""``>handoff``: a fresh child at once, or the one that the same words made; ``/clear`` may lead to it as well."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Sequence
+
+from resume_hooks import settings
+from resume_hooks.derive import rollover
+from resume_hooks.derive.child.existing import standing_handoff
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.rollover import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
+from resume_hooks.hooks import pending_handoff, reply
+from resume_hooks.hooks.cards import ROW, child_card
+from resume_hooks.hooks.lane import Answer, Request, time_limit
+from resume_hooks.hooks.pending_handoff import MOST, Handoff
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.as_text import HEAD
+from resume_hooks.reading.digest.as_text import opening as digest_opening
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import digest_at
+from resume_hooks.sessions.opening_records import short_opening
+from resume_hooks.sessions.references import SHORT
+from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.processes import client_pid, started
+
+BY_CLEAR = "or type /clear: it opens with the same, shortened if it is long"
+"""The fact of a child that waits for ``/clear``."""
+
+LEAST = 600
+"""Characters that a digest needs to be worth more than the front of the longer one."""
+
+OPENING_LINE = 1
+"""The line of a child that holds its opening: after the metadata."""
+
+COUNTED = {
+    "constraints": ("constraint", "constraints"),
+    "changed": ("file", "files"),
+    "commands": ("command", "commands"),
+    "failures": ("failure", "failures"),
+    "decisions": ("decision", "decisions"),
+}
+"""What a card counts of a digest, one and several."""
+
+
+def answer(request: Request) -> Answer:
+    """Hand the session off. Raises ResumeHooksError."""
+    parent, where = request.session, request.where
+    with time_limit(request.command):
+        standing = standing_handoff(parent, request.text, where)
+        if standing is not None:
+            return _answer_of(standing, request)
+        contents = Contents(digest_of(parent, where))
+        plan = rollover.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
+    # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
+    receipt = rollover.write(plan, where)
+    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
+
+
+def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> Answer:
+    waits = request.trigger.hooked and offer_clear(receipt)
+
+    def card(copied: Copied) -> str:
+        return handoff_card(receipt, copied, request.text, facts, slash=request.slash, waits=waits)
+
+    return Answer(receipt.in_client, card)
+
+
+def handoff_card(
+    receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool, waits: bool = False
+) -> str:
+    """Show the child, what it holds (``facts``), and how to open it; ``waits``: ``/clear`` does, too."""
+    done = "handed off" if receipt.written else "already handed off"
+    step = f"next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "no next step given"
+    return child_card(done, receipt, copied, [step, *facts, *([BY_CLEAR] if waits else [])], slash=slash)
+
+
+def _digest_lines(plan: RolloverPlan) -> list[str]:
+    """What the digest of a fresh child holds, and where the whole is read; nothing without one."""
+    digest = plan.contents.digest
+    if digest is None:
+        return []
+    counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
+    listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
+    reference = digest_reference(plan.birth.session_id)
+    return [f"digest: {listed or 'your prompts'}", f"  the whole digest: resume-hooks read {reference}"]
+
+
+def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:
+    """What was written into the project, where the user's settings ask for that, in lines for the card."""
+    chosen = settings.load()
+    if not (chosen["handoff_dir"].value or chosen["ledger_file"].value):
+        return []
+    # Only who asked for files waits for what writes them.
+    from resume_hooks.derive.handoff_files import write_for  # noqa: PLC0415
+
+    files = write_for(plan, receipt, where)
+    written = [*files.documents, *filter(None, [files.ledger])]
+    return [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
+
+
+def offer_clear(receipt: Receipt) -> bool:
+    """Let the client's next ``/clear`` open with what the child of ``receipt`` holds, as it is now.
+
+    False outside a client, and where the state folder can't be written. A child that is rewritten has to be left anew.
+    """
+    pid = client_pid()
+    if pid is None:
+        return False
+    whole = f"{receipt.session_id[:SHORT]}:{OPENING_LINE}"
+    try:
+        opening = opening_of(receipt.file)
+        size = os.path.getsize(receipt.file)
+        shorter = functools.partial(_shorter, receipt)
+        if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
+            return False
+        ids = (receipt.parent_session_id, receipt.session_id)
+        pending_handoff.leave(Handoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
+    except OSError:
+        return False
+    return not reply.is_headless()  # `-p` ends before anybody clears
+
+
+def _shorter(receipt: Receipt, between: str, room: int) -> str:
+    """What a child holds between its lineage and its next step, the digest made anew for less room."""
+    digest, (summary, head, _) = digest_at(receipt.file), between.partition(HEAD)
+    left = room - len(summary)
+    if digest is None or not head or left < LEAST:
+        return ""
+    return f"{summary}{digest_opening(digest, receipt.session_id, DIGEST_LINE, left)}"

@@ -1,0 +1,115 @@
+"""What a trigger that reads a transcript is given, what it gives back, and how long it may take."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from resume_hooks.errors import (
+    NothingToHandOff,
+    NothingToMark,
+    NothingToRecover,
+    NothingToTrim,
+    ResumeHooksError,
+    SessionNotFound,
+)
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.clipboard import Copied
+
+LIMIT = 3.0
+"""Seconds that reading may take; the clipboard has its own two."""
+
+WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
+    "handoff": (NothingToHandOff, "There is nothing to hand off"),
+    "rollover": (NothingToHandOff, "There is nothing to hand off"),
+    "trim": (NothingToTrim, "There is nothing to trim"),
+    "checkpoint": (NothingToMark, "There is nothing to mark"),
+    "recover-context": (NothingToRecover, "There is nothing to recover"),
+    "lineage": (SessionNotFound, "There are no ancestors to show"),
+}
+"""What a trigger says in a session in which nobody sent a prompt."""
+
+
+class TimeLimit(ResumeHooksError):
+    """The work behind a trigger took longer than a prompt may wait."""
+
+    code = "too-slow"
+
+    def __init__(self, message: str, command: str) -> None:
+        super().__init__(message, f"In a shell there is no limit: {command}")
+
+
+class Request(NamedTuple):
+    """A trigger and where it was typed.
+
+    ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set.
+    """
+
+    trigger: Trigger
+    session_id: str
+    path: str | None
+    window: int
+    where: Where
+
+    @property
+    def text(self) -> str:
+        """What followed the trigger."""
+        return self.trigger.text
+
+    @property
+    def slash(self) -> bool:
+        """Whether the slash form was typed, which leaves the input box empty."""
+        return self.trigger.slash
+
+    @property
+    def session(self) -> SessionFile:
+        """The session's file. A ResumeHooksError in the verb's own words where there is none."""
+        if self.path is None:
+            error, words = WITHOUT_TRANSCRIPT[self.trigger.verb]
+            raise error(f"{words}: this session has no transcript yet", "Send a prompt first.")
+        return locate.session_file(self.path)
+
+    @property
+    def command(self) -> str:
+        """The same in a shell."""
+        return f"resume-hooks {self.trigger.verb} {self.session_id}"
+
+
+class Answer(NamedTuple):
+    """What goes to the clipboard (``""`` for nothing), and the card once that was tried."""
+
+    to_copy: str
+    card: Callable[[Copied], str]
+
+
+def show(text: str) -> Answer:
+    """Answer with a card alone; nothing is copied."""
+    return Answer("", lambda _: text)
+
+
+@contextlib.contextmanager
+def time_limit(command: str = "resume-hooks --help", seconds: float | None = None) -> Iterator[None]:
+    """Raise TimeLimit in the block once it takes too long, where the platform can; ``command`` is its way out.
+
+    ``seconds`` are ``LIMIT`` unless given.
+    """
+    most = LIMIT if seconds is None else seconds
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeLimit(f"It took longer than {most:g} s, so nothing was made", command)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
