@@ -9,12 +9,14 @@ import base64
 import json
 import random
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + string.digits
+HASHED = ALNUM + "./"
+ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
 class Form(NamedTuple):
@@ -62,6 +64,21 @@ def basic(rng: random.Random) -> str:
     return base64.b64encode(f"svc-deploy:{some(rng, 14)}".encode()).decode()
 
 
+def in_base64(secret: str | bytes) -> str:
+    """Something in base64, with its padding."""
+    return base64.b64encode(secret.encode() if isinstance(secret, str) else secret).decode()
+
+
+def body(rng: random.Random) -> str:
+    """The lines of a private key between its first and its last."""
+    return private_key(rng).split("\n", 1)[1].rsplit("\n", 1)[0]
+
+
+def uuid(rng: random.Random) -> str:
+    """A random id, as some tokens are."""
+    return "-".join(some(rng, count, HEX) for count in (8, 4, 4, 4, 12))
+
+
 FORMS = [
     Form("github", lambda r: "ghp_" + some(r, 36)),
     Form("github-assigned", lambda r: "ghp_" + some(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
@@ -107,6 +124,55 @@ FORMS = [
          held_out=True),
     Form("django", lambda r: some(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
     Form("cookie", lambda r: some(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
+    Form("netrc", password, "machine api.internal login deploy password {}"),
+    Form("netrc-lines", password, "machine api.internal\n  login deploy\n  password {}\n"),
+    Form("mysql-p", password, "mysql -h db -u root -p{} shop < dump.sql"),
+    Form("mysqldump-p", password, "mysqldump -uroot -p'{}' shop"),
+    Form("mariadb-p", password, "mariadb --host=db -p{} shop"),
+    Form("docker-login", password, "docker login -u svc -p {} registry.internal"),
+    Form("podman-login", password, "podman login registry.internal --username svc -p '{}'"),
+    Form("sshpass", password, "sshpass -p {} ssh root@host"),
+    Form("sshpass-quoted", password, "sshpass -p'{}' scp a host:"),
+    Form("passphrase", password, "gpg --batch --passphrase {} -d x.gpg"),
+    Form("passphrase-set", password, "gpg --passphrase='{}' -d x.gpg"),
+    Form("openssl-pass", password, "openssl enc -aes-256-cbc -in a -pass pass:{}"),
+    Form("openssl-passin", password, "openssl rsa -in key.pem -passin pass:{} -out key"),
+    Form("ldapsearch", password, "ldapsearch -x -H ldaps://ldap -D cn=admin,dc=x -w {} -b dc=x"),
+    Form("ldapmodify", password, "ldapmodify -D 'cn=admin,dc=x' -w '{}' -f x.ldif"),
+    Form("redis-a", password, "redis-cli -h cache -a {} ping"),
+    Form("redis-pass", password, "redis-cli --pass {} ping"),
+    Form("net-use", password, r"net use Z: \\server\share {} /user:CORP\deploy"),
+    Form("net-use-user", password, r"net use \\server\share /user:deploy {}"),
+    Form("secure-string", password, "$p = ConvertTo-SecureString '{}' -AsPlainText -Force"),
+    Form("secure-string-named", password, 'ConvertTo-SecureString -String "{}" -AsPlainText -Force'),
+    Form("npm-auth", lambda r: in_base64(f"ci:{some(r, 10)}"), "//registry.internal/:_auth={}"),
+    Form("npm-auth-set", lambda r: in_base64(f"ci:{some(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
+    Form("npm-password", lambda r: in_base64(some(r, 14)), "//registry.internal/:_password={}"),
+    Form("npm-uuid", uuid, "//registry.npmjs.org/:_authToken={}"),
+    Form("putty", body, "Public-Lines: 1\nAAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 12\n{}\nPrivate-MAC: " + "0a" * 20),
+    Form("bcrypt", lambda r: "$2b$12$" + some(r, 53, HASHED), "hash: {}"),
+    Form("crypt-512", lambda r: f"$6${some(r, 16, HASHED)}${some(r, 86, HASHED)}", "root:{}:19000:0:99999:7:::"),
+    Form("crypt-256", lambda r: f"$5$rounds=5000${some(r, 16, HASHED)}${some(r, 43, HASHED)}", "root:{}:19000:0:::"),
+    Form("yescrypt", lambda r: f"$y$j9T${some(r, 22, HASHED)}${some(r, 43, HASHED)}", "root:{}:19000:0:::"),
+    Form("htpasswd", lambda r: f"$apr1${some(r, 8, HASHED)}${some(r, 22, HASHED)}", "deploy:{}"),
+    Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${some(r, 22)}${some(r, 43)}"),
+    Form("django-hash", lambda r: f"pbkdf2_sha256$260000${some(r, 22)}${in_base64(r.randbytes(32))}"),
+    Form("maven", password, "<server><id>x</id><username>svc</username><password>{}</password></server>"),
+    Form("xml-lines", password, "<db.password>\n  {}\n</db.password>"),
+    Form("cookie-php", lambda r: some(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
+    Form("set-cookie", lambda r: some(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
+    Form("curl-cookie", lambda r: some(r, 32), "curl --cookie 'session={}' https://x.internal"),
+    Form("discord", lambda r: f"{in_base64('1' + some(r, 17, string.digits))}.{some(r, 6)}.{some(r, 38)}"),
+    Form("discord-old", lambda r: f"{in_base64('9' + some(r, 17, string.digits))}.{some(r, 6)}.{some(r, 27)}"),
+    Form("teams", lambda r: f"{some(r, 32, HEX)}/{uuid(r)}",
+         f"https://x.webhook.office.com/webhookb2/{ANY_ID}@{ANY_ID}/IncomingWebhook/{{}}"),
+    Form("teams-workflow", lambda r: encoded(r, 32),
+         "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
+    Form("okta", lambda r: "00" + some(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
+    Form("key-tail", body, "{}\n-----END RSA PRIVATE KEY-----"),
+    Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + body(r)),
+    Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + some(r, 900, ALNUM + "+/"), "KEY={}"),
+    Form("openssh-head", lambda r: "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUA" + body(r)),
 ]  # fmt: skip
 
 
@@ -146,3 +212,49 @@ def quoted(text: str) -> str:
 
 
 WAYS: list[Callable[[str], str]] = [plain, in_json, twice, by_code, numbered, quoted]
+
+
+PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
+
+
+class Planted(NamedTuple):
+    """A secret in a line or, in a file of its own, a text."""
+
+    form: Form
+    way: str
+    place: str
+    secret: str
+    raw: bytes
+
+
+def planted(lines: list[bytes], seed: int = 7, places: int = 5 * len(FORMS)) -> Iterator[Planted]:
+    """Secrets of all forms in turn, each in a copy of a real record or in a text, every way and place in turn."""
+    rng = random.Random(seed)
+    records = [record for line in lines if (record := json.loads(line)).get("type") in {"user", "assistant"}]
+    for number in range(places):
+        form = FORMS[number % len(FORMS)]
+        way = WAYS[(number // len(FORMS) + number) % len(WAYS)]
+        place = PLACED[(number * 5 + number // len(FORMS)) % len(PLACED)]
+        secret = form.make(rng)
+        text = way(form.words.format(secret))
+        raw = text.encode() if place == "tool-results file" else _line(rng.choice(records), place, text, rng)
+        yield Planted(form, way.__name__, place, secret, raw)
+
+
+def _line(record: dict[str, object], place: str, text: str, rng: random.Random) -> bytes:
+    """A copy of a record with a text in one of its places."""
+    made = json.loads(json.dumps(record))
+    if place == "prompt":
+        made.update(type="user", message={"role": "user", "content": text})
+    elif place == "input":
+        call = {"type": "tool_use", "id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "name": "Bash", "input": {"command": text}}
+        made.update(type="assistant", message={"role": "assistant", "content": [call]})
+    elif place == "result":
+        answer = {"type": "tool_result", "tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "content": text}
+        made.update(type="user", message={"role": "user", "content": [answer]})
+    elif place == "attachment":
+        made.update(type="attachment", attachment={"type": "file", "content": {"file": {"content": text}}})
+    else:
+        made["toolUseResult"] = {"stdout": text, "stderr": "", "interrupted": False}
+    spaced = rng.random() < 0.2
+    return json.dumps(made, ensure_ascii=rng.random() < 0.3, separators=None if spaced else (",", ":")).encode() + b"\n"

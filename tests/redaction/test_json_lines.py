@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from tests.needs import corpus_sessions
-from tests.redaction.measure import planted
-from tests.redaction.planted import FORMS, private_key, some
+from tests.redaction.planted import FORMS, planted, private_key, some
 
 RNG = random.Random(5)
 GITHUB = "ghp_" + some(RNG, 36)

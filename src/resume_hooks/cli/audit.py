@@ -84,7 +84,8 @@ def _remedies(found: Audit) -> list[str]:
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "LOCATOR")
     return [
         "Change each secret where it is valid: whoever could read these files may have it.",
-        f"Then take it out of all places: resume-hooks scrub {session}",
+        f"Then take it out of the session and every copy of it: resume-hooks scrub {session} --in-place",
+        f"Or go on in a child without it; the session keeps it: resume-hooks scrub {session}",
         "Exports leave secrets out by themselves.",
     ]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from functools import lru_cache
 
 from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
+from resume_hooks.redaction.passwords import is_basic, is_password_name
 from resume_hooks.redaction.rules import rules
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 
@@ -18,7 +17,7 @@ LONGEST = 400
 """Bytes of a value that is told by its name alone."""
 
 _BETWEEN = b"\"'`\\ \t=:>,?|]"
-_SCHEMES = (b"bearer", b"basic", b"token", b"apikey")
+_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """Last words before the credentials in an ``Authorization`` header."""
 
 _ENV = re.compile(rb"env +[\w.-]+\Z")
@@ -40,14 +39,6 @@ _HARMLESS = re.compile(
     rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
 )
 _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
-_PASSWORD = re.compile(
-    rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
-    rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
-    rb"(?:[\"'`\\]{0,4}\]?[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+|(?P<flag>[ \t]+))"
-    rb"(?:(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)|(?P<bare>[^\s\"'`,;<>(){}|\\]{6,200}+)(?![(]))"
-)
-
-_LOGIN = re.compile(rb" (?:-u|--user)[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:([^\s\"'\\]{6,200})")
 
 
 def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
@@ -63,7 +54,7 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
         if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
             return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
     value = _VALUE.match(raw, start)
-    if value and _is_auth(name) and _says_password(value[0]):
+    if value and _is_auth(name) and is_basic(value[0]):
         return [Span("basic-credentials", start, value.end(), GENERIC)]
     if not generic or not value or raw[value.end() : value.end() + 1] == b"(" or not is_key(value[0]):
         return []
@@ -75,30 +66,8 @@ def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
     value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
     if not value:
         return []
-    secret = _says_password(value[0]) if name.endswith(b"basic") else is_key(value[0])
+    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0])
     return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
-
-
-def _says_password(value: bytes) -> bool:
-    """Whether a value is the ``user:password`` of basic authentication in base64."""
-    try:
-        user, colon, password = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True).partition(b":")
-    except (binascii.Error, ValueError):
-        return False
-    return bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
-
-
-def passwords(raw: bytes, place: int) -> list[Span]:
-    """The value of a password or secret whose name begins at ``place``; at most one."""
-    found = _PASSWORD.match(raw, place)
-    if not found or (found["flag"] and raw[max(0, place - 2) : place] != b"--"):
-        return []
-    group = "quoted" if found["quoted"] else "bare"
-    value = found[group].rstrip(b".:") if group == "bare" else found[group]
-    if not is_password(value) or b" " in value:  # what has spaces is a sentence about passwords
-        return []
-    start = found.start(group)
-    return [Span("password", start, start + len(value), GENERIC)]
 
 
 def is_named(lower: bytes, start: int) -> bool:
@@ -117,17 +86,9 @@ def field(key: bytes, value: bytes) -> list[Span]:
     opening = key[-_REACH:] + b'": "'
     text = opening + value + b'"'
     found = run_values(text, text.lower(), len(opening))
-    if not found and _PASSWORD.search(opening + b'zzzzzz"') and is_password(value) and b" " not in value:
+    if not found and is_password_name(opening) and is_password(value) and b" " not in value:
         found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
     return [Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank) for span in found]
-
-
-def logins(raw: bytes, place: int) -> list[Span]:
-    """The password of ``curl -u user:password``, whose option begins at ``place``; at most one."""
-    found = _LOGIN.match(raw, place)
-    if not found or b"curl" not in raw[max(0, place - 300) : place].rpartition(b"\n")[2]:
-        return []
-    return [Span("password", found.start(1), found.end(1), GENERIC)] if is_password(found[1]) else []
 
 
 def _parted(name: bytes, between: bytes) -> bool:

@@ -10,6 +10,21 @@ from typing import Any
 _EDGE = "(?![A-Za-z0-9])"
 _SLACK = r"\bhooks\.slack\.com/[a-z]{5,10}/([A-Z0-9]{8,12}/[A-Z0-9]{8,12}/\w{20,30})"
 _DOPPLER = r"\bdp\.(?:st\.(?:[\w-]{2,35}\.)?|s[ac]\.|ct\.)[A-Za-z0-9]{40,44}"
+_TEAMS = r"(?i)/IncomingWebhook/([a-z0-9]{32}/[a-f0-9-]{36}(?:/[\w-]{1,120})?)"
+_DISCORD = r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,45}(?![\w.-])"
+
+_KEY_WORDS = "ibaakc ibadanbgkqhkig9w0baqefaasc migh mhccaqee mc4caqawbqydk2vwbcie b3blbnnzac1rzxktdj"
+_KEY_STARTS = (
+    r"(?:MII[A-Za-z0-9+/]{3}IBAAKC|MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC|MIGH[A-Za-z0-9+/]{4}MBMGByqGSM49AgEG"
+    r"|MHcCAQEE|MC4CAQAwBQYDK2VwBCIE|b3BlbnNzaC1rZXktdj)"
+)
+"""How the bodies of RSA, EC, Ed25519 and OpenSSH keys begin."""
+
+_KEY_LINES = (
+    r"[A-Za-z0-9+/]{12,12000}={0,2}"
+    r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|\xff|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?!\S)){0,200}"
+)
+"""How such a body goes on, with a number before each line as tools print it (an arrow that was escaped is \\xff)."""
 
 
 def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:
@@ -61,4 +76,8 @@ TOKENS: list[dict[str, Any]] = [
     _token("encoded-token", "z2l0ahvix3bhdf", r"\bZ2l0aHViX3BhdF[A-Za-z0-9+/]{90,140}={0,2}"),
     _token("encoded-token", "c2stch c2styw z2xwyxqt", r"\b(?:c2stcHJvai|c2stYW50L|Z2xwYXQt)[\w+/]{20,300}={0,2}"),
     _token("encoded-token", "qutjq", r"\bQUtJQ[A-Za-z0-9+/]{21,23}(?![A-Za-z0-9+/])={0,2}"),
+    _token("discord-bot-token", "mt mj mz nd nt nj nz od ot", _DISCORD, 3.5),
+    _token("microsoft-teams-webhook", "incomingwebhook", _TEAMS),
+    _token("azure-workflow-signature", "sig=", r"[?&]sig=([\w-]{43})(?![\w%=-])", 3.5),
+    _token("private-key", _KEY_WORDS, r"(?<![A-Za-z0-9+/])" + _KEY_STARTS + _KEY_LINES, 4.0),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ _STANDS_FOR = re.compile(
 """Words and runs of characters that people and documentation put where a secret would stand."""
 
 _REFERENCE = re.compile(
-    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|\[|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|"
+    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|\[|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|^:[a-z_:]+$|"
     rb"(?i:(?:private|public|secret)key)"
 )
 """Text of a program or a shell that names where a secret comes from."""

@@ -7,8 +7,7 @@ from bisect import bisect_left
 
 from resume_hooks.redaction.assignments import field
 from resume_hooks.redaction.json_strings import Leaf, is_kept, leaves
-from resume_hooks.redaction.prefilter import suspects
-from resume_hooks.redaction.scanner import seen
+from resume_hooks.redaction.scanner import seen, suspects
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import TRIES, Secret, placeholder
 

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.redaction.assignments import logins, passwords, run_values
-from resume_hooks.redaction.prefilter_patterns import begin, promising, words
+from resume_hooks.redaction.assignments import is_named, run_values
+from resume_hooks.redaction.long_runs import begin, promising
+from resume_hooks.redaction.passwords import word_spans, word_suspects
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.token_patterns import private_keys, tokens, userinfo
-from resume_hooks.redaction.unescape import Views, blanked, shown
+from resume_hooks.redaction.token_patterns import is_called, tokens
+from resume_hooks.redaction.unescape import ESCAPED, Views, blanked, shown
 
-_RULES = {b"://": userinfo, b"-----begin": private_keys, b" -u": logins, b" --user": logins}
+
+def suspects(raw: bytes) -> Iterator[int]:
+    """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
+
+    This is the first pass, fast, and letting no secret by. Escapes of any depth stand in these bytes, so what parts a
+    name from its value may hold backslashes, and what is looked for is looser than a rule.
+    """
+    lower = raw.lower()
+    coloured = raw.find(b"\x1b")
+    if coloured >= 0:
+        yield coloured
+    yield from (found.start() for found in ESCAPED.finditer(lower))
+    yield from word_suspects(lower)
+    for start, end in promising(raw):
+        if is_called(raw, lower, start, end) or is_named(lower, begin(raw, start)):
+            yield start
 
 
 def seen(raw: bytes) -> list[Span]:
@@ -24,18 +40,17 @@ def seen(raw: bytes) -> list[Span]:
 
 def _coloured(raw: bytes) -> Iterator[Span]:
     """Every secret in ``raw``, whatever a terminal's control sequences stand before, behind or inside it."""
-    yield from each(blanked(raw))
+    yield from _each(blanked(raw))
     view = shown(raw)
     if view:
-        yield from (Span(span.kind, *view.origin(span.start, span.end), span.rank) for span in each(view.text))
+        yield from (Span(span.kind, *view.origin(span.start, span.end), span.rank) for span in _each(view.text))
 
 
-def each(raw: bytes) -> Iterator[Span]:
+def _each(raw: bytes) -> Iterator[Span]:
     """Every secret that a rule finds in ``raw`` as it stands, in no order; one may stand in another."""
     lower = raw.lower()
     runs = promising(raw)
     yield from tokens(raw, lower, runs)
     for start, _ in runs:
         yield from run_values(raw, lower, begin(raw, start))
-    for place, word in words(lower):
-        yield from _RULES.get(word, passwords)(raw, place)
+    yield from word_spans(raw, lower)

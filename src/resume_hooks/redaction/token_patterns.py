@@ -1,4 +1,4 @@
-"""Secrets with a shape of their own: tokens by their keyword, private keys, what stands in addresses and headers."""
+"""Tokens, which have a shape of their own, by their keywords."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
-from resume_hooks.redaction.prefilter_patterns import begin
+from resume_hooks.redaction.false_positives import entropy, stands_for
+from resume_hooks.redaction.long_runs import begin
 from resume_hooks.redaction.rules import Rule, rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
-LONGEST = 20_000
-"""Bytes of the longest secret that is looked for, a private key."""
-
 _BACK = 96
 """Bytes before its keyword in which a token may begin."""
-
-_BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
-_END = re.compile(rb"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
-_NEXT = re.compile(rb"-----BEGIN", re.IGNORECASE)
-_TORN = re.compile(rb"[A-Za-z0-9+/=\s\\:,.-]{0,16000}")
-_BODY = re.compile(rb"[A-Za-z0-9+/]{24}")
-_USERINFO = re.compile(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
 
 _TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
 """What goes on directly after a token: a newer form of it is longer than the rule knows."""
@@ -67,30 +57,6 @@ def _holds(match: re.Match[bytes], places: list[int]) -> bool:
     """Whether one of the keywords at ``places`` stands in a match."""
     first = bisect_left(places, match.start())
     return first < len(places) and places[first] < match.end()
-
-
-def private_keys(raw: bytes, place: int) -> list[Span]:
-    """The private key that begins at ``place``, up to its last line; a torn one as far as it looks like one."""
-    begin = _BEGIN.match(raw, place)
-    if not begin:
-        return []
-    following = _NEXT.search(raw, begin.end(), begin.end() + LONGEST)
-    limit = following.start() if following else begin.end() + LONGEST
-    end = _END.search(raw, begin.end(), limit)
-    torn = _TORN.match(raw, begin.end(), limit)
-    stop = end.end() if end else (torn.end() if torn else begin.end())
-    body = raw[begin.end() : stop]
-    if not _BODY.search(body) or len(set(body)) < 16:
-        return []
-    return [Span("private-key", place, stop, SHAPE)]
-
-
-def userinfo(raw: bytes, place: int) -> list[Span]:
-    """The password in an address whose ``://`` stands at ``place``."""
-    found = _USERINFO.match(raw, place)
-    if not found or not (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
-        return []
-    return [Span("password-in-address", found.start(1), found.end(1), SHAPE)]
 
 
 def _from(raw: bytes, start: int) -> int:

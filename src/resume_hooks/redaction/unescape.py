@@ -16,6 +16,9 @@ DEEPEST = 4
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|([ntrbf\"/\\]))")
 
+ESCAPED = re.compile(rb"\\u00(?:[2-7]|1b)")
+"""A character that any text may hold, or a terminal's control sequence, written by its code."""
+
 _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _CODES = re.compile(_CODE + rb"|\x1b\][0-9]{0,4};?")
 """A terminal's control sequences, such as colours; of a link or title only what is around it, since it is text."""

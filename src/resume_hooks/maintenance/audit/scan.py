@@ -12,8 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.paths import open_regular
 from resume_hooks.redaction.json_lines import find_in_line
-from resume_hooks.redaction.prefilter import suspects
-from resume_hooks.redaction.scanner import seen
+from resume_hooks.redaction.scanner import seen, suspects
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024

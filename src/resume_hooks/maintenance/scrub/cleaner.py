@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks.maintenance.scrub.literals import Literals
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, without
 from resume_hooks.redaction.json_strings import is_kept, leaves, strings
-from resume_hooks.redaction.prefilter import suspects
+from resume_hooks.redaction.scanner import suspects
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode

@@ -1,13 +1,10 @@
-"""What the first pass looks for: long runs of letters and digits, and words before values of any length.
+"""Long runs of letters and digits, which almost every secret is, or holds.
 
-Almost every secret is, or holds, a run of sixteen or more letters, digits, ``_`` and ``-``. Such runs are found at
-the speed of a search for one literal, in a copy where every such character is the same one; what stands around a
-run decides. Short ones are told by the words before them, which are few enough to be searched for one by one.
+Runs of sixteen or more letters, digits, ``_`` and ``-`` are found at the speed of a search for one literal, in a copy
+where every such character is the same one; what stands around a run decides.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from resume_hooks.redaction.rules import rules
 
@@ -18,9 +15,6 @@ _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _CLASSES = bytes(97 if sign in _WORD else 32 for sign in range(256))
 _NEEDLE = b"a" * SHORTEST
 _NO_DIGITS = bytes(range(256)).translate(None, b"0123456789")
-
-WORDS = (b"passw", b"pwd", b"secret", b"://", b"-----begin", b"\\u00", b" -u", b" --user")
-"""What may stand before a secret of any length, lower-case."""
 
 _IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 """How ids of the API and other words begin that transcripts are full of."""
@@ -72,12 +66,3 @@ def _is_inside(raw: bytes, start: int, end: int) -> bool:
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return inside and begin(raw, start) == start
-
-
-def words(lower: bytes) -> Iterator[tuple[int, bytes]]:
-    """Where each of ``WORDS`` stands in lower-case bytes."""
-    for word in WORDS:
-        place = lower.find(word)
-        while place >= 0:
-            yield place, word
-            place = lower.find(word, place + len(word))

@@ -1,70 +1,36 @@
 """What the scanner finds of secrets planted in copies of real sessions, what it takes for one, and how fast it is.
 
-``python -m tests.redaction.measure [--times]``. Prints shares and rates, never a secret.
+``python -m benchmarks.redaction [--times] [--growth]``. Prints shares and rates, never a secret. ``--growth`` builds
+forms from every pattern that a search could begin anew at, repeats them, and says of which the time grows faster than
+the text; it takes half an hour.
 """
 
 from __future__ import annotations
 
 import json
-import random
+import math
+import re
 import sys
 import time
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from hypothesis.strategies import from_regex
 
 from resume_hooks.maintenance.audit.scan import BLOCK
+from resume_hooks.maintenance.scrub import cleaner, literals
+from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.redaction import assignments, false_positives, json_strings, passwords, private_keys, unescape
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.prefilter import suspects
+from resume_hooks.redaction.rules import rules
+from resume_hooks.redaction.scanner import suspects
 from tests.needs import corpus_folder
-from tests.redaction.planted import FORMS, WAYS, Form
+from tests.redaction.planted import Planted, planted
 
-PLACES = 200
-PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
-
-
-class Planted(NamedTuple):
-    """A secret in a line or, in a file of its own, a text."""
-
-    form: Form
-    way: str
-    place: str
-    secret: str
-    raw: bytes
-
-
-def planted(lines: list[bytes], seed: int = 7, places: int = PLACES) -> Iterator[Planted]:
-    """Secrets of all forms in turn, each in a copy of a real record or in a text, every way and place in turn."""
-    rng = random.Random(seed)
-    records = [record for line in lines if (record := json.loads(line)).get("type") in {"user", "assistant"}]
-    for number in range(places):
-        form = FORMS[number % len(FORMS)]
-        way = WAYS[(number // len(FORMS) + number) % len(WAYS)]
-        place = PLACED[(number * 5 + number // len(FORMS)) % len(PLACED)]
-        secret = form.make(rng)
-        text = way(form.words.format(secret))
-        raw = text.encode() if place == "tool-results file" else _line(rng.choice(records), place, text, rng)
-        yield Planted(form, way.__name__, place, secret, raw)
-
-
-def _line(record: dict[str, object], place: str, text: str, rng: random.Random) -> bytes:
-    """A copy of a record with a text in one of its places."""
-    made = json.loads(json.dumps(record))
-    if place == "prompt":
-        made.update(type="user", message={"role": "user", "content": text})
-    elif place == "input":
-        call = {"type": "tool_use", "id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "name": "Bash", "input": {"command": text}}
-        made.update(type="assistant", message={"role": "assistant", "content": [call]})
-    elif place == "result":
-        answer = {"type": "tool_result", "tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "content": text}
-        made.update(type="user", message={"role": "user", "content": [answer]})
-    elif place == "attachment":
-        made.update(type="attachment", attachment={"type": "file", "content": {"file": {"content": text}}})
-    else:
-        made["toolUseResult"] = {"stdout": text, "stderr": "", "interrupted": False}
-    spaced = rng.random() < 0.2
-    return json.dumps(made, ensure_ascii=rng.random() < 0.3, separators=None if spaced else (",", ":")).encode() + b"\n"
+SAMPLES = 2
+"""Matches of each pattern that are repeated."""
 
 
 def is_gone(one: Planted) -> bool:
@@ -150,8 +116,64 @@ def _seconds(blocks: list[bytes]) -> float:
     return time.process_time() - started
 
 
+WAYS: dict[str, Callable[[str], object]] = {
+    "text": lambda text: redact_bytes(text.encode()),
+    "line": lambda text: redact_line(_as_line(text)),
+    "scrubbed line": lambda text: Cleaner().line(_as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')),
+    "scrubbed text": lambda text: Cleaner().text(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()),
+    "torn line": lambda text: Cleaner().line(b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"),
+}
+
+
+def growth(size: int = 16_000, least: float = 0.05) -> None:
+    """Print the forms with which twice the text takes more than 2.6 times the time, seconds for 1, 2 and 4 sizes."""
+    for name, unit in _repeated_forms():
+        for way, work in WAYS.items():
+            spent = [_spent(work, unit * (size * times // len(unit))) for times in (1, 2)]
+            if spent[0] > least and spent[1] > 2.6 * spent[0]:
+                spent.append(_spent(work, unit * (size * 4 // len(unit))))
+                print(f"{name:40} {way:14} {spent} {unit[:40]!r}")
+
+
+def _spent(work: Callable[[str], object], text: str) -> float:
+    started = time.process_time()
+    work(text)
+    return time.process_time() - started
+
+
+def _as_line(text: str) -> bytes:
+    return json.dumps({"type": "user", "uuid": "u", "message": {"role": "user", "content": text}}).encode()
+
+
+def _repeated_forms() -> Iterator[tuple[str, str]]:
+    """What matches each pattern, and beginnings of it, with what may part one from the next."""
+    warnings.simplefilter("ignore")
+    for name, pattern in _patterns():
+        for _ in range(SAMPLES):
+            sample = from_regex(pattern).example()
+            text = sample.decode("latin-1") if isinstance(sample, bytes) else sample
+            for share in (0.1, 0.3, 0.5, 0.7, 0.9, 1):
+                unit = text[: math.ceil(share * len(text))].encode("utf-8", "replace").decode()
+                yield from ((name, unit + after) for after in ("", " ", '"') if unit)
+
+
+def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
+    groups = (*rules().by_keyword.values(), *rules().by_name.values())
+    for rule in {id(rule): rule for group in groups for rule in group}.values():
+        yield rule.kind, rule.regex
+        if rule.allowed:
+            yield f"allowed: {rule.kind}", rule.allowed
+    for module in (assignments, cleaner, false_positives, json_strings, literals, passwords, private_keys, unescape):
+        for name, value in vars(module).items():
+            for each in value if isinstance(value, list) else [[value]]:
+                found = [pattern for pattern in each if isinstance(pattern, re.Pattern)]
+                yield from ((f"{module.__name__}.{name}", pattern) for pattern in found)
+
+
 if __name__ == "__main__":
     everything = corpus_lines()
     shares(everything)
     if "--times" in sys.argv:
         times(everything)
+    if "--growth" in sys.argv:
+        growth()

@@ -1,0 +1,69 @@
+"""Private keys, whole, or torn at either end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from resume_hooks.redaction.spans import SHAPE, Span
+
+LONGEST = 20_000
+"""Bytes of the longest private key, the longest secret that is looked for."""
+
+_NAME = rb" (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_BEGIN = re.compile(rb"-----BEGIN" + _NAME, re.IGNORECASE)
+_END = re.compile(rb"-----END" + _NAME, re.IGNORECASE)
+_TORN = re.compile(rb"[A-Za-z0-9+/=\s\\:,.\xe2\x86\x92\xff-]{0,16000}")
+_BODY = re.compile(rb"[A-Za-z0-9+/]{24}")
+_NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|\xff|[\t:|])\s*)?"
+_BODY_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
+"""A line of a key's body, with a number before it as tools print it."""
+
+_LAST_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
+"""The last one, which may be short, up to where the line behind it begins."""
+
+_PUTTY = re.compile(rb"(?i)private-lines: ?\d{1,4}")
+_PUTTY_END = re.compile(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
+
+
+def private_keys(raw: bytes, place: int) -> Iterator[Span]:
+    """The private key of which a line holds ``PRIVATE KEY``, or PuTTY's ``Private-Lines``, at ``place``; at most one.
+
+    A key without its end goes as far as it looks like one, one without its beginning from where it begins to.
+    """
+    start = max(0, raw.rfind(b"-----", max(0, place - 64), place))
+    if putty := _PUTTY.match(raw, place):
+        yield from _whole(raw, putty.end(), putty.end(), _PUTTY_END)
+    elif begin := _BEGIN.match(raw, start):
+        yield from _whole(raw, start, begin.end(), _END)
+    elif end := _END.match(raw, start):
+        first = _first_line(raw, start)
+        if _is_body(raw[first:start]):
+            yield Span("private-key", first, end.end(), SHAPE)
+
+
+def _whole(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
+    """A key from ``start`` up to its ``last`` line, or the next key, or as far as it looks like one."""
+    following = _BEGIN.search(raw, body, body + LONGEST)
+    limit = following.start() if following else body + LONGEST
+    end = last.search(raw, body, limit) or _TORN.match(raw, body, limit)
+    if end and _is_body(raw[body : end.end()]):
+        yield Span("private-key", start, end.end(), SHAPE)
+
+
+def _first_line(raw: bytes, stop: int) -> int:
+    """Where the lines of base64 begin that end at ``stop``."""
+    least = max(0, stop - LONGEST)
+    last = raw.rfind(b"\n", least, max(least, raw.rfind(b"\n", least, stop))) + 1
+    stop = last if _LAST_LINE.fullmatch(raw, last, stop) else stop
+    while stop > least:
+        start = raw.rfind(b"\n", least, stop - 1) + 1 or least
+        if not _BODY_LINE.fullmatch(raw, start, stop):
+            break
+        stop = start
+    return stop
+
+
+def _is_body(raw: bytes) -> bool:
+    """Whether what stands in a key's place may be one: no row of dots, no one letter over and over."""
+    return _BODY.search(raw) is not None and len(set(raw)) >= 16
