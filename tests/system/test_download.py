@@ -77,10 +77,9 @@ def test_progress_is_told() -> None:
 
 def test_a_body_of_unknown_length() -> None:
     """In chunks, or up to the end of the connection."""
-    chunked = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:5], BODY[5:])) + b"0\r\n\r\n"
-    head = b"HTTP/1.1 200 OK\r\n"
-    for content in (head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked, head + b"\r\n" + BODY):
-        with one(raw(content)) as web:
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:5], BODY[5:])) + b"0\r\n\r\n"
+    for answer in (chunked(chunks), raw(b"HTTP/1.1 200 OK\r\n\r\n" + BODY)):
+        with one(answer) as web:
             assert get(web.at("/x")) == BODY
 
 
@@ -149,14 +148,6 @@ def test_too_many_redirects() -> None:
     with Web({**row, f"/{MAX_REDIRECTS}": body(BODY), "/-1": status(302, Location="/0")}) as web:
         assert get(web.at("/0")) == BODY
         fails(web.at("/-1"), "redirects without end")
-
-
-@pytest.mark.parametrize("headers", [{}, {"Location": ""}, {"Location": " "}])
-def test_a_redirect_to_nowhere(headers: dict[str, str]) -> None:
-    """Says so, instead of going round."""
-    with one(status(302, **headers)) as web:
-        fails(web.at("/x"), "/x redirects without saying where to")
-    assert len(web.asked) == 1
 
 
 def test_a_redirect_to_a_private_place() -> None:
@@ -232,75 +223,63 @@ def test_no_tls_there() -> None:
         fails(web.at("/x").replace("http:", "https:"), "speaks no TLS that is safe")
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [(404, "answered 404 Not Found"), (403, "answered 403"), (500, "answered 500"), (204, "answered 204"),
-     (304, "answered 304")],
-)  # fmt: skip
-def test_no_file_there(code: int, why: str) -> None:
-    """What the server said, and what to do."""
-    with one(status(code)) as web:
-        assert fails(web.at("/x"), why).remedy
-
-
 def test_a_body_that_is_too_long() -> None:
     """Given up before it is read, where the server says so."""
     with one(body(BODY)) as web:
         fails(web.at("/x"), r"has 320,000 bytes, more than 1,000", most=1000)
 
 
+def lengths(*values: bytes) -> Answer:
+    """Twelve bytes with these lengths in the head."""
+    return raw(b"HTTP/1.1 200 OK\r\n" + b"".join(b"Content-Length: %s\r\n" % v for v in values) + b"\r\nhello, world")
+
+
+def chunked(content: bytes) -> Answer:
+    """A body in chunks."""
+    return raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + content)
+
+
+NOWHERE, BREAKS_OFF, NO_LENGTH = "/x redirects without saying where to", "broke off before the end", "how long it is"
+NO_HTTP = "answered nothing that is HTTP|could not be reached"
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("answer", "why"),
     [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\nhello",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        *((status(302, **headers), NOWHERE) for headers in ({}, {"Location": ""}, {"Location": " "})),
+        *((status(code), f"answered {code}") for code in (404, 403, 500, 204, 304)),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"), BREAKS_OFF),
+        *((chunked(content), BREAKS_OFF) for content in (b"5\r\nhello\r\n", b"50\r\nhello", b"hello")),
+        # Of two lengths the shorter would pass for the whole.
+        *((lengths(*values), NO_LENGTH) for values in ((b"5", b"12"), (b"5, 12",), (b"-5",), (b"five",), (b"+5",))),
+        *(
+            (raw(text), NO_HTTP)
+            for text in (b"", b"220 mail.example ESMTP\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\xff" * 100)
+        ),
+        (raw(b"HTTP/1.1 200 OK\r\n" + b"x" * 99_999), NO_HTTP),
+        (raw(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1000), NO_HTTP),
+        (body(gzip.compress(BODY), Content_Encoding="br"), "packed in a way"),
     ],
 )
-def test_a_body_that_breaks_off(content: bytes) -> None:
-    """Half a transcript is no transcript."""
-    with one(raw(content)) as web:
-        fails(web.at("/x"), "broke off before the end")
+def test_answers_that_are_refused(answer: Answer, why: str) -> None:
+    """Redirects to nowhere, no file, half a body, no certain length, other protocols, other packings: once, and why."""
+    with one(answer) as web:
+        assert fails(web.at("/x"), why).remedy
+    assert len(web.asked) == 1
 
 
-@pytest.mark.parametrize("told", [b"5\r\nContent-Length: 12", b"5, 12", b"-5", b"five", b"+5"])
-def test_a_length_that_is_none(told: bytes) -> None:
-    """Two of them, of which the shorter would pass for the whole; no number."""
-    with one(raw(b"HTTP/1.1 200 OK\r\nContent-Length: " + told + b"\r\n\r\nhello, world")) as web:
-        fails(web.at("/x"), "does not say how long it is")
-
-
-def test_the_same_length_twice() -> None:
-    """Is one, as proxies join it."""
-    with one(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello")) as web:
+@pytest.mark.parametrize("values", [(b"5", b"5"), (b"5",)])
+def test_only_the_length_that_was_said_counts(values: tuple[bytes, ...]) -> None:
+    """As for every client of the web; the same one twice is one, as proxies join it."""
+    with one(lengths(*values)) as web:
         assert get(web.at("/x")) == b"hello"
 
 
-def test_a_body_that_is_longer_than_was_said() -> None:
-    """Only what was said counts, as for every client of the web."""
-    with one(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, world")) as web:
-        assert get(web.at("/x")) == b"hello"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"220 mail.example ESMTP\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\xff" * 100, b"HTTP/1.1 200 OK\r\n" + b"x" * 99_999,
-     b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1000],
-)  # fmt: skip
-def test_what_is_no_http(content: bytes) -> None:
-    """Another service, an endless header."""
-    with one(raw(content)) as web:
-        fails(web.at("/x"), "answered nothing that is HTTP|could not be reached")
-
-
-def test_an_encoding_that_was_not_asked_for() -> None:
-    """Packed by gzip it is unpacked later, by its first bytes; anything else is refused."""
+def test_a_packed_body() -> None:
+    """Packed by gzip it is unpacked later, by its first bytes."""
     packed = gzip.compress(BODY)
     with one(body(packed, Content_Encoding="gzip")) as web:
         assert get(web.at("/x")) == packed
-    with one(body(packed, Content_Encoding="br")) as web:
-        fails(web.at("/x"), "packed in a way")
 
 
 def test_a_server_that_falls_silent() -> None:

@@ -84,23 +84,27 @@ def test_terminal_of_the_client_is_found(pty: Pty) -> None:
     assert _said(_hook(pty, code)) == pty.device
 
 
-@pytest.mark.parametrize("text", ["/resume 0b5a41e6", "naïve → 日本語 🧵\n\n"])
-@pytest.mark.parametrize("way", ["auto", "osc52"])
-def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str) -> None:
+FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "way", "environ"),
+    [
+        ("/resume 0b5a41e6", "auto", {}),
+        ("naïve → 日本語 🧵\n\n", "auto", {}),
+        ("naïve → 日本語 🧵\n\n", "osc52", {}),
+        ("the far machine's own display is left alone", "auto", FAR),
+        ("more than the terminal takes at once" * 1_400, "auto", {}),
+    ],
+    ids=["ascii", "unicode", "osc52", "ssh", "long"],
+)
+def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str, environ: dict[str, str]) -> None:
     """The sequence arrives whole, nothing else does, and the copy is called unconfirmed."""
     code = f"from resume_hooks.system.clipboard import copy; print(*copy({text!r}, way={way!r}), sep='|')"
-    hook = _hook(pty, code)
+    hook = _hook(pty, code, **environ)
     assert _payload(pty.read(until=b"\x07")) == text
     assert _said(hook) == "sent|OSC 52"
     assert pty.is_silent()
-
-
-def test_remote_session_goes_to_the_terminal_and_not_to_the_far_display(pty: Pty) -> None:
-    """Over ssh the far machine's own display is left alone."""
-    code = "from resume_hooks.system.clipboard import copy; print(*copy('far'), sep='|')"
-    hook = _hook(pty, code, SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22", DISPLAY=":0")
-    assert _payload(pty.read(until=b"\x07")) == "far"
-    assert _said(hook) == "sent|OSC 52"
 
 
 def test_ways_name_the_terminal(pty: Pty) -> None:
@@ -108,14 +112,6 @@ def test_ways_name_the_terminal(pty: Pty) -> None:
     assert (
         _said(_hook(pty, "from resume_hooks.system.clipboard import ways; print(*ways())")) == "the terminal (OSC 52)"
     )
-
-
-def test_long_text_arrives_while_the_terminal_reads_on(pty: Pty) -> None:
-    """A sequence of more than the terminal takes at once is written to its end."""
-    code = "from resume_hooks.system.clipboard import copy; print(*copy('0123456789' * 5000), sep='|')"
-    hook = _hook(pty, code)
-    assert _payload(pty.read(until=b"\x07")) == "0123456789" * 5000
-    assert _said(hook) == "sent|OSC 52"
 
 
 def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
