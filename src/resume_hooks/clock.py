@@ -23,13 +23,13 @@ def stamp(moment: datetime) -> str:
 
 
 def later(text: str) -> str:
-    """The instant a millisecond after ``text``, the smallest step a transcript can tell; unreadable input as it is."""
+    """The instant a millisecond after ``text``, the smallest step of a transcript; unreadable input as it is."""
     moment = parse(text)
     return stamp(moment + timedelta(milliseconds=1)) if moment else text
 
 
 def from_epoch(seconds: float) -> str:
-    """Write an epoch time (a file's mtime) in the form of the transcripts; what no calendar holds as its end."""
+    """Write an epoch time (a file's mtime) in the form of the transcripts; one past the calendar as its end."""
     return stamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC))
 
 
@@ -64,7 +64,7 @@ def milliseconds(text: object) -> int | None:
 
 
 def from_milliseconds(count: int) -> str:
-    """Write milliseconds since the epoch in the form of the transcripts; what no calendar holds as its end."""
+    """Write milliseconds since the epoch in the form of the transcripts; one past the calendar as its end."""
     return from_epoch(count / 1000)
 
 

@@ -55,23 +55,23 @@ class Where:
 
 
 def private_folder(path: str, where: Optional[Where] = None) -> str:
-    """Make ``path`` (mode 0700) where it is missing and return it. OSError where that can't be done.
+    """Make the folder ``path`` (mode 0700) if it is missing, and return it. OSError if that fails.
 
-    In the state folder also where a step of the way, from that folder on, is a link or another user's: what we write
-    there would lie somewhere else, or with somebody else.
+    Also, in the state folder, if a step of the way from there on is a link or another user's: what we write would lie
+    somewhere else, or with somebody else.
     """
     steps = _steps_from((where or Where()).state, path)
     if not steps:
         os.makedirs(path, mode=0o700, exist_ok=True)
     for step in steps:
-        with contextlib.suppress(FileExistsError):  # what it is, is told next
+        with contextlib.suppress(FileExistsError):  # checked next
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
     return path
 
 
 def is_private(folder: str, where: Optional[Where] = None) -> bool:
-    """Whether a folder in the state folder is there and can be trusted: no step of the way is a link or another's."""
+    """Whether a folder of our state exists and can be trusted: no step of the way is a link or another user's."""
     try:
         for step in _steps_from((where or Where()).state, folder) or [folder]:
             _require_own_folder(step)
@@ -81,12 +81,12 @@ def is_private(folder: str, where: Optional[Where] = None) -> bool:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether something is this user's; to root everything is, since homes are often lent to a container's root."""
+    """Whether a file is this user's; to root every file is, since homes are often lent to a container's root."""
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
 def _steps_from(top: str, path: str) -> List[str]:
-    """The folders from ``top`` down to ``path``, both with it; none where it lies elsewhere."""
+    """The folders from ``top`` down to ``path``, both included; none if it lies elsewhere."""
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
         steps.insert(0, os.path.dirname(steps[0]))
@@ -104,7 +104,7 @@ def _require_own_folder(path: str) -> None:
 
 
 def canonical(folder: str) -> str:
-    """A folder as the client names it: real path, NFC. What can't be a path is only brought into that form."""
+    """A folder as the client names it: real path, NFC. A string that can't be a path is only normalised."""
     try:
         return unicodedata.normalize("NFC", os.path.realpath(folder))
     except ValueError:
@@ -149,7 +149,7 @@ def project_names(cwd: str, where: Where, known: Optional[Callable[[], List[str]
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:
-    """The project folders that may hold sessions of ``cwd``: several where a long key was hashed differently."""
+    """The project folders that may hold sessions of ``cwd``: several if a long key was hashed differently."""
     return [os.path.join(where.projects, name) for name in project_names(cwd, where)]
 
 
@@ -161,7 +161,7 @@ def is_session_id(text: object) -> bool:
 
 
 def session_id_of(path: str) -> Optional[str]:
-    """The session id in a file name ``<uuid>.jsonl``, or None: any other name is no session."""
+    """The session id in a file name ``<uuid>.jsonl``; None for any other name, which is no session."""
     stem = os.path.basename(path)[: -len(ENDING)] if path.endswith(ENDING) else ""
     return stem if is_session_id(stem) else None
 
@@ -173,8 +173,8 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
     """
     if not is_session_id(session_id):
         return None
-    found = [os.path.join(folder, session_id + ".jsonl") for folder in all_folders(where)]
-    files = [path for path in found if is_session_file(path)]
+    paths = [os.path.join(folder, session_id + ENDING) for folder in all_folders(where)]
+    files = [path for path in paths if is_session_file(path)]
     return max(files, key=_mtime) if files else None
 
 
@@ -189,7 +189,7 @@ def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
 
 
 def all_folders(where: Where) -> List[str]:
-    """Every project folder of the config home, sorted; links are none, since they could lead anywhere."""
+    """Every project folder, sorted; links are left out, since they could lead anywhere."""
     try:
         with os.scandir(where.projects) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -198,10 +198,10 @@ def all_folders(where: Where) -> List[str]:
 
 
 def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None) -> BinaryIO:
-    """Open a regular file to be read, through links if ``follow``. OSError for anything else.
+    """Open a regular file for reading, through links if ``follow``. OSError for anything else.
 
-    A pipe that nobody writes to, or a link to a device without an end, would hold a prompt up for ever. A relative
-    ``path`` is seen from the open folder ``within``.
+    A pipe that nobody writes to, or an endless device behind a link, would block a prompt for ever. A relative ``path``
+    is relative to the open folder ``within``.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=within)
@@ -212,7 +212,7 @@ def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """The bytes of a regular file. OSError where it is missing, anything else, or larger than ``limit`` bytes."""
+    """The bytes of a regular file. OSError if it is missing, anything else, or larger than ``limit`` bytes."""
     with open_regular(path) as stream:
         raw = stream.read(limit + 1)
     if len(raw) > limit:
@@ -221,7 +221,7 @@ def read_regular(path: str, limit: int) -> bytes:
 
 
 def read_object(path: str) -> Dict[str, Any]:
-    """The object in a small JSON file; ``{}`` where it is missing, damaged, nested too deep, or something else."""
+    """The object in a small JSON file; ``{}`` if it is missing, damaged, nested too deep, or something else."""
     try:
         value = json.loads(read_regular(path, MAX_OBJECT))
     except (OSError, ValueError, RecursionError):
@@ -230,7 +230,7 @@ def read_object(path: str) -> Dict[str, Any]:
 
 
 def is_session_file(path: str) -> bool:
-    """Whether ``path`` is a regular file with something in it, not a link, named as a session."""
+    """Whether ``path`` is a regular file with the name of a session, not empty and not a link."""
     return session_id_of(path) is not None and not os.path.islink(path) and _size(path) > 0
 
 

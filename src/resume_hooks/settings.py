@@ -129,15 +129,15 @@ KEYS: dict[str, Key] = {
 def load(where: Where | None = None) -> dict[str, Setting]:
     """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
     where = where or Where()
-    found = {name: Setting(key.default, "default") for name, key in KEYS.items()}
+    settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     stored = read_object(settings_file(where))
     for name, key in KEYS.items():
         for source, raw in _given(name, stored, where.environ):
             try:
-                found[name] = Setting(key.read(raw), source)
+                settings[name] = Setting(key.read(raw), source)
             except ValueError:
                 continue  # doctor reports it; a trigger goes on with the weaker source
-    return found
+    return settings
 
 
 def number(name: str, where: Where | None = None) -> int:
@@ -150,10 +150,10 @@ def number(name: str, where: Where | None = None) -> int:
 
 def size(name: str, where: Where | None = None) -> int:
     """The value in force, in bytes, of a setting that is a size."""
-    found = _BYTES.fullmatch(str(load(where)[name].value))
-    if found is None:
+    text = _BYTES.fullmatch(str(load(where)[name].value))
+    if text is None:
         raise TypeError(f"{name} is no size")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(text[1]) * _UNITS[text[2]]
 
 
 def refused(where: Where | None = None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.digest_edit import LONGEST, NOTE, saved, to_edit
+from resume_hooks.derive.digest_edit import MAX_EDITED, NOTE, saved, to_edit
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.opening_records import NEXT_STEP, next_step_of, opening_text
 
@@ -47,6 +47,6 @@ def test_the_next_step_is_found_behind_any_edit() -> None:
 
 def test_a_very_long_text_is_refused() -> None:
     """It belongs into a file: a child's opening is read with every turn."""
-    assert len(saved("x" * LONGEST)) == LONGEST
+    assert len(saved("x" * MAX_EDITED)) == MAX_EDITED
     with pytest.raises(UsageError, match="20,001 characters"):
-        saved("x" * (LONGEST + 1))
+        saved("x" * (MAX_EDITED + 1))

@@ -1,4 +1,4 @@
-"""The opening of a digest in an editor: what the user sees there, and what is taken of what they saved."""
+"""Edit the opening of a digest: the text that the editor opens, and what is used of the saved one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_records import NEXT_STEP
 from resume_hooks.system.text import plain
 
-LONGEST = 20_000
-"""Characters of an edited opening: more than five times what we would write, and the child stays quick to read."""
+MAX_EDITED = 20_000  # characters: more than five times what we would write, and the child stays quick to read
 
 NOTE = """\
 # What the fresh session is told of the work so far, after its lineage and before your next step.
@@ -23,18 +22,18 @@ def to_edit(opening: str) -> str:
 
 
 def saved(text: str) -> str:
-    """What is taken of a saved text; ``""`` where it cancels. UsageError where it is too long.
+    """What is used of a saved text; ``""`` if it cancels. UsageError if it is too long.
 
-    No control characters, no marker of a lineage block, no blank line, and no line that would pass for the head of
-    the next step: a reader of the child finds that behind the first blank line after the digest.
+    Without control characters, markers of a lineage block, blank lines, and lines that would pass for the head of the
+    next step: a reader of the child finds that behind the first blank line after the digest.
     """
     rows = [row.rstrip() for row in plain(text).split("\n")]
     first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
-    kept = [unmarked(row) for row in rows[first:] if row]
-    found = "\n".join(f" {row}" if row == NEXT_STEP else row for row in kept)
-    if len(found) > LONGEST:
+    used = [unmarked(row) for row in rows[first:] if row]
+    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
+    if len(edited) > MAX_EDITED:
         raise UsageError(
-            f"The text has {len(found):,} characters, more than {LONGEST:,}, so no session was made",
+            f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no session was made",
             "Put what is long into a file and name the file.",
         )
-    return found
+    return edited

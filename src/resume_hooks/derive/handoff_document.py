@@ -113,7 +113,7 @@ def _tamed(text: str) -> str:
 
 def _fenced(text: str) -> str:
     """Text as it is, in a block that it can't end."""
-    longest = max((len(found) for found in _FENCE.findall(text)), default=0)
+    longest = max(map(len, _FENCE.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{plain(text)}\n{fence}"
 
@@ -121,4 +121,4 @@ def _fenced(text: str) -> str:
 def _json(text: str) -> str:
     """Foreign text as a string of JSON on one line, which YAML reads as well."""
     written = json.dumps(plain(text), ensure_ascii=False)
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found.group()):04x}", written)
+    return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)

@@ -22,7 +22,7 @@ ENDING = ".md"
 
 
 class HandoffFiles(NamedTuple):
-    """Files that were written, or would be: documents and a ledger (``""`` for none); what could not be, in words."""
+    """Files that were written, or would be: documents and a ledger (``""`` for none); warnings about the others."""
 
     documents: tuple[str, ...] = ()
     ledger: str = ""
@@ -30,9 +30,9 @@ class HandoffFiles(NamedTuple):
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
-    """The file that ``--out`` names: itself, or one of our names in a folder. UsageError for what can't be written.
+    """The file that ``--out`` names: itself, or a file of ours in that folder. UsageError if it can't be written.
 
-    A folder that ends in a slash may be missing: it's made with the document.
+    A folder that ends in a slash may be missing: it is made with the document.
     """
     path = os.path.abspath(out)
     new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
@@ -48,7 +48,7 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
 
 
 def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> HandoffFiles:
-    """What the settings, and ``out`` (a path of ``out_path``), ask for; nothing is written."""
+    """The files that the settings and ``out`` (a path of ``out_path``) ask for; nothing is written."""
     home, warnings = _home(decided, where), []
     places = {}
     for setting, name in (("handoff_dir", file_name(decided)), ("ledger_file", "")):
@@ -65,7 +65,7 @@ def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> HandoffFil
 def write_for(
     decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> HandoffFiles:
-    """Write what a child that was just made is to leave; ``force`` overwrites ``out``. Failures are warnings."""
+    """Write the files of a child that was just made; ``force`` overwrites ``out``. Failures are warnings."""
     wanted = wanted_for(decided, where, out)
     written, warnings = [], list(wanted.warnings)
     content = redact(document(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
@@ -90,7 +90,7 @@ def write_for(
 
 
 def _folder(setting: str, value: str, home: str) -> str:
-    """The real path of the folder that a setting names, of a relative one within ``home``. WriteFailed if not."""
+    """The real path of the folder that a setting names; WriteFailed if a relative one is not within ``home``."""
     value = os.path.expanduser(value)
     if os.path.isabs(value):
         return os.path.realpath(value)
@@ -103,14 +103,14 @@ def _folder(setting: str, value: str, home: str) -> str:
 
 
 def _home(decided: RolloverPlan, where: Where) -> str:
-    """The project's folder, ``""`` unless the session is kept where the client keeps those of that folder.
+    """The project's folder, ``""`` unless the session lies where the client puts sessions of that folder.
 
-    What a file says alone is no proof: it may come from anywhere, and name any folder.
+    What the file itself says is no proof: it may come from anywhere, and name any folder.
     """
     folder = decided.birth.setting.cwd
-    kept_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
+    lies_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
     homes = [os.path.realpath(known) for known in project_folders(folder, where)]
-    return folder if kept_in in homes and os.path.isdir(folder) else ""
+    return folder if lies_in in homes and os.path.isdir(folder) else ""
 
 
 def _is_inside(path: str, folder: str) -> bool:
@@ -120,6 +120,6 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _near(path: str, decided: RolloverPlan) -> str:
-    """A document as a ledger names it: from the project's folder, where it lies in there."""
+    """A document as a ledger names it: relative to the project's folder if it lies in there."""
     project = decided.birth.setting.cwd
     return os.path.relpath(path, project) if _is_inside(path, project) else path
