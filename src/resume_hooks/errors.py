@@ -31,7 +31,7 @@ class UsageError(ResumeHooksError, code="usage"):
 class AmbiguousLocator(UsageError, code="ambiguous-locator"):
     """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are.
 
-    A row has what names the session in ``session_id``, or in ``locator`` where the id alone does not.
+    A row names the session by ``session_id``, or by ``locator`` if the id alone does not.
     """
 
     def __init__(

@@ -15,6 +15,8 @@ from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
+THRESHOLD = 500  # characters that an output or input may have
+KEEP_RECENT = 2  # turns at the end that a trim leaves alone
 VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
@@ -97,8 +99,10 @@ KEYS: dict[str, Key] = {
         "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
     ),
-    "threshold": Key(500, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)),
-    "keep_recent": Key(2, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
+    "threshold": Key(
+        THRESHOLD, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)
+    ),
+    "keep_recent": Key(KEEP_RECENT, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
     "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
     "summary_timeout": Key(120, "Seconds that this model may take for all of an answer.", _number(1, 3_600)),
     "notice_percent": Key(

@@ -22,7 +22,7 @@ from resume_hooks.derive.trim.preview import remarks, savings_data
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart import preview as smart_view
 from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
-from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, options_of
+from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart_options
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, read_regular
@@ -102,7 +102,7 @@ def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
     # What can't be a parent is refused before a model is paid for.
     create.expect(reading.session, reading.glance, KIND, Where(), how["output_dir"])
     rules = UNJUDGED if how["prompt"].strip() else CERTAIN
-    offered = offer(reading, options_of(how["keep_recent"], settings.number("keep_recent"), rules), Where())
+    offered = offer(reading, smart_options(how["keep_recent"], settings.number("keep_recent"), rules), Where())
     limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])
     asked = ask(ClaudeHeadless(Where(), name), offered, how["prompt"], limit, told)
     verdicts = [*of_rules(offered), *asked.verdicts]
@@ -116,7 +116,7 @@ def _given_back(reading: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _
             f"The plan is of session {stored.parent_session_id}, not of {reading.session.session_id}",
             "Leave the locator out, or name the session that the plan was made of.",
         )
-    options = options_of(stored.keep_recent, settings.number("keep_recent"), stored.rules)
+    options = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
     verdicts = [
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.choices

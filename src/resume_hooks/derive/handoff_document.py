@@ -52,7 +52,7 @@ def current_session(decided: RolloverPlan, document_path: str) -> str:
 
 
 def markdown_line(text: str) -> str:
-    """Foreign text on one line of Markdown, where it is no HTML, no link and no image."""
+    """Foreign text on one line of Markdown, without active HTML, links and images."""
     return _ACTIVE.sub(r"\1\1\\\2", plain_line(text))
 
 

@@ -104,7 +104,7 @@ class Originals:
         return self._follow(record, file, set())
 
     def where_it_was(self, record: Record) -> str:
-        """In words, where a trimmed record says that its original is, and how to restore that."""
+        """A sentence about where the original is by the trimmed record's own words, and how to restore it."""
         origin = next(iter(origins_in(record)), None)
         if origin is None:
             return "nothing says where it was"

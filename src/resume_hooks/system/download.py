@@ -52,7 +52,7 @@ class Limits(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """An answer that is about to be read; ``length`` in bytes where the server said so, else 0."""
+    """An answer that is about to be read; ``length`` in bytes, 0 if the server did not say."""
 
     chunks: Iterator[bytes]
     length: int

@@ -11,7 +11,7 @@ from resume_hooks.system import subprocesses
 
 
 def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``tmux buffer`` where no terminal can take it.
+    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``tmux buffer`` if no terminal can take it.
 
     ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
     user's clipboard either, and OSC 52 has the better chance.

@@ -47,7 +47,7 @@ class TrimMaterial:
         return call.tool if call else ""
 
     def target(self, piece: Piece) -> str:
-        """What the piece's call was about: a file, a command; ``""`` where that is not known."""
+        """What the piece's call was about: a file, a command; ``""`` if that is not known."""
         call = self.calls.get(piece.call)
         return call.target if call else ""
 
@@ -64,7 +64,7 @@ class TrimMaterial:
 def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> TrimMaterial:
     """What can be trimmed of a scanned transcript: its live chain alone.
 
-    ``folders`` are where the session worked: of files there it is checked whether they changed since they were written.
+    ``folders`` are where the session worked: files there are checked for changes since they were written.
     """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
@@ -108,7 +108,7 @@ def _last_answered_turn(chain: Sequence[Node]) -> int:
 
 
 def _start_of_turn(chain: Sequence[Node], count: int) -> int:
-    """Where the ``count`` last turns begin; the end of the chain for none, its start where there are fewer."""
+    """Where the ``count`` last turns begin; the end of the chain for none, its start if there are fewer."""
     if not count:
         return len(chain)
     starts = [place for place, node in enumerate(chain) if node.prompt]

@@ -11,9 +11,7 @@ from resume_hooks import settings
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
-THRESHOLD = 500  # characters that an output or input may have
-KEEP_RECENT = 2  # turns at the end that are left alone
-KEPT_RESULTS = 20  # tool results that this protects at most: one turn may be the whole session
+KEPT_RESULTS = 20  # tool results that recent turns protect at most: one turn may be the whole session
 MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
 MAX_NUMBER = 1_000_000_000  # more can't be meant
 
@@ -56,8 +54,8 @@ class Options:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     min_savings: int = MIN_SAVINGS
-    usual_threshold: int = THRESHOLD
-    usual_recent: int = KEEP_RECENT
+    usual_threshold: int = settings.THRESHOLD
+    usual_recent: int = settings.KEEP_RECENT
 
     def limit(self, tool: str) -> int:
         """The characters that an output or input of ``tool`` may have."""

@@ -19,7 +19,7 @@ PASTE_TIMES = 4  # a prompt of that many times the threshold is a paste: nobody 
 
 
 class Pick(NamedTuple):
-    """A piece that a rule gives up; ``why`` stands in the placeholder where the kind alone doesn't say it."""
+    """A piece that a rule gives up; ``why`` stands in the placeholder if the kind alone doesn't say it."""
 
     piece: Piece
     why: str = ""

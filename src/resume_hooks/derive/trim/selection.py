@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     kept: int
 
     def tokens_saved(self, scale: Scale) -> float:
-        """Tokens less; below zero where the placeholder costs more than the piece ever did."""
+        """Tokens less; below zero if the placeholder costs more than the piece ever did."""
         return scale.tokens(self.piece) - scale.tokens_of_text(self.piece.number, len(self.placeholder) + self.kept)
 
 

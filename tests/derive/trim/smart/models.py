@@ -13,7 +13,7 @@ from resume_hooks.derive.model.port import Reply
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
-from resume_hooks.derive.trim.smart.offer import CERTAIN, Offer, offer, options_of
+from resume_hooks.derive.trim.smart.offer import CERTAIN, Offer, offer, smart_options
 from resume_hooks.derive.trim.smart.plan import SmartPlan, of_rules
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.sessions.locate import session_file
@@ -79,7 +79,7 @@ def some(seed: int) -> Fake:
 def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     reading = plan.read(session_file(str(path)))
-    return offer(reading, options_of(keep, 2, rules), home.where)
+    return offer(reading, smart_options(keep, 2, rules), home.where)
 
 
 def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:

@@ -1,7 +1,7 @@
-"""The offer of a smart trim: what rules take without asking, and the contents that a model may judge, numbered.
+"""The offer of a smart trim: what rules take without asking, and the numbered contents that a model may judge.
 
-Invariant: what is not offered is never given up: prompts, recent turns, the last long words of every turn, answers of
-the user to questions, what trim itself would leave alone.
+Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to questions, and what trim
+itself would leave alone are never offered, so never given up.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
-"""Rules that give up only what stands elsewhere, was done again, or is hardly sent: no judgement is needed."""
+"""Rules that give up only what stands elsewhere, was done again, or is hardly sent; they act without asking."""
 
 UNJUDGED = ("thinking",)
-"""The rules that act where the user gave instructions: of thinking a model can't judge, the rest may be wanted."""
+"""The rules that act if the user gave instructions: a model can't judge thinking, but anything else may be wanted."""
 
 RULE = "smart"  # what a choice of the model is called among those of rules
 LEAST = 400  # characters of the shortest content that is offered: a placeholder with a description takes up to 300
@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is to decide of a session. ``taken`` go by rules; ``unshown`` contents were too many to be offered."""
+    """What there is to decide. ``taken`` go by rules; ``unshown`` is how many contents were too many to be offered."""
 
     reading: SessionScan
     options: Options
@@ -71,7 +71,7 @@ class Offer:
     unshown: int
 
 
-def options_of(keep_recent: int | None, usual_recent: int, rules: Iterable[str]) -> Options:
+def smart_options(keep_recent: int | None, usual_recent: int, rules: Iterable[str]) -> Options:
     """The options of a smart trim in which ``rules`` act before the model is asked."""
     return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
 
@@ -91,12 +91,12 @@ def offer(reading: SessionScan, options: Options, where: Where, wanted: Abstract
 
 
 def key_of(piece: Piece) -> Key:
-    """How a content is told from all others of its session."""
+    """What identifies a content in its session."""
     return piece.number, piece.address
 
 
 def values(transcript: Transcript, pieces: Iterable[Piece]) -> Iterator[Any]:
-    """The contents themselves, read from disk; neighbours of one record cost one read."""
+    """The contents themselves, read from disk; neighbours in one record cost one read."""
     nodes = {node.number: node for node in transcript.chain}
     number, record = -1, Record()
     for piece in pieces:
@@ -109,12 +109,12 @@ def values(transcript: Transcript, pieces: Iterable[Piece]) -> Iterator[Any]:
 
 
 def digest_of(value: object) -> str:
-    """Equal for equal contents, in any process."""
+    """A digest that is equal for equal contents, in any process."""
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
 def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
-    """What may go, is worth it, and was not taken; oldest first."""
+    """The contents that may go, are worth it, and were not taken; oldest first."""
     last_words = _last_words(material)
     for piece in material.pieces:
         large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
@@ -127,7 +127,7 @@ def _free(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator
 
 
 def _last_words(material: TrimMaterial) -> frozenset[Piece]:
-    """The last long words of each turn: what it came to. Shorter ones behind them are never offered anyway."""
+    """The last long answer of each turn: its result. Shorter ones behind it are never offered anyway."""
     last = {material.turn(material.places[piece.number]): piece for piece in material.pieces if piece.kind == TEXT}
     return frozenset(last.values())
 
@@ -154,7 +154,7 @@ def _candidates(
 
 
 def _fates(material: TrimMaterial, options: Options) -> dict[Key, str]:
-    """What rules that were not asked to act say of contents: a hint to the model."""
+    """What the rules that do not act here say of contents: a hint to the model."""
     rules = (RULES[name] for name in CERTAIN if name not in options.only)
     return {key_of(pick.piece): pick.why for rule in rules for pick in rule(material, options)}
 
@@ -168,7 +168,7 @@ def _calls_on(material: TrimMaterial) -> dict[str, list[int]]:
 
 
 def _again(material: TrimMaterial, later: Sequence[int]) -> str:
-    """What came later about the same file, command or address."""
+    """How often the same file, command or address came up later."""
     return (
         f"{counted(len(later), 'later call')} on the same, the last in turn {material.turn(later[-1])}" if later else ""
     )
