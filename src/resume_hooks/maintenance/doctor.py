@@ -22,6 +22,7 @@ from resume_hooks.sessions.archived.manifest import held as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import NAME
+from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
@@ -68,7 +69,7 @@ def _coded(finding: Finding) -> Finding:
 
 
 def _client(_: str) -> Finding:
-    if not claude_cli.is_found():
+    if which("claude", os.environ) is None:
         return Finding(
             "client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.", "client-missing"
         )

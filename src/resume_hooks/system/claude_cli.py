@@ -6,21 +6,15 @@ Read-only; a damaged file counts as empty.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+import time
 from collections.abc import Iterator
 
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system.claude_settings import settings_files
-from resume_hooks.system.subprocesses import search_path, which
+from resume_hooks.system.subprocesses import output, search_path, which
 
 OLDEST = (2, 1, 42)  # the oldest client that the plugin is tested with
 LIMIT = 10  # seconds that ``claude --version`` may take
-
-
-def is_found() -> bool:
-    """Whether the client is on PATH."""
-    return shutil.which("claude") is not None
 
 
 def executable(where: Where) -> str | None:
@@ -31,15 +25,10 @@ def executable(where: Where) -> str | None:
 
 def version() -> tuple[int, ...] | None:
     """The version of the client on PATH, such as (2, 1, 329); None if it is missing or does not answer."""
-    found = shutil.which("claude")
-    if found is None:
-        return None
-    try:
-        out = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    numbers = out.split()[0].split(".") if out.split() else []
-    return tuple(int(number) for number in numbers) if numbers and all(map(str.isdigit, numbers)) else None
+    out = output(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
+    words = (out or b"").decode("utf-8", "replace").split()
+    numbers = words[0].split(".") if words else []
+    return tuple(map(int, numbers)) if numbers and all(map(str.isdecimal, numbers)) else None
 
 
 def switched_on(key: str, cwd: str) -> str:

@@ -5,11 +5,12 @@ Standard library, Python 3.9. Other people's processes are seen but never touche
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
+import time
 from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
+
+from resume_hooks.system.subprocesses import output
 
 MAX_DEPTH = 64  # ancestors followed; real chains have a dozen
 PS_LIMIT = 2.0  # seconds that ``ps`` may take, on systems without /proc
@@ -79,12 +80,10 @@ _known: Dict[int, Process] = {}
 def _table() -> Dict[int, Process]:
     """Every process by one run of ``ps``, cached for the life of this short-lived one."""
     if not _known:
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            command = ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="]
-            out = subprocess.run(command, capture_output=True, timeout=PS_LIMIT, check=True).stdout
-            for row in out.decode("utf-8", "replace").split("\n"):
-                cells = row.split(None, 3)
-                if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
-                    name = os.path.basename(cells[3])
-                    _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
+        out = output(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
+        for row in (out or b"").decode("utf-8", "replace").split("\n"):
+            cells = row.split(None, 3)
+            if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
+                name = os.path.basename(cells[3])
+                _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
     return _known
