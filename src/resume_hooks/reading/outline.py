@@ -76,28 +76,28 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     With a ``reach`` that of the whole lines in the last so many bytes, in which turns and lines count from there.
     ``watching`` are further observers of the scan.
     """
-    glance = HeadTail(session.path)
-    tally = OutlineScan(subagent=subagent_name(session.path) is not None)
-    transcript = scan(session.path, reach, observers=[tally, *watching])
-    places = _places(tally, transcript)
-    turns = tuple(_turns(tally, places))
+    ends = HeadTail(session.path)
+    observer = OutlineScan(subagent=subagent_name(session.path) is not None)
+    transcript = scan(session.path, reach, observers=[observer, *watching])
+    places = _places(observer, transcript)
+    turns = tuple(_turns(observer, places))
     return Outline(
         title=title_of(session.path),
-        created=glance.created,
-        ended=glance.ended,
-        turn_count=tally.count,
+        created=ends.created,
+        ended=ends.ended,
+        turn_count=observer.count,
         turns=turns,
-        compactions=tuple(tally.compactions),
-        subagents=tuple(_started(session, tally)),
+        compactions=tuple(observer.compactions),
+        subagents=tuple(_started(session, observer)),
         lines=transcript.line_count,
         size=transcript.size,
         bad_lines=tuple(transcript.bad_lines),
     )
 
 
-def _turns(tally: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
+def _turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
     """The turns, number 0 only where something stands before the first prompt."""
-    for turn, place in zip(tally.turns, places, strict=True):
+    for turn, place in zip(observer.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue
         edited = tuple(path for path, written in turn.files.items() if written)
@@ -116,18 +116,18 @@ def _turns(tally: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
         )
 
 
-def _places(tally: OutlineScan, transcript: Transcript) -> list[str]:
+def _places(observer: OutlineScan, transcript: Transcript) -> list[str]:
     """Where each turn stands. Plain exports have no links and sub-agents one chain of their own: all of it is live."""
-    if tally.subagent or not transcript.nodes:
-        return [LIVE] * len(tally.turns)
+    if observer.subagent or not transcript.nodes:
+        return [LIVE] * len(observer.turns)
     live = {node.number for node in transcript.chain}
-    past = _before_compactions(tally, transcript)
-    found = [BRANCH] * len(tally.turns)
-    if tally.turns[0].empty:
+    past = _before_compactions(observer, transcript)
+    found = [BRANCH] * len(observer.turns)
+    if observer.turns[0].empty:
         found[0] = LIVE
     at = 0
     for node in transcript.nodes:
-        while at + 1 < len(tally.turns) and tally.turns[at + 1].line <= node.number:
+        while at + 1 < len(observer.turns) and observer.turns[at + 1].line <= node.number:
             at += 1
         # The summary of a compaction, and what the client notes beside it, stand behind the turn that was compacted.
         own = node.prompt or node.kind == ASSISTANT or node.results or (at == 0 and node.spoken)
@@ -140,7 +140,7 @@ def _places(tally: OutlineScan, transcript: Transcript) -> list[str]:
     return found
 
 
-def _before_compactions(tally: OutlineScan, transcript: Transcript) -> set[int]:
+def _before_compactions(observer: OutlineScan, transcript: Transcript) -> set[int]:
     """The lines of what the live conversation held before it was compacted, walked up through every boundary."""
     chain = transcript.chain
     if not chain or not (chain[0].boundary or chain[0].summary):
@@ -152,7 +152,7 @@ def _before_compactions(tally: OutlineScan, transcript: Transcript) -> set[int]:
     while node is not None and node.number not in seen:
         seen.add(node.number)
         if node.parent is None and (node.boundary or node.summary):
-            node = by_uuid.get(tally.logical.get(node.number, "")) or before.get(node.number)
+            node = by_uuid.get(observer.logical.get(node.number, "")) or before.get(node.number)
         else:
             node = by_uuid.get(node.parent or "")
     return seen
@@ -164,18 +164,18 @@ def _previous(nodes: Sequence[Node]) -> dict[int, Node]:
     return {node.number: before for before, node in pairs if node.boundary or node.summary}
 
 
-def _started(session: SessionFile, tally: OutlineScan) -> Iterator[OutlineAgent]:
+def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
     """The sub-agents of a session in the order in which they were started, those of no known turn last."""
-    found = subagents_of(session.path) if not tally.subagent else []
-    order = {agent: place for place, agent in enumerate(tally.agents)}
+    found = subagents_of(session.path) if not observer.subagent else []
+    order = {agent: place for place, agent in enumerate(observer.agents)}
     for one in sorted(found, key=lambda one: order.get(_id_of(one), len(order))):
-        turn, task = tally.agents.get(_id_of(one), (None, ""))
+        turn, task = observer.agents.get(_id_of(one), (None, ""))
         try:
-            glance, count = HeadTail(one.path), _lines(one.path)
+            ends, count = HeadTail(one.path), _lines(one.path)
         except (OSError, SessionNotFound):
             continue  # deleted since it was listed
         words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
-        yield OutlineAgent(one.name, plain_line(agent_type(one.path)), words, turn, count, glance.size)
+        yield OutlineAgent(one.name, plain_line(agent_type(one.path)), words, turn, count, ends.size)
 
 
 def _id_of(one: Subagent) -> str:

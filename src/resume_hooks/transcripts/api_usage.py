@@ -75,13 +75,13 @@ def traffic_of(path: str) -> Traffic:
     raise AssertionError("a whole scan is whole")
 
 
-def base_of(glance: HeadTail) -> FirstRequest:
+def base_of(ends: HeadTail) -> FirstRequest:
     """What a new session begins with, by the first request of this one; the usual figures where that is out of reach.
 
     The first request less what was said before it: attachments stay in, since a new session is given its own.
     """
     said = 0
-    for record in glance.first_records:
+    for record in ends.first_records:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
         node = node_of(record, Line(0, 0, b""))

@@ -1,4 +1,4 @@
-"""A glance at a session: what its first and last 64 KB tell, whatever the size of the file.
+"""Head and tail of a session file: what its first and last 64 KB tell, whatever the size of the file.
 
 Titles, tag, branch, folder and dates come from here; the middle is read only where the ends can't tell of any talk.
 """
@@ -96,7 +96,7 @@ class HeadTail:
                 region = stream.read(WIDE_REACH)
                 return _first_prompt(_whole(region, keep_last=not stream.read(1)))
         except OSError:
-            return ""  # gone since it was glanced at
+            return ""  # gone since it was read
 
     @cached_property
     def tag(self) -> str:
@@ -215,7 +215,7 @@ class HeadTail:
                 bodies = (line.body for line in read_lines(stream))
                 return any((record := records.parse(body)) is not None and wanted(record) for body in bodies)
         except OSError:
-            return False  # gone since it was glanced at
+            return False  # gone since it was read
 
     @cached_property
     def derived_at(self) -> str:

@@ -144,7 +144,7 @@ def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
         return f"exit 0, but: {cut(command.complaint, LINE)}" if command.complaint else ""
-    said = cut(_telling_line(command.run.output), LINE)
+    said = cut(_error_line(command.run.output), LINE)
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
 
 
@@ -158,7 +158,7 @@ def _complaint(run: ShellRun) -> str:
     return found.group().strip() if found else ""
 
 
-def _telling_line(output: str) -> str:
+def _error_line(output: str) -> str:
     """The line of an output that says most of what went wrong."""
     rows = [row.strip() for row in output.split("\n") if row.strip() and not row.startswith("Exit code")]
     return next((row for row in rows if _TELLING.search(row)), rows[-1] if rows else "no output")

@@ -59,7 +59,7 @@ class Digest:
     passed_over: int = 0
 
     def of(self, section: str) -> tuple[DigestEntry, ...]:
-        """The entries of a section, the most telling first."""
+        """The entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
 

@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.repository import RepositoryState
 
 ROOM = 44_000
 """Bytes of a whole digest as it is kept, about 10,000 tokens: with the opening before it and the title behind it the
-record stays within the part of a file that is glanced at."""
+record stays within the part of a file that is read."""
 
 SHARES = {
     "goal": 9_000, "constraints": 4_000, "plan": 1_500, "todos": 2_500, "decisions": 5_000, "changed": 7_000,

@@ -11,29 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export.parts import (
-    ASSISTANT,
-    MARKS,
-    SPEAKERS,
-    SUMMARY,
-    AgentPart,
-    CallPart,
-    EndPart,
-    MediaPart,
-    NotePart,
-    Part,
-    SessionPart,
-    TextPart,
-    ThinkingPart,
-    TurnPart,
-    called_name,
-    left_out,
-    session_facts,
-    state_of,
-    tasks_of,
-    turn_facts,
-    turn_name,
-)
+from resume_hooks.reading.export import parts
+from resume_hooks.reading.export.parts import ASSISTANT, MARKS, SPEAKERS, SUMMARY, AgentPart, CallPart, Part
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import one_line, plain, plain_line
 
@@ -48,53 +27,51 @@ _LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\
 _RUNS = re.compile(r"`+")
 
 
-def as_markdown(parts: Iterable[Part]) -> Iterator[str]:
-    """The document of these parts, piece by piece."""
-    for part in parts:
+def as_markdown(document: Iterable[Part]) -> Iterator[str]:
+    """The document, piece by piece."""
+    for part in document:
         yield from _pieces(part)
 
 
 def _pieces(part: Part) -> Iterator[str]:
     if isinstance(part, CallPart):
-        yield from _called(part)
+        yield from _call(part)
     elif isinstance(part, AgentPart):
         yield from _agent(part)
     else:
-        yield f"{_shown(part)}\n\n"
+        yield f"{_markdown(part)}\n\n"
 
 
-def _shown(part: SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | EndPart) -> str:
-    if isinstance(part, SessionPart):
-        return _session(part)
-    if isinstance(part, TurnPart):
-        facts = escaped(" · ".join(turn_facts(part)))
-        return f'## <a id="t{part.number}"></a>{turn_name(part)}: {escaped(one_line(part.words, 80))}\n\n{facts}'
-    if isinstance(part, TextPart):
-        return _said(part)
-    if isinstance(part, ThinkingPart):
-        return _folded("Thinking", fenced(part.text))
-    if isinstance(part, NotePart):
-        return _folded(part.what, fenced(part.text)) if part.text else f"*{escaped(part.what)}*"
-    if isinstance(part, MediaPart):
-        return f"*{escaped(part.about)}*"
-    return "---\n\n" + "\n".join(f"- {escaped(said)}" for said in left_out(part))
+def _markdown(part: Part) -> str:
+    match part:
+        case parts.SessionPart():
+            facts = "\n".join(f"| {name} | {escaped(value)} |" for name, value in part.facts)
+            rows = (f"{turn.number}. [{escaped(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns)
+            table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if part.turns else ""
+            return f"# {escaped(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
+        case parts.TurnPart():
+            facts = escaped(" · ".join(part.facts))
+            return f'## <a id="t{part.number}"></a>{part.name}: {escaped(one_line(part.words, 80))}\n\n{facts}'
+        case parts.TextPart():
+            return _text(part)
+        case parts.ThinkingPart():
+            return _folded("Thinking", fenced(part.text))
+        case parts.NotePart():
+            return _folded(part.what, fenced(part.text)) if part.text else f"*{escaped(part.what)}*"
+        case parts.MediaPart():
+            return f"*{escaped(part.about)}*"
+        case parts.EndPart():
+            return "---\n\n" + "\n".join(f"- {escaped(sentence)}" for sentence in part.sentences)
+    return ""
 
 
-def _session(session: SessionPart) -> str:
-    facts = "\n".join(f"| {name} | {escaped(value)} |" for name, value in session_facts(session))
-    rows = (f"{turn.number}. [{escaped(one_line(turn.words, 80))}](#t{turn.number})" for turn in session.turns)
-    table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if session.turns else ""
-    return f"# {escaped(session.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
-
-
-def _said(said: TextPart) -> str:
-    when = f" · {minute(said.time)}" if said.time else ""
-    head = f"**{SPEAKERS[said.who]}**{when}"
-    if said.who == ASSISTANT:
-        return f"{head}\n\n{tamed(said.text)}"
-    if said.who == SUMMARY:
-        return _folded(SPEAKERS[said.who], tamed(said.text))
-    return f"{head}\n\n{_quoted(said.text)}"
+def _text(part: parts.TextPart) -> str:
+    head = f"**{SPEAKERS[part.who]}**" + (f" · {minute(part.time)}" if part.time else "")
+    if part.who == ASSISTANT:
+        return f"{head}\n\n{tamed(part.text)}"
+    if part.who == SUMMARY:
+        return _folded(SPEAKERS[part.who], tamed(part.text))
+    return f"{head}\n\n{_quoted(part.text)}"
 
 
 def _quoted(text: str) -> str:
@@ -102,33 +79,31 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in tamed(plain(text).expandtabs(4)).split("\n"))
 
 
-def _called(called: CallPart) -> Iterator[str]:
-    state = f" ({state})" if (state := state_of(called)) else ""
-    about = f" {_html(called.about)}" if called.about else ""
-    yield f"<details>\n<summary><b>{_html(called_name(called))}</b>{about}{state}</summary>\n\n"
-    tasks = tasks_of(called.given)
-    if tasks:
-        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escaped(words)}" for status, words in tasks) + "\n\n"
-    elif called.given:
-        yield f"{_given(called)}\n\n"
-    if called.agent is not None:
-        yield from _agent(called.agent)
-    if called.answer is not None:
-        texts = (part if isinstance(part, str) else f"[{part.about}]" for part in called.answer.parts)
-        yield f"{fenced(chr(10).join(texts))}\n\n"
+def _call(call: CallPart) -> Iterator[str]:
+    state = f" ({call.state})" if call.state else ""
+    about = f" {_html(call.about)}" if call.about else ""
+    yield f"<details>\n<summary><b>{_html(call.name)}</b>{about}{state}</summary>\n\n"
+    if call.tasks:
+        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escaped(words)}" for status, words in call.tasks) + "\n\n"
+    elif call.given:
+        yield f"{_given(call)}\n\n"
+    if call.agent is not None:
+        yield from _agent(call.agent)
+    if call.answer is not None:
+        yield f"{fenced(call.answer.text)}\n\n"
     yield "</details>\n\n"
 
 
-def _given(called: CallPart) -> str:
+def _given(call: CallPart) -> str:
     """The input of a call; of an edit what it changes."""
-    old, new, command = (called.given.get(key) for key in ("old_string", "new_string", "command"))
+    old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
-        gone = [f"-{line}" for line in old.split("\n")] if old else []
-        come = [f"+{line}" for line in new.split("\n")] if new else []
-        return fenced("\n".join([*gone, *come]), "diff")
+        removed = [f"-{line}" for line in old.split("\n")] if old else []
+        added = [f"+{line}" for line in new.split("\n")] if new else []
+        return fenced("\n".join([*removed, *added]), "diff")
     if isinstance(command, str):
         return fenced(command, "sh")
-    return fenced(fields_text(called.given))
+    return fenced(fields_text(call.given))
 
 
 def _agent(agent: AgentPart) -> Iterator[str]:
@@ -199,17 +174,12 @@ def _tamed_line(line: str) -> str:
         return _harmless(line).replace("|", "&#124;")
     if "```" in line:  # without the marks of a span behind it that could be a fence
         return _harmless(line)
-    parts, place = [], 0
+    pieces, place = [], 0
     for span in _SPAN.finditer(line):
-        mark, said = span.groups()
-        kept = _harmless(span.group()) == span.group()
-        parts += [_harmless(line[place : span.start()]), f"{mark}{said}{mark}" if kept else _code(said)]
+        safe = _harmless(span.group()) == span.group()
+        pieces += [_harmless(line[place : span.start()]), span[0] if safe else f"<code>{escaped(span[2])}</code>"]
         place = span.end()
-    return "".join([*parts, _harmless(line[place:])])
-
-
-def _code(said: str) -> str:
-    return f"<code>{escaped(said)}</code>"
+    return "".join([*pieces, _harmless(line[place:])])
 
 
 def _harmless(text: str) -> str:

@@ -1,6 +1,6 @@
-"""A session told part by part, in the order of its conversation: read record by record, made fit to leave, let go.
+"""The parts of a document, in the order of its conversation: read record by record, redacted, let go.
 
-A call is told together with its answer, which is looked up where it lies; a sub-agent's conversation stands within the
+A call stands together with its answer, which is looked up where it lies; a sub-agent's conversation stands within the
 call that started it. What the client adds by itself (reminders, listings, what hooks said) is left out.
 """
 
@@ -47,10 +47,10 @@ MAX_PICTURE = 8 * 1024 * 1024  # characters of base64 of one image that a docume
 
 
 class PartBuilder:
-    """How a document tells: what is hidden, whether thoughts are told, and what was told of sub-agents already."""
+    """Builds the parts of conversations, each sub-agent once; ``thoughts``: with the model's thinking."""
 
-    def __init__(self, hiding: ExportRedactor, *, thoughts: bool) -> None:
-        self.hiding = hiding
+    def __init__(self, redactor: ExportRedactor, *, thoughts: bool) -> None:
+        self.redactor = redactor
         self.thoughts = thoughts
         self.pictures = 0
         self._agents: set[str] = set()
@@ -62,7 +62,7 @@ class PartBuilder:
             number=turn.number,
             line=line,
             time=clock.normal(turn.time),
-            words=self.hiding.line(turn.first_words),
+            words=self.redactor.line(turn.first_words),
             place=found.places[line],
             tokens=turn.tokens,
             tools={self.name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
@@ -71,20 +71,20 @@ class PartBuilder:
 
     def name(self, text: str) -> str:
         """What something is called, on one line that is not long."""
-        return self.hiding.line(one_line(plain_line(text[: 4 * NAME]), NAME))
+        return self.redactor.line(one_line(plain_line(text[: 4 * NAME]), NAME))
 
     def parts(self, found: Conversation, depth: int = 0) -> Iterator[Part]:
         """What was said and done in a conversation. SessionNotFound if the file changed meanwhile."""
         agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
         with opened(found.path) as stream:
-            walk = _Walk(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
+            builder = _Conversation(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
             for row in found.rows:
                 if row.number in found.turns and not depth:
                     yield self.turn(found, row.number)
-                yield from walk.row(row)
-        for agent in walk.agents.values():
-            if told := self.agent(agent, depth):
-                yield told
+                yield from builder.row(row)
+        for agent in builder.agents.values():
+            if part := self.agent(agent, depth):
+                yield part
 
     def agent(self, agent: Subagent, depth: int) -> AgentPart | None:
         """A sub-agent's conversation; None if it was told before."""
@@ -101,15 +101,15 @@ class PartBuilder:
             yield NotePart("sub-agent", "Its transcript can't be read.", 0)
 
 
-class _Walk:
-    """A conversation that is being told: ``agents`` are those that nothing started yet, by their ids."""
+class _Conversation:
+    """Builds the parts of one conversation: ``agents`` are those that nothing started yet, by their ids."""
 
     def __init__(
-        self, telling: PartBuilder, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
+        self, builder: PartBuilder, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
     ) -> None:
         self.agents = agents
-        self._telling = telling
-        self._hiding = telling.hiding
+        self._builder = builder
+        self._redactor = builder.redactor
         self._stream = stream
         self._depth = depth
         self._answers = {call: row for row in reversed(found.rows) for call in row.results}
@@ -154,8 +154,8 @@ class _Walk:
                     yield self._said(ASSISTANT, string(block, "text"), record, row)
             elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
-                if said and self._telling.thoughts:
-                    yield ThinkingPart(self._hiding.text(said), row.number)
+                if said and self._builder.thoughts:
+                    yield ThinkingPart(self._redactor.text(said), row.number)
             else:
                 yield from self._note(kind or "block", block_text(block), row)
 
@@ -169,7 +169,8 @@ class _Walk:
             elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
-                said = records.prompt_text(record) if _is_command(record) else block_text(block)
+                command = records.text(record).lstrip().startswith("<command-message>")
+                said = records.prompt_text(record) if command else block_text(block)
                 yield self._said(USER, without_reminders(said), record, row)
             else:
                 yield from self._note("from the client", block_text(block), row)
@@ -185,9 +186,9 @@ class _Walk:
     def _call(self, block: Record, target: str, row: ExportRow) -> CallPart:
         answer, agent = self._answered(string(block, "id"))
         return CallPart(
-            tool=self._telling.name(string(block, "name")),
-            about=one_line(plain_line(self._hiding.line(target[: 4 * ABOUT])), ABOUT),
-            given=records.mapping(self._hiding.block({"input": block.get("input")}), "input"),
+            tool=self._builder.name(string(block, "name")),
+            about=one_line(plain_line(self._redactor.line(target[: 4 * ABOUT])), ABOUT),
+            given=records.mapping(self._redactor.block({"input": block.get("input")}), "input"),
             answer=answer,
             agent=agent,
             line=row.number,
@@ -200,7 +201,7 @@ class _Walk:
         record = self._read(row)
         block = next((block for block in records.results(record) if records.call_id(block) == call), None)
         agent = self.agents.pop(string(records.tool_details(record), "agentId"), None)
-        told = self._telling.agent(agent, self._depth) if agent else None
+        told = self._builder.agent(agent, self._depth) if agent else None
         return (self._answer(block) if block else None), told
 
     def _answer(self, block: Record) -> ResultPart:
@@ -209,7 +210,7 @@ class _Walk:
             if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture(inner))
             elif said := without_reminders(block_text(inner)):
-                parts.append(self._hiding.text(said))
+                parts.append(self._redactor.text(said))
         return ResultPart(tuple(parts), failed=records.is_error(block))
 
     def _picture(self, block: Record) -> MediaPart:
@@ -218,16 +219,16 @@ class _Walk:
         text = string(held, "data") if held.get("type") == "base64" else ""
         if len(text) > MAX_PICTURE:
             about, text = f"{about}, left out: {size_text(len(text))}", ""
-        self._telling.pictures += bool(text)
-        about = self._hiding.line(plain_line(about))
+        self._builder.pictures += bool(text)
+        about = self._redactor.line(plain_line(about))
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
     def _said(self, who: str, text: str, record: Record, row: ExportRow) -> TextPart:
-        return TextPart(who, self._hiding.text(text), clock.normal(record.get("timestamp")), row.number)
+        return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")), row.number)
 
     def _note(self, what: str, text: str, row: ExportRow) -> Iterator[Part]:
         if text.strip():
-            yield NotePart(self._telling.name(what), self._hiding.text(without_reminders(text)), row.number)
+            yield NotePart(self._builder.name(what), self._redactor.text(without_reminders(text)), row.number)
 
     def _read(self, row: ExportRow) -> Record:
         if self._last[0] != row.number:
@@ -238,8 +239,3 @@ class _Walk:
                 raise SessionNotFound(f"{self._stream.name} changed while it was read", "Run the command again.")
             self._last = row.number, record
         return self._last[1]
-
-
-def _is_command(record: Record) -> bool:
-    """Whether a prompt is a slash command, which stands in the record with marks around it."""
-    return records.text(record).lstrip().startswith("<command-message>")

@@ -109,14 +109,14 @@ def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last
 
 
 def _head(session: SessionFile, family: Family, hide: _Hiding | None) -> Head:
-    glance, parent = HeadTail(session.path), family.parent_of(session.path)
+    ends, parent = HeadTail(session.path), family.parent_of(session.path)
     clean: Callable[[str], str] = hide.text if hide else str
     return Head(
         session_id=session.session_id,
-        title=clean(encodable(plain_line(glance.title))),
-        cwd=encodable(home_folder(glance)),
-        created=glance.created,
-        ended=glance.ended,
+        title=clean(encodable(plain_line(ends.title))),
+        cwd=encodable(home_folder(ends)),
+        created=ends.created,
+        ended=ends.ended,
         parent_session_id=parent.session_id if parent else "",
         kind=parent.kind if parent else "",
     )

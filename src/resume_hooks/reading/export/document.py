@@ -66,42 +66,42 @@ class Document:
         self.turns = 0
         self._where = where
         self._left_out: Counter[str] = Counter()
-        glances = [HeadTail(session.path) for session in sessions]
-        folders = [home_folder(glance) for glance in glances]
-        self._hiding = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
-        self._telling = PartBuilder(self._hiding, thoughts=choice.thoughts)
+        heads_tails = [HeadTail(session.path) for session in sessions]
+        folders = [home_folder(ends) for ends in heads_tails]
+        self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
+        self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, Conversation]] = []
         if choice.form != JSON:
-            self._read(glances, folders, watching)
-        title = self._told[-1][0].title if self._told else self._hiding.line(plain_line(glances[-1].title))
+            self._read(heads_tails, folders, watching)
+        title = self._told[-1][0].title if self._told else self._redactor.line(plain_line(heads_tails[-1].title))
         self.name = file_name(title, sessions[-1].session_id, choice.form)
 
-    def _read(self, glances: Sequence[HeadTail], folders: Sequence[str], watching: Sequence[Observer]) -> None:
+    def _read(self, heads_tails: Sequence[HeadTail], folders: Sequence[str], watching: Sequence[Observer]) -> None:
         family, known = Family(self._where), set[str]()
-        for session, glance, folder in zip(self.sessions, glances, folders, strict=True):
+        for session, ends, folder in zip(self.sessions, heads_tails, folders, strict=True):
             found = conversation(session, self.choice.what, known, watching)
-            head = self._head(session, glance, folder, found, family)
+            head = self._head(session, ends, folder, found, family)
             self.turns += len(head.turns)
             self._told.append((head, found))
 
     def _head(
-        self, session: SessionFile, glance: HeadTail, folder: str, found: Conversation, family: Family
+        self, session: SessionFile, ends: HeadTail, folder: str, found: Conversation, family: Family
     ) -> SessionPart:
         parent = family.parent_of(session.path)
-        named = self._telling.name
+        named = self._builder.name
         return SessionPart(
             session_id=session.session_id,
-            title=self._hiding.line(plain_line(glance.title)),
-            project=self._hiding.line(plain_line(folder[:MAX_FOLDER])),
-            branch=named(glance.branch),
-            created=glance.created,
-            ended=glance.ended,
+            title=self._redactor.line(plain_line(ends.title)),
+            project=self._redactor.line(plain_line(folder[:MAX_FOLDER])),
+            branch=named(ends.branch),
+            created=ends.created,
+            ended=ends.ended,
             kind=named(parent.kind) if parent else "",
             parent=named(parent.session_id) if parent else "",
             tokens=found.tokens,
             models=tuple(named(model) for model in found.models[:MAX_MODELS]),
-            versions=named(glance.version),
-            turns=tuple(self._telling.turn(found, row.number) for row in found.rows if row.number in found.turns),
+            versions=named(ends.version),
+            turns=tuple(self._builder.turn(found, row.number) for row in found.rows if row.number in found.turns),
             taken_over=found.taken_over,
             damaged=found.damaged,
         )
@@ -109,17 +109,17 @@ class Document:
     @property
     def left_out(self) -> dict[str, int] | None:
         """The secrets that were taken out, by kind; None if none were looked for."""
-        return dict(self._hiding.left_out + self._left_out) if self.choice.redact else None
+        return dict(self._redactor.left_out + self._left_out) if self.choice.redact else None
 
     @property
     def pictures(self) -> int:
         """Images and documents that it carries, into which nobody looked."""
-        return self._telling.pictures
+        return self._builder.pictures
 
     @property
     def cut(self) -> int:
         """Texts that were too long, and were cut with a notice."""
-        return self._hiding.cut
+        return self._redactor.cut
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes of the document. SessionNotFound if a file changed since it was read."""
@@ -135,7 +135,7 @@ class Document:
     def _parts(self) -> Iterator[Part]:
         for head, found in self._told:
             yield head
-            yield from self._telling.parts(found)
+            yield from self._builder.parts(found)
         yield EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, self.cut)
 
 

@@ -1,6 +1,7 @@
 """What a document is made of, in the order in which it is read; every text in it is already fit to leave the machine.
 
-The values are the same for each form of document. Nothing here is escaped yet: that is for who writes the form.
+The values, and what is said of them in a few words, are the same for each form of document. Nothing here is escaped
+yet: that is for the module that writes the form.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACES = {COMPACTED: "before a compaction", BRANCH: "on a branch that was left"}
 MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list of them
+TOLD_TOOLS = 6  # tools of a turn that are named
 
 
 class TurnPart(NamedTuple):
-    """The head of a turn. ``tokens`` is the context after it, 0 if nobody counted; ``line`` that of its prompt.
+    """The head of a turn. ``tokens`` is the context after it, 0 if unknown; ``line`` that of its prompt.
 
     ``place`` is live, compacted or branch, as in an outline. ``number`` 0 is what stands before the first prompt.
     """
@@ -36,9 +38,28 @@ class TurnPart(NamedTuple):
     tools: dict[str, int]
     failed: int
 
+    @property
+    def name(self) -> str:
+        """What a turn is called."""
+        return f"Turn {self.number}"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a turn came to, in a few words each."""
+        tools = [f"{name} {count}" if count > 1 else name for name, count in list(self.tools.items())[:TOLD_TOOLS]]
+        more = len(self.tools) - len(tools)
+        facts = (
+            minute(self.time),
+            ", ".join([*tools, f"{more} more"] if more > 0 else tools),
+            f"{self.failed:,} failed" if self.failed else "",
+            counted(self.tokens, "token") if self.tokens else "",
+            PLACES.get(self.place, ""),
+        )
+        return [fact for fact in facts if fact]
+
 
 class SessionPart(NamedTuple):
-    """The head of a session: what it is, and the turns that will be told, so that a table can stand before them.
+    """The head of a session: what it is, and its turns, so that a table can stand before them.
 
     ``taken_over`` counts records that an earlier session of the same document already told.
     """
@@ -57,6 +78,24 @@ class SessionPart(NamedTuple):
     turns: tuple[TurnPart, ...]
     taken_over: int
     damaged: int
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What a document tells of a session, name and value; nothing of what is not known."""
+        facts = [
+            ("Session", self.session_id),
+            ("Project", self.project),
+            ("Branch", self.branch),
+            ("Time", f"{minute(self.created)} to {minute(self.ended)} UTC"),
+            ("Turns", f"{len(self.turns):,}"),
+            ("Context", counted(self.tokens, "token") if self.tokens else ""),
+            ("Models", ", ".join(self.models)),
+            ("Client", self.versions),
+            ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
+            ("Taken over", f"{counted(self.taken_over, 'record')}, told above" if self.taken_over else ""),
+            ("Damaged", f"{counted(self.damaged, 'line')} could not be read" if self.damaged else ""),
+        ]
+        return [(name, value) for name, value in facts if value]
 
 
 class TextPart(NamedTuple):
@@ -93,10 +132,15 @@ class MediaPart(NamedTuple):
 
 
 class ResultPart(NamedTuple):
-    """What a call was answered with."""
+    """What a tool answered."""
 
     parts: tuple[str | MediaPart, ...]
     failed: bool
+
+    @property
+    def text(self) -> str:
+        """The answer in words, images by what they are."""
+        return "\n".join(part if isinstance(part, str) else f"[{part.about}]" for part in self.parts)
 
 
 class AgentPart(NamedTuple):
@@ -117,84 +161,48 @@ class CallPart(NamedTuple):
     agent: AgentPart | None
     line: int
 
+    @property
+    def name(self) -> str:
+        """The tool; of an answer whose call is not in the session what it is."""
+        return self.tool or "Result without its call"
+
+    @property
+    def state(self) -> str:
+        """How the call ended, ``""`` if nothing is to be said of that."""
+        if self.answer is None:
+            return "no answer"
+        return "failed" if self.answer.failed else ""
+
+    @property
+    def tasks(self) -> list[tuple[str, str]]:
+        """The tasks that the call writes down: state and words."""
+        return [(string(row, "status"), string(row, "content")) for row in objects(self.given.get("todos"))]
+
 
 class EndPart(NamedTuple):
-    """The end of the document: what was left out of it, by kind; None if nothing was looked for."""
+    """The end of the document: the secrets that were left out of it, by kind; None if nothing was looked for."""
 
     secrets: dict[str, int] | None
     pictures: int
     cut: int
 
+    @property
+    def sentences(self) -> list[str]:
+        """What a document does not hold, a sentence each."""
+        if self.secrets is None:
+            rows = ["Nothing was taken out: secrets and home folders stand as they were."]
+        elif self.secrets:
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
+            rows = [
+                f"{counted(sum(self.secrets.values()), 'secret')} taken out ({kinds}). Home folders are shown as ~."
+            ]
+        else:
+            rows = ["No secrets were found. Home folders are shown as ~."]
+        if self.cut:
+            rows.append(f"{counted(self.cut, 'long text')} cut, each with a notice.")
+        if self.pictures:
+            rows.append(f"{counted(self.pictures, 'image')} were not looked into for secrets.")
+        return rows
+
 
 Part = SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart | EndPart
-
-
-def session_facts(session: SessionPart) -> list[tuple[str, str]]:
-    """What a document tells of a session, name and value; nothing of what is not known."""
-    came = f"{session.kind} of {session.parent}" if session.parent else ""
-    facts = [
-        ("Session", session.session_id),
-        ("Project", session.project),
-        ("Branch", session.branch),
-        ("Time", f"{minute(session.created)} to {minute(session.ended)} UTC"),
-        ("Turns", f"{len(session.turns):,}"),
-        ("Context", counted(session.tokens, "token") if session.tokens else ""),
-        ("Models", ", ".join(session.models)),
-        ("Client", session.versions),
-        ("Came from", came),
-        ("Taken over", f"{counted(session.taken_over, 'record')}, told above" if session.taken_over else ""),
-        ("Damaged", f"{counted(session.damaged, 'line')} could not be read" if session.damaged else ""),
-    ]
-    return [(name, value) for name, value in facts if value]
-
-
-def turn_name(turn: TurnPart) -> str:
-    """What a turn is called."""
-    return f"Turn {turn.number}"
-
-
-def turn_facts(turn: TurnPart) -> list[str]:
-    """What a turn came to, in a few words each."""
-    tools = [f"{name} {count}" if count > 1 else name for name, count in list(turn.tools.items())[:6]]
-    more = len(turn.tools) - len(tools)
-    facts = (
-        minute(turn.time),
-        ", ".join([*tools, f"{more} more"] if more > 0 else tools),
-        f"{turn.failed:,} failed" if turn.failed else "",
-        counted(turn.tokens, "token") if turn.tokens else "",
-        PLACES.get(turn.place, ""),
-    )
-    return [fact for fact in facts if fact]
-
-
-def called_name(called: CallPart) -> str:
-    """The tool of a call; of an answer whose call is not in the session what it is."""
-    return called.tool or "Result without its call"
-
-
-def state_of(called: CallPart) -> str:
-    """How a call ended, ``""`` if nothing is to be said of that."""
-    if called.answer is None:
-        return "no answer"
-    return "failed" if called.answer.failed else ""
-
-
-def tasks_of(given: Record) -> list[tuple[str, str]]:
-    """The tasks in the input of a call that writes a list of them: state and words."""
-    return [(string(row, "status"), string(row, "content")) for row in objects(given.get("todos"))]
-
-
-def left_out(ending: EndPart) -> list[str]:
-    """What a document does not hold, a sentence each."""
-    if ending.secrets is None:
-        said = ["Nothing was taken out: secrets and home folders stand as they were."]
-    elif ending.secrets:
-        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ending.secrets.items()))
-        said = [f"{counted(sum(ending.secrets.values()), 'secret')} taken out ({kinds}). Home folders are shown as ~."]
-    else:
-        said = ["No secrets were found. Home folders are shown as ~."]
-    if ending.cut:
-        said.append(f"{counted(ending.cut, 'long text')} cut, each with a notice.")
-    if ending.pictures:
-        said.append(f"{counted(ending.pictures, 'image')} were not looked into for secrets.")
-    return said

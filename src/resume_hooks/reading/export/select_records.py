@@ -60,19 +60,19 @@ def conversation(session: SessionFile, what: str, known: set[str], watching: Seq
 
     SessionNotFound if the file can't be read; NotATranscript for one of another program.
     """
-    tally = OutlineScan(subagent=subagent_name(session.path) is not None)
+    observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()
-    transcript = scan(session.path, observers=[tally, scout, *watching])
-    live, earlier = _parts(transcript, tally)
+    transcript = scan(session.path, observers=[observer, scout, *watching])
+    live, earlier = _parts(transcript, observer)
     rows = _rows(transcript, scout, what, live, earlier)
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
     return Conversation(
         path=session.path,
         rows=tuple(fresh),
-        turns={turn.line: turn for turn in tally.turns if turn.number},
+        turns={turn.line: turn for turn in observer.turns if turn.number},
         places=_places(fresh, live, earlier),
-        tokens=next((turn.tokens for turn in reversed(tally.turns) if turn.tokens), 0),
+        tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
         damaged=len(transcript.bad_lines),
         taken_over=len(rows) - len(fresh),
@@ -121,14 +121,14 @@ def _rows(
     ]
 
 
-def _parts(transcript: Transcript, tally: OutlineScan) -> tuple[Sequence[Node], list[Node]]:
+def _parts(transcript: Transcript, observer: OutlineScan) -> tuple[Sequence[Node], list[Node]]:
     """The live conversation, and what stood before its compactions; each in the order in which it happened."""
     live = linear(transcript.chain).nodes
-    parts = list(_before_compactions(transcript, tally))[::-1]
+    parts = list(_before_compactions(transcript, observer))[::-1]
     return live, [node for part in parts for node in part]
 
 
-def _before_compactions(transcript: Transcript, tally: OutlineScan) -> Iterator[tuple[Node, ...]]:
+def _before_compactions(transcript: Transcript, observer: OutlineScan) -> Iterator[tuple[Node, ...]]:
     """What each compaction dropped, the last one first."""
     by_uuid = {node.uuid: node for node in transcript.nodes}
     before = {node.number: previous for previous, node in zip(transcript.nodes, transcript.nodes[1:], strict=False)}
@@ -137,7 +137,7 @@ def _before_compactions(transcript: Transcript, tally: OutlineScan) -> Iterator[
         first = chain[0] if chain else None
         if first is None or first.parent is not None or not (first.boundary or first.summary):
             return
-        last = by_uuid.get(tally.logical.get(first.number, "")) or before.get(first.number)
+        last = by_uuid.get(observer.logical.get(first.number, "")) or before.get(first.number)
         if last is None or last.number >= first.number:
             return
         chain = chain_to(transcript.nodes, last)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from resume_hooks.clock import minute
+from resume_hooks.reading.export import parts
 from resume_hooks.reading.export.page import calls
 from resume_hooks.reading.export.page.code import code, picture
 from resume_hooks.reading.export.page.markup import Html, closing, element, joined, opening
@@ -24,28 +25,22 @@ from resume_hooks.reading.export.parts import (
     AgentPart,
     CallPart,
     EndPart,
-    MediaPart,
-    NotePart,
     Part,
     SessionPart,
     TextPart,
-    ThinkingPart,
     TurnPart,
-    left_out,
-    session_facts,
-    turn_facts,
-    turn_name,
 )
 
+SHORT_NOTE = 200  # characters of a note that stands on its head's line
 FEW = 3  # turns up to which a page opens unfolded
 
 
-def as_page(parts: Iterable[Part], sessions: Iterable[SessionPart]) -> Iterator[str]:
-    """The document of these parts; ``sessions`` are the heads in it, for the table of turns."""
+def as_page(document: Iterable[Part], sessions: Iterable[SessionPart]) -> Iterator[str]:
+    """The document; ``sessions`` are the heads in it, for the table of turns."""
     heads = list(sessions)
     yield from _beginning(heads)
     walk = _Walk(unfolded=sum(len(head.turns) for head in heads) <= FEW)
-    for part in parts:
+    for part in document:
         yield from walk.part(part)
     yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n</body>\n</html>\n")
 
@@ -142,7 +137,7 @@ class _Walk:
             self._in_turn = True
             yield _turn(part, _anchor(max(self._session, 0), part), unfolded=self._unfolded) + "\n"
         elif isinstance(part, EndPart):
-            yield element("footer", *(element("p", said) for said in left_out(part)), id="left-out") + "\n"
+            yield element("footer", *(element("p", said) for said in part.sentences), id="left-out") + "\n"
         else:
             yield from _within(part)
 
@@ -152,18 +147,18 @@ class _Walk:
 
 
 def _session(session: SessionPart) -> Html:
-    facts = (joined([element("dt", name), element("dd", value, dir="auto")]) for name, value in session_facts(session))
+    facts = (joined([element("dt", name), element("dd", value, dir="auto")]) for name, value in session.facts)
     return element("section", element("h1", session.title, dir="auto"), element("dl", *facts), class_="about")
 
 
 def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     head = element(
         "summary",
-        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to {turn_name(turn)}"),
+        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to {turn.name}"),
         element(
             "span",
             element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
-            element("span", " \N{MIDDLE DOT} ".join(turn_facts(turn)), class_="facts"),
+            element("span", " \N{MIDDLE DOT} ".join(turn.facts), class_="facts"),
             class_="head",
         ),
     )
@@ -171,47 +166,53 @@ def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     return Html(f"{opening('details', class_=classes, id=anchor, open=unfolded)}{head}{opening('div', class_='body')}")
 
 
-def _within(part: TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart) -> Iterator[str]:
+def _within(part: Part) -> Iterator[str]:
     if isinstance(part, CallPart):
-        yield from _called(part)
+        yield from _call(part)
     elif isinstance(part, AgentPart):
         yield from _agent(part)
     else:
-        yield _shown(part) + "\n"
+        yield _markup(part) + "\n"
 
 
-def _shown(part: TextPart | ThinkingPart | NotePart | MediaPart) -> Html:
-    if isinstance(part, TextPart):
-        return _said(part)
-    if isinstance(part, ThinkingPart):
-        return element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit")
-    if isinstance(part, NotePart):
-        head = element("b", part.what)
-        if not part.text.strip():
-            return element("p", head, class_="note unit")
-        if "\n" not in part.text and len(part.text) < 200:
-            return element("p", head, f" {part.text}", class_="note unit", dir="auto")
-        return element("details", element("summary", head), code(part.text), class_="note unit")
-    return element("div", picture(part), class_="unit")
+def _markup(part: Part) -> Html:
+    match part:
+        case parts.TextPart():
+            return _text(part)
+        case parts.ThinkingPart():
+            return element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit")
+        case parts.NotePart():
+            return _note(element("b", part.what), part.text)
+        case parts.MediaPart():
+            return element("div", picture(part), class_="unit")
+    return Html("")
 
 
-def _said(said: TextPart) -> Html:
-    when = element("time", minute(said.time)[11:], datetime=said.time, title=said.time) if said.time else Html("")
-    who = element("p", element("b", SPEAKERS[said.who]), when, class_="who")
-    if said.who == SUMMARY:
-        return element("details", element("summary", "Summary that the model went on from"), prose(said.text),
+def _note(head: Html, text: str) -> Html:
+    if not text.strip():
+        return element("p", head, class_="note unit")
+    if "\n" not in text and len(text) < SHORT_NOTE:
+        return element("p", head, f" {text}", class_="note unit", dir="auto")
+    return element("details", element("summary", head), code(text), class_="note unit")
+
+
+def _text(part: TextPart) -> Html:
+    when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time) if part.time else Html("")
+    who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
+    if part.who == SUMMARY:
+        return element("details", element("summary", "Summary that the model went on from"), prose(part.text),
                        class_="summary unit")  # fmt: skip
-    body = prose(said.text) if said.who == ASSISTANT else typed(said.text)
-    return element("article", who, body, class_=f"said {said.who} unit")
+    body = prose(part.text) if part.who == ASSISTANT else typed(part.text)
+    return element("article", who, body, class_=f"said {part.who} unit")
 
 
-def _called(called: CallPart) -> Iterator[str]:
-    classes = "call failed" if called.answer and called.answer.failed else "call"
-    yield opening("details", class_=f"{classes} unit", open=calls.is_open(called))
-    yield f"{calls.summary(called)}{calls.given(called)}"
-    if called.agent is not None:
-        yield from _agent(called.agent)
-    yield f"{calls.answer(called)}{closing('details')}\n"
+def _call(call: CallPart) -> Iterator[str]:
+    classes = "call failed" if call.answer and call.answer.failed else "call"
+    yield opening("details", class_=f"{classes} unit", open=calls.is_open(call))
+    yield f"{calls.summary(call)}{calls.given(call)}"
+    if call.agent is not None:
+        yield from _agent(call.agent)
+    yield f"{calls.answer(call)}{closing('details')}\n"
 
 
 def _agent(agent: AgentPart) -> Iterator[str]:
