@@ -44,7 +44,7 @@ def listed(home: ConfigHome, pid: int, **entry: Any) -> None:
     folder = home.config / "sessions"
     folder.mkdir(exist_ok=True)
     fields = {"pid": pid, "sessionId": SESSION, "cwd": CWD, "updatedAt": 1, **entry}
-    body = json.dumps({key: value for key, value in fields.items() if value is not None})
+    body = entry.get("body") or json.dumps({key: value for key, value in fields.items() if value is not None})
     (folder / f"{pid}.json").write_text(body, encoding="utf-8")
 
 
@@ -74,59 +74,36 @@ def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session
     assert "it was written" in why_live(child, config_home.where)
 
 
-def test_a_running_client_that_names_it(config_home: ConfigHome, session: SessionFile) -> None:
-    """Live, and the reason says which process; another session of the same folder is not."""
-    listed(config_home, os.getpid())
-    assert why_live(session, config_home.where) == f"the running client {os.getpid()} has it open"
-    listed(config_home, os.getpid(), sessionId=OTHER)
-    assert why_live(session, config_home.where) == ""
+HAS_IT_OPEN, SAYS_NOTHING = f"the running client {os.getpid()} has it open", "does not say which session it has open"
+ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
+    "a running client that names it": ({}, HAS_IT_OPEN),
+    "a running client that names another": ({"sessionId": OTHER}, ""),
+    "a client that was killed": ({"ended": True}, ""),
+    "a process that has the number of a client by now": ({"procStart": "1"}, ""),
+    "a client that started when it says so": ({"procStart": processes.started(os.getpid()) or None}, HAS_IT_OPEN),
+    "a machine that can't be seen": ({"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"}, "it open"),
+    "a container that can't be seen": ({"ended": True, "pidDomain": "linux::pid:[1]"}, "it open"),
+    "an entry without a session": ({"sessionId": None}, SAYS_NOTHING),
+    "a damaged entry": ({"body": "{"}, SAYS_NOTHING),
+    "a damaged entry of a process that is gone": ({"body": "{", "ended": True}, ""),
+    "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, "since /clear"),
+    "2.1.112 elsewhere": ({"sessionId": OTHER, "updatedAt": None, "cwd": "/elsewhere"}, ""),
+    "2.1.112 without a folder": ({"sessionId": OTHER, "updatedAt": None, "cwd": None}, "since /clear"),
+}
+"""What a client says of itself (of 2.1.329 unless told otherwise), and the reason that it gives."""
 
 
-def test_an_entry_that_was_left_behind(config_home: ConfigHome, session: SessionFile, ended: int) -> None:
-    """A client that was killed leaves its entry: its process is gone, or another one has its number by now."""
-    listed(config_home, ended)
-    listed(config_home, os.getpid(), procStart="1")
-    assert why_live(session, config_home.where) == ""
-    started = processes.started(os.getpid())
-    if started:  # where there is /proc
-        listed(config_home, os.getpid(), procStart=started)
-        assert "has it open" in why_live(session, config_home.where)
-
-
-@pytest.mark.parametrize("domain", ["linux:another-machine:pid:[4026531836]", "linux::pid:[1]"])
-def test_a_client_in_another_place(config_home: ConfigHome, session: SessionFile, ended: int, domain: str) -> None:
-    """A machine or container whose processes can't be seen: its entries count, whatever runs here."""
-    listed(config_home, ended, pidDomain=domain)
-    assert "has it open" in why_live(session, config_home.where)
-
-
-def test_an_entry_that_says_nothing(config_home: ConfigHome, session: SessionFile, ended: int) -> None:
-    """A damaged entry of a running client may be of any session; one of a process that is gone is nothing."""
-    listed(config_home, os.getpid(), sessionId=None)
-    assert "does not say" in why_live(session, config_home.where)
-    (config_home.config / "sessions" / f"{os.getpid()}.json").write_text("{", encoding="utf-8")
-    assert "does not say" in why_live(session, config_home.where)
-    (config_home.config / "sessions" / f"{os.getpid()}.json").rename(config_home.config / "sessions" / f"{ended}.json")
-    assert why_live(session, config_home.where) == ""
-
-
-def test_an_entry_that_does_not_follow(config_home: ConfigHome, session: SessionFile) -> None:
-    """2.1.112 goes on naming the old session after /clear: in the same folder it may have any of them open."""
-    listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None)
-    assert "since /clear" in why_live(session, config_home.where)
-    listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None, cwd="/elsewhere")
-    assert why_live(session, config_home.where) == ""
-    listed(config_home, os.getpid(), sessionId=OTHER, updatedAt=None, cwd=None)
-    assert "since /clear" in why_live(session, config_home.where)
-
-
-def test_what_else_lies_there_is_nothing(config_home: ConfigHome, session: SessionFile) -> None:
-    """Keys and other files beside the entries are passed over."""
-    listed(config_home, os.getpid(), sessionId=OTHER)
-    folder = config_home.config / "sessions"
+@pytest.mark.parametrize("case", ENTRIES)
+def test_what_clients_say_of_themselves(config_home: ConfigHome, session: SessionFile, ended: int, case: str) -> None:
+    """The entry of a client that runs, or may, decides; keys and other files beside it are passed over."""
+    fields, reason = ENTRIES[case]
+    entry = {key: value for key, value in fields.items() if key != "ended"}
+    listed(config_home, ended if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
-        (folder / name).write_text("{}", encoding="utf-8")
-    assert why_live(session, config_home.where) == ""
+        (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
+    why = why_live(session, config_home.where)
+    assert reason in why
+    assert bool(why) is bool(reason)
 
 
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, NotATranscript, SessionNotFound, UsageError
-from resume_hooks.paths import Where, project_key
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve
 from tests.builders import (
@@ -117,15 +117,6 @@ def test_title_here_before_elsewhere(config_home: ConfigHome) -> None:
     assert [row["session_id"] for row in caught.value.candidates] == [THREE, TWO]
 
 
-def test_title_in_a_folder_with_the_same_key(config_home: ConfigHome) -> None:
-    """Keys collide (a_b, a-b): the folder named inside decides which session is here."""
-    talk(config_home, ONE, custom_title("same"), cwd="/w/a_b")
-    talk(config_home, TWO, custom_title("same"), cwd="/w/a-b")
-    assert project_key("/w/a_b") == project_key("/w/a-b")
-    assert resolved(config_home, "same", "/w/a_b") == ONE
-    assert resolved(config_home, "same", "/w/a-b") == TWO
-
-
 def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path, also relative to the working directory or to the home, whatever the file is called."""
     path = talk(config_home, ONE)
@@ -164,8 +155,17 @@ def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
             resolved(config_home, str(path))
 
 
-PATHS = ["../../etc/passwd", "/etc/passwd", "../" * 2_000, "/" + "x" * 10_000, "/a\0b.jsonl", "/\ud800.jsonl", "\n/x"]
-WORDS = ["x" * 10_000, "a\0b", "\ud800", "$(id)", "`id`", "-rf", "--help", "*", "%s", "[a-z]+(", "\\", '"']
+PATHS = [
+    "../../etc/passwd",
+    "/etc/passwd",
+    "../" * 2_000,
+    "/" + "x" * 10_000,
+    "/a\0b.jsonl",
+    "/\ud800.jsonl",
+    "\n/x",
+    "~\0/",
+]
+WORDS = ["~\0/", "x" * 10_000, "a\0b", "\ud800", "$(id)", "`id`", "-rf", "--help", "*", "%s", "[a-z]+(", "\\", '"']
 
 
 @pytest.mark.parametrize("locator", [*PATHS, *WORDS], ids=ascii)

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -29,9 +29,9 @@ from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, 
 PULL = "https://github.com/entireio/git-sync/pull/72"
 
 
-def talk(home: ConfigHome, number: int, *more: Record, cwd: str = CWD, **envelope: Any) -> str:
-    """A session of two turns; of those made in one test a higher number is older."""
-    records = [{**record, "cwd": cwd, **envelope} for record in conversation(2, session_id=session_id(number))]
+def talk(home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any) -> str:
+    """A session; of those made in one test a higher number is older."""
+    records = [{**record, "cwd": cwd, **envelope} for record in conversation(turns, session_id=session_id(number))]
     moment = time.time() - 60 * number
     return write_session(home.project(cwd), session_id(number), [*records, *more], mtime=moment)
 
@@ -51,27 +51,146 @@ def named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
     return int(resolve(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
-@pytest.mark.parametrize(
-    ("words", "number"),
-    [("latest", 1), ("LATEST", 1), ("latest~", 2), ("latest~0", 1), ("latest~1", 2), ("latest~2", 3), (" latest ", 1)],
-)
-def test_latest_and_those_before_it(config_home: ConfigHome, words: str, number: int) -> None:
-    """Counted back among what ``latest`` may be: no helpers, no sub-agents, nothing of another folder."""
-    talk(config_home, 1)
-    talk(config_home, 2)
-    talk(config_home, 3)
-    talk(config_home, 0, entrypoint="sdk-cli")
-    talk(config_home, 9, cwd="/elsewhere")
-    assert named(config_home, words) == number
+class Talk(NamedTuple):
+    """A session to be made: its number, the records behind its turns, the folder and fields of all its records."""
+
+    number: int
+    more: tuple[Record, ...]
+    cwd: str
+    fields: dict[str, Any]
 
 
-def test_counting_back_too_far(config_home: ConfigHome) -> None:
-    """It says how many there are; nothing at all is another sentence."""
-    talk(config_home, 1)
-    with pytest.raises(SessionNotFound, match=f"There is only 1 session of {CWD} to count back"):
-        named(config_home, "latest~1")
-    with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
-        named(config_home, "latest~1", "/nowhere")
+def one(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
+    """A session of a case."""
+    return Talk(number, more, cwd, fields)
+
+
+ELSEWHERE = "/elsewhere"
+OTHER_PULL = "https://github.com/a/b/pull/72"
+PARSERS = [
+    one(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
+    one(2, custom_title("Fix the parser again")),
+    one(1, custom_title("Parser")),
+]
+NOT_FOUND = (SessionNotFound, "")
+NOT_YET_BROUGHT_IN = (UsageError, "An address names no session before it is brought in")
+CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]] = {
+    "latest counts back among what it may be: no helpers, nothing of another folder": (
+        [one(1), one(2), one(3), one(0, entrypoint="sdk-cli"), one(9, cwd=ELSEWHERE)],
+        {"latest": 1, "LATEST": 1, "latest~": 2, "latest~0": 1, "latest~1": 2, "latest~2": 3, " latest ": 1},
+    ),
+    "counting back too far says how many there are": (
+        [one(1)],
+        {
+            "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back"),
+            ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
+        },
+    ),
+    "latest is always the word, whatever a session is called": (
+        [one(1), one(2, custom_title("latest")), one(3, custom_title("latest~2"))],
+        {"latest": 1, "title:latest": 2, "title:latest~2": 3},
+    ),
+    "a tag, whatever its capitals; the last one counts; this project before all others": (
+        [one(1, tag("old"), tag("Review")), one(2, tag("review"), cwd=ELSEWHERE)],
+        {"review": 1, "tag:REVIEW": 1, "Tag: review": 1, ("review", ELSEWHERE): 2, "old": NOT_FOUND},
+    ),
+    "a tag comes before a part of a title": (
+        [one(1, custom_title("The parser at work")), one(2, tag("parser"))],
+        {"parser": 2},
+    ),
+    "a title comes before a tag": (
+        [one(2, tag("parser")), one(3, custom_title("parser"))],
+        {"parser": 3, "tag:parser": 2},
+    ),
+    "any part of a title, whatever its capitals": (
+        [one(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")), one(2, custom_title("Something else"))],
+        dict.fromkeys(["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1),
+    ),
+    "a part of a title elsewhere": (PARSERS[:1], {"parser": 3}),
+    "a part of a title of this project first": (PARSERS[:2], {"parser": 2}),
+    "a whole title but for its capitals first": (PARSERS, {"parser": 1}),
+    "a part names only what a listing shows; exact titles still do": (
+        [
+            one(1, custom_title("Fix the parser")),
+            one(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
+            one(3, custom_title("Parser side"), isSidechain=True),
+        ],
+        {"parser": 1, "Parser helper": 2},
+    ),
+    "words that are too short or empty name nothing": (
+        [one(1, custom_title("Fix a title: tag:x # ~1"))],
+        dict.fromkeys(["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND),
+    ),
+    "one letter may be a word": ([one(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))], {"\u89e3\u6790": 1}),
+    "a pull request by its number or its address, whatever part of its pages that leads to": (
+        [
+            one(1, link(7), link(720, "https://github.com/a/b/pull/720")),
+            one(2, link(71, "https://github.com/a/b/pull/71"), link(72)),
+        ],
+        dict.fromkeys(
+            [f"{PULL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
+            + [PULL.upper(), *["#72", "pr:72", "PR:#72", "72", "#0072", "pr:072", "00072"]],
+            2,
+        ),
+    ),
+    "a number is this project's first, an address always says which": (
+        [one(1, link(72), cwd="/one"), one(2, link(72, OTHER_PULL), cwd="/two")],
+        {("#72", "/one"): 1, ("#72", "/two"): 2, (PULL, "/two"): 1, (OTHER_PULL, "/one"): 2}
+        | {"#72": (AmbiguousLocator, "")},
+    ),
+    "a bare number comes last": ([one(1, link(72)), one(2, tag("72"))], {"72": 2, "#72": 1}),
+    "what is no number links nothing": (
+        [one(place, link(number, 7)) for place, number in enumerate(["72", None, True, 72.0, [72]], 1)],
+        {"#72": NOT_FOUND},
+    ),
+    "an address is not followed, a pull request's is only looked up": (
+        [],
+        {
+            "https://example.org/a.jsonl?key=secret": NOT_YET_BROUGHT_IN,
+            "HTTP://127.0.0.1/x": NOT_YET_BROUGHT_IN,
+            PULL: (SessionNotFound, "No session is linked to this pull request"),
+        },
+    ),
+    "an exact title may be an address": (
+        [one(1, custom_title("https://example.org/issue?id=1"))],
+        {"https://example.org/issue?id=1": 1},
+    ),
+    "what is no file may be a part of a title or a tag": (
+        [one(1, custom_title("Fix src/parser.py"), tag("team/red"))],
+        {
+            "src/parser": 1,
+            "team/red": 1,
+            "src/other.py": (SessionNotFound, r"src/other\.py can't be read: No such file"),
+        },
+    ),
+    "of folders with one key the one named inside decides": (
+        [one(1, custom_title("same"), cwd="/w/a_b"), one(2, custom_title("same"), cwd="/w/a-b")],
+        {("same", "/w/a_b"): 1, ("same", "/w/a-b"): 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_words_name(config_home: ConfigHome, case: str) -> None:
+    """Each form of a locator, and which one counts first; a higher number is an older session."""
+    sessions, expected = CASES[case]
+    for each in sessions:
+        talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
+    for typed, meant in expected.items():
+        words, cwd = (typed, CWD) if isinstance(typed, str) else typed
+        if isinstance(meant, int):
+            assert named(config_home, words, cwd) == meant, words
+        else:
+            with pytest.raises(meant[0], match=meant[1] or None):
+                named(config_home, words, cwd)
+
+
+def test_an_address_says_what_brings_it_in(config_home: ConfigHome) -> None:
+    """And repeats no query, which may hold a key."""
+    with pytest.raises(UsageError) as caught:
+        named(config_home, "https://example.org/a.jsonl?key=secret")
+    assert (caught.value.remedy, caught.value.exit_code) == ("Bring it in first: resume-hooks import ADDRESS", 2)
+    assert "secret" not in caught.value.message
 
 
 def test_latest_inside_the_client(config_home: ConfigHome) -> None:
@@ -82,151 +201,15 @@ def test_latest_inside_the_client(config_home: ConfigHome) -> None:
     assert [named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")] == [2, 1, 3]
 
 
-def test_latest_is_always_the_word(config_home: ConfigHome) -> None:
-    """A session that is called so, which a hostile file may be, is reached as ``title:latest`` or by its id."""
-    talk(config_home, 1)
-    talk(config_home, 2, custom_title("latest"))
-    talk(config_home, 3, custom_title("latest~2"))
-    assert (named(config_home, "latest"), named(config_home, "title:latest")) == (1, 2)
-    assert named(config_home, "title:latest~2") == 3
-
-
-def test_a_tag(config_home: ConfigHome) -> None:
-    """Alone or after ``tag:``, whatever its capitals; the last one counts; this project before all others."""
-    talk(config_home, 1, tag("old"), tag("Review"))
-    talk(config_home, 2, tag("review"), cwd="/elsewhere")
-    assert [named(config_home, words) for words in ("review", "tag:REVIEW", "Tag: review")] == [1, 1, 1]
-    assert named(config_home, "review", "/elsewhere") == 2
-    with pytest.raises(SessionNotFound):
-        named(config_home, "old")
-
-
-def test_a_tag_that_several_have(config_home: ConfigHome) -> None:
-    """Ambiguous, newest first."""
-    talk(config_home, 2, tag("wip"))
-    talk(config_home, 1, tag("wip"))
-    with pytest.raises(AmbiguousLocator, match="'wip' fits 2 sessions") as caught:
-        named(config_home, "wip")
-    assert [row["session_id"] for row in caught.value.candidates] == [session_id(1), session_id(2)]
-    assert caught.value.locator == "wip"
-
-
-def test_a_title_comes_before_a_tag_and_a_tag_before_a_part(config_home: ConfigHome) -> None:
-    """The order of the forms decides, not the order of the sessions."""
-    talk(config_home, 1, custom_title("The parser at work"))
-    talk(config_home, 2, tag("parser"))
-    assert named(config_home, "parser") == 2
-    talk(config_home, 3, custom_title("parser"))
-    assert named(config_home, "parser") == 3
-    assert named(config_home, "tag:parser") == 2
-
-
-@pytest.mark.parametrize("words", ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"])
-def test_a_part_of_a_title(config_home: ConfigHome, words: str) -> None:
-    """Any part of one title, whatever its capitals."""
-    talk(config_home, 1, custom_title("Fix the Parser at r\u00e9sum\u00e9"))
-    talk(config_home, 2, custom_title("Something else"))
-    assert named(config_home, words) == 1
-
-
-def test_a_part_that_several_titles_have(config_home: ConfigHome) -> None:
-    """A whole title but for its capitals comes first; else they are candidates, newest first, of this project."""
-    talk(config_home, 3, custom_title("Fix the parser"), cwd="/elsewhere")
-    assert named(config_home, "parser") == 3
-    talk(config_home, 2, custom_title("Fix the parser again"))
-    assert named(config_home, "parser") == 2
-    talk(config_home, 1, custom_title("Parser"))
-    assert named(config_home, "parser") == 1
-    with pytest.raises(AmbiguousLocator) as caught:
-        named(config_home, "pars")
-    assert [row["title"] for row in caught.value.candidates] == ["Parser", "Fix the parser again"]
-
-
-def test_a_part_names_only_what_a_listing_shows(config_home: ConfigHome) -> None:
-    """No helper, no sub-agent's file; their exact titles still do."""
-    talk(config_home, 1, custom_title("Fix the parser"))
-    once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
-    write_session(config_home.project(), session_id(2), [*once, custom_title("Parser helper")])
-    side = [{**record, "isSidechain": True} for record in conversation(2)]
-    write_session(config_home.project(), session_id(3), [*side, custom_title("Parser side")])
-    assert named(config_home, "parser") == 1
-    assert named(config_home, "Parser helper") == 2
-
-
-@pytest.mark.parametrize("words", ["ix", "a", "title:", "tag:", "tag:x", "#", "~1", "latest~x"])
-def test_words_that_are_too_short_or_empty(config_home: ConfigHome, words: str) -> None:
-    """They name nothing, whatever titles there are."""
-    talk(config_home, 1, custom_title("Fix a title: tag:x # ~1"))
-    with pytest.raises(SessionNotFound):
-        named(config_home, words if words in {"ix", "a"} else f"{words} ")
-
-
-def test_a_part_of_two_letters_of_a_script_of_words(config_home: ConfigHome) -> None:
-    """One letter may be a word there."""
-    talk(config_home, 1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))
-    assert named(config_home, "\u89e3\u6790") == 1
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["#72", "pr:72", "PR:#72", PULL, f"{PULL}/files", f"{PULL}#discussion_r1", f"{PULL}?w=1", PULL.upper(), "72"],
-)
-def test_a_pull_request(config_home: ConfigHome, words: str) -> None:
-    """By its number or its address, whatever part of its pages that leads to."""
-    talk(config_home, 1, link(7), link(720, "https://github.com/a/b/pull/720"))
-    talk(config_home, 2, link(71, "https://github.com/a/b/pull/71"), link(72))
-    assert named(config_home, words) == 2
-
-
-def test_a_pull_request_of_several_repositories(config_home: ConfigHome) -> None:
-    """The number is this project's first; the address always says which."""
-    other = "https://github.com/a/b/pull/72"
-    talk(config_home, 1, link(72), cwd="/one")
-    talk(config_home, 2, link(72, other), cwd="/two")
-    assert (named(config_home, "#72", "/one"), named(config_home, "#72", "/two")) == (1, 2)
-    assert (named(config_home, PULL, "/two"), named(config_home, other, "/one")) == (1, 2)
-    with pytest.raises(AmbiguousLocator):
-        named(config_home, "#72")
-
-
-def test_a_bare_number_comes_last(config_home: ConfigHome) -> None:
-    """A title, a tag or a part of one that reads so is meant first; ``#72`` is always the pull request."""
-    talk(config_home, 1, link(72))
-    talk(config_home, 2, tag("72"))
-    assert (named(config_home, "72"), named(config_home, "#72")) == (2, 1)
-
-
-@pytest.mark.parametrize("number", ["72", None, True, 72.0, [72]])
-def test_odd_links(config_home: ConfigHome, number: object) -> None:
-    """What is no number links nothing, and fails nothing."""
-    talk(config_home, 1, link(number, 7))
-    with pytest.raises(SessionNotFound):
-        named(config_home, "#72")
-
-
-def test_an_address_is_not_followed(config_home: ConfigHome) -> None:
-    """It says what brings it in, and repeats no query, which may hold a key; a pull request's is only looked up."""
-    for words in ("https://example.org/a.jsonl?key=secret", "HTTP://127.0.0.1/x"):
-        with pytest.raises(UsageError, match="An address names no session before it is brought in") as caught:
+def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
+    """Ambiguous: the newest first, those of this project alone."""
+    for each in [*PARSERS, one(5, tag("wip")), one(4, tag("wip"))]:
+        talk(config_home, each.number, *each.more, cwd=each.cwd)
+    for words, found in {"pars": [1, 2], "wip": [4, 5]}.items():
+        with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
             named(config_home, words)
-        assert caught.value.remedy == "Bring it in first: resume-hooks import ADDRESS"
-        assert caught.value.exit_code == 2
-    with pytest.raises(SessionNotFound, match="No session is linked to this pull request"):
-        named(config_home, PULL)
-
-
-def test_a_title_that_is_an_address(config_home: ConfigHome) -> None:
-    """First prompts may be; an exact title names its session."""
-    talk(config_home, 1, custom_title("https://example.org/issue?id=1"))
-    assert named(config_home, "https://example.org/issue?id=1") == 1
-
-
-def test_a_slash_in_the_words_of_a_form(config_home: ConfigHome) -> None:
-    """What is no file may be a part of a title or a tag."""
-    talk(config_home, 1, custom_title("Fix src/parser.py"), tag("team/red"))
-    assert named(config_home, "src/parser") == named(config_home, "team/red") == 1
-    with pytest.raises(SessionNotFound, match=r"src/other\.py can't be read: No such file"):
-        named(config_home, "src/other.py")
+        assert [row["session_id"] for row in caught.value.candidates] == [session_id(number) for number in found]
+        assert caught.value.locator == words
 
 
 def test_many_candidates(config_home: ConfigHome) -> None:
@@ -367,10 +350,3 @@ def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path
             resolve(words, CWD, config_home.where)
         assert f"{folder} lies behind a symbolic link" in found.value.remedy
     assert resolve(path, CWD, config_home.where).session_id == session_id(5)
-
-
-def test_a_number_with_noughts_before_it(config_home: ConfigHome) -> None:
-    """It is the same number."""
-    talk(config_home, 1, link(72))
-    for words in ("#0072", "pr:072", "00072"):
-        assert named(config_home, words) == 1

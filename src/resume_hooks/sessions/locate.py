@@ -19,7 +19,14 @@ from resume_hooks.sessions.files import (
     sessions_of,
     unlistable,
 )
-from resume_hooks.sessions.locator_forms import MIN_PREFIX, RESOLVERS, ResumeResolver, current_session, not_found
+from resume_hooks.sessions.locator_forms import (
+    MIN_PREFIX,
+    RESOLVERS,
+    ResumeResolver,
+    absolute,
+    current_session,
+    not_found,
+)
 from resume_hooks.sessions.lookup import SessionStore, Surroundings, candidates, titled
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
@@ -106,7 +113,7 @@ def names_subagent(locator: str) -> bool:
 
 def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | None:
     """The sub-agent of a session that is found; None where the words must mean something else."""
-    if not names_subagent(locator) or os.path.exists(os.path.join(cwd, os.path.expanduser(locator))):
+    if not names_subagent(locator) or os.path.exists(absolute(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")
     try:

@@ -236,7 +236,15 @@ def typed_path(words: str, around: Surroundings) -> str | None:
     """The path that words are; None where they have not the form of one."""
     if not (words.endswith(ENDING) or os.sep in words):
         return None
-    return os.path.join(around.cwd, os.path.expanduser(words))
+    return absolute(words, around.cwd)
+
+
+def absolute(words: str, cwd: str) -> str:
+    """A path as it was typed in a folder, a home in it expanded."""
+    try:
+        return os.path.join(cwd, os.path.expanduser(words))
+    except ValueError:  # ~ and a NUL, which is no user's name
+        return os.path.join(cwd, words)
 
 
 def _refuse_others_files(path: str, where: Where) -> None:
