@@ -37,37 +37,25 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Ours:
     return Ours(Home(tmp_path_factory.mktemp("recall") / ".claude"))
 
 
-def test_questions_are_told_apart() -> None:
-    """No two questions have the same id or the same words."""
+def test_the_questions_are_told_apart_and_enough() -> None:
+    """60 or more have an answer, a third of them paraphrased; 20 or more have none; both halves have as many a kind."""
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
     assert {question.kind for question in asked} == set(KINDS)
     assert {question.half for question in asked} == set(HALVES)
-
-
-def test_there_are_enough_of_each_kind() -> None:
-    """60 questions or more have an answer, a third of them paraphrased; 20 or more have none."""
-    asked = questions()
+    assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
     answerable = [question for question in asked if question.answers]
     assert len(answerable) >= 60
     assert 3 * sum(question.kind == "paraphrased" for question in answerable) >= len(answerable)
     assert len(asked) - len(answerable) >= 20
-
-
-def test_what_is_unanswerable_has_no_answer() -> None:
-    """A question names answers unless it is of the kind that has none."""
-    assert all(bool(question.answers) != (question.kind == "unanswerable") for question in questions())
-
-
-def test_the_halves_are_alike() -> None:
-    """The half kept for the final figure has as many questions of each kind as the other, give or take one."""
     tune, final = (Counter(question.kind for question in questions(half)) for half in HALVES)
     assert all(abs(tune[kind] - final[kind]) <= 1 for kind in KINDS)
+    assert all(any(map(forms_of, content_words(question.text))) for question in asked), "each can be looked up"
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Answers lie in files that are there, on lines that hold a record of some session."""
+    """Answers lie in files that are there, on lines that hold a record; their copies are answers, too."""
     corpus()
     names = set(corpus_names())
     for question in questions():
@@ -75,14 +63,7 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
             assert name in names, question.id
             assert corpus_file(name).ids[line] or session_of(name), question.id
             assert line < len(corpus_file(name).turns), question.id
-
-
-def test_a_copy_of_an_answer_is_an_answer() -> None:
-    """The places that count as right hold every named one."""
-    corpus()
-    for question in questions():
-        named = {(name, corpus_file(name).turns[line]) for name, line in question.answers}
-        assert named <= right_places(question), question.id
+            assert (name, corpus_file(name).turns[line]) in right_places(question), question.id
 
 
 def test_paraphrases_share_few_words_with_plain_questions() -> None:
@@ -92,12 +73,6 @@ def test_paraphrases_share_few_words_with_plain_questions() -> None:
     for question in asked:
         if question.kind == "paraphrased":
             assert all(not _same_words(question, other) for other in plain), question.id
-
-
-def test_every_question_holds_words() -> None:
-    """Each can be looked up and be grepped for."""
-    for question in questions():
-        assert any(forms_of(word) for word in content_words(question.text)), question.id
 
 
 def test_plain_questions_are_answered(ours: Ours) -> None:

@@ -122,20 +122,13 @@ def test_what_is_no_file_of_its_own_is_missing(config_home: ConfigHome, how: str
     assert [row.status for row in lineage(config_home, child(config_home, 2, 1))] == ["missing", "present"]
 
 
-def test_a_moved_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
-    """Where the path leads nowhere any more, all projects are asked for the id."""
-    moved = child(config_home, 1, folder=config_home.project("/elsewhere"))
-    rows = lineage(config_home, child(config_home, 2, 1))
-    assert rows[0].session_file == moved
-    assert rows[0].status == "present"
-
-
-def test_a_path_to_another_session_is_not_believed(config_home: ConfigHome) -> None:
-    """The id decides: a path that names a different session is passed over for the id's own file."""
-    right, wrong = child(config_home, 1), child(config_home, 9)
-    assert lineage(config_home, child(config_home, 2, 1, file=wrong))[0].session_file == right
+def test_the_id_decides_where_a_parent_is(config_home: ConfigHome) -> None:
+    """A path that leads nowhere any more, or names another session, is passed over for the id's own file."""
+    right, wrong = child(config_home, 1, folder=config_home.project("/elsewhere")), child(config_home, 9)
+    for path in (child(config_home, 2, 1), child(config_home, 3, 1, file=wrong)):
+        assert (lineage(config_home, path)[0].session_file, lineage(config_home, path)[0].status) == (right, "present")
     os.unlink(right)
-    assert lineage(config_home, child(config_home, 2, 1, file=wrong))[0].status == "missing"
+    assert lineage(config_home, path)[0].status == "missing"
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -148,20 +141,15 @@ def test_a_cycle_is_cut(config_home: ConfigHome, length: int) -> None:
     assert rows[0].parent_session_id is None
 
 
-def test_a_cycle_through_disagreeing_paths_is_cut(config_home: ConfigHome) -> None:
-    """Ids that lead away while their paths lead back end all the same."""
-    folder = config_home.project()
-    path = child(config_home, 1, 8, file=str(folder / f"{session_id(2)}.jsonl"))
+def test_a_cycle_through_paths_or_links_is_cut(config_home: ConfigHome) -> None:
+    """Ids that lead away while their paths lead back; metadata one way, links the other."""
+    path = child(config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl"))
     child(config_home, 2, 9, file=path)
     assert numbers(lineage(config_home, path)) == [8, 1]
-
-
-def test_a_cycle_through_links_is_cut(config_home: ConfigHome) -> None:
-    """Metadata one way, links the other."""
-    one = child(config_home, 1)
-    child(config_home, 2, 1)
-    record_link(Link(session_id(1), session_id(2), "clear", "2026"), Where())
-    assert numbers(lineage(config_home, one)) == [2, 1]
+    three = child(config_home, 3)
+    child(config_home, 4, 3)
+    record_link(Link(session_id(3), session_id(4), "clear", "2026"), Where())
+    assert numbers(lineage(config_home, three)) == [4, 3]
 
 
 def test_a_link_stands_in_for_metadata(config_home: ConfigHome) -> None:
@@ -315,17 +303,13 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
 
-def test_descendants_survive_a_cycle(config_home: ConfigHome) -> None:
-    """A session is never its own descendant."""
-    child(config_home, 1, 2)
-    child(config_home, 2, 1)
-    assert [one.row.session_id for one in Family(config_home.where).descendants(session_id(1))] == [session_id(2)]
-
-
-def test_descendants_of_a_missing_session(config_home: ConfigHome) -> None:
-    """The children of a deleted parent are still its children."""
-    child(config_home, 2, 1)
-    assert len(Family(config_home.where).descendants(session_id(1))) == 1
+def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome) -> None:
+    """A session is never its own descendant; the children of a deleted parent are still its children."""
+    for number, parent in ((1, 2), (2, 1), (4, 3)):
+        child(config_home, number, parent)
+    family = Family(config_home.where)
+    assert [one.row.session_id for one in family.descendants(session_id(1))] == [session_id(2)]
+    assert [one.row.session_id for one in family.descendants(session_id(3))] == [session_id(4)]
 
 
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:

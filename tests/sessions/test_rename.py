@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
 from resume_hooks.sessions.files import SessionFile
-from resume_hooks.sessions.rename import MAX_LENGTH, renamed, tagged, write
+from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagged, write
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
@@ -104,53 +105,36 @@ def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> 
 
 
 def test_a_title_of_another_session_is_refused(session: SessionFile, config_home: ConfigHome) -> None:
-    """Names are locators; ``force`` gives it all the same, and sessions of other projects do not count."""
+    """Names are locators, a first prompt too; ``force`` gives it all the same; other projects do not count."""
     write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)])
     with pytest.raises(TitleTaken, match=OTHER):
         renamed(session, "Fix", config_home.where)
     rename(session, "Fix", config_home.environ, force=True)
     assert HeadTail(session.path).custom_title == "Fix"
+    write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
+    with pytest.raises(TitleTaken):
+        renamed(session, "prompt 0", config_home.where)
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
     assert renamed(locate.session_file(far), "Fix", config_home.where).records
 
 
-def test_the_first_prompt_of_another_is_a_title_too(session: SessionFile, config_home: ConfigHome) -> None:
-    """What a listing shows as a title resolves as one."""
-    write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
-    with pytest.raises(TitleTaken):
-        renamed(session, "prompt 0", config_home.where)
+NO_TITLES = ("", " \n", "\u200b\u202e", "x" * (MAX_LENGTH + 1), SESSION, SESSION.upper(), "--json", "a\udcff")
+NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff")
 
 
 @pytest.mark.parametrize(
-    "title",
-    [
-        "",
-        " \n",
-        "\u200b\u202e",
-        "x" * (MAX_LENGTH + 1),
-        SESSION,
-        SESSION.upper(),
-        "latest",
-        "Latest~3",
-        "--json",
-        "a\udcff",
-        *READS_AS_ANOTHER,
-    ],
+    ("decide", "words"),
+    [(decide, words) for decide, own in ((renamed, NO_TITLES), (tagged, NO_TAGS)) for words in own + READS_AS_ANOTHER],
 )
-def test_what_can_be_no_title(session: SessionFile, config_home: ConfigHome, title: str) -> None:
+def test_what_can_be_no_title_or_tag(
+    session: SessionFile, config_home: ConfigHome, decide: Callable[..., LabelChange], words: str
+) -> None:
     """Nothing to be seen, too much, another session's locator, an option, bytes that are no text."""
     before = Path(session.path).read_bytes()
     with pytest.raises(UsageError):
-        renamed(session, title, config_home.where)
+        decide(session, words, config_home.where)
     assert Path(session.path).read_bytes() == before
-
-
-@pytest.mark.parametrize("tag", ["\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff", *READS_AS_ANOTHER])
-def test_what_can_be_no_tag(session: SessionFile, config_home: ConfigHome, tag: str) -> None:
-    """Nothing left once it is cleaned, too much, no text."""
-    with pytest.raises(UsageError):
-        tagged(session, tag, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -209,27 +193,21 @@ def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: Co
         renamed(session, "x", config_home.where)
 
 
-def test_a_session_that_becomes_a_link_is_not_followed(
-    session: SessionFile, config_home: ConfigHome, tmp_path: Path
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_session_that_went_or_became_a_link_gets_no_title(
+    session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
 ) -> None:
-    """Between the plan and the write anything may happen."""
+    """Between plan and write: no file is made anew, which would be listed as a session, and no link is followed."""
     change = renamed(session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
     os.unlink(session.path)
-    os.symlink(target, session.path)
+    if linked:
+        os.symlink(target, session.path)
     with pytest.raises(WriteFailed):
         write(change)
+    assert os.path.lexists(session.path) is linked
     assert target.read_bytes() == b"theirs\n"
-
-
-def test_a_session_that_went_is_not_made_anew(session: SessionFile, config_home: ConfigHome) -> None:
-    """An empty file with a title alone would be listed as a session."""
-    change = renamed(session, "x", config_home.where)
-    os.unlink(session.path)
-    with pytest.raises(WriteFailed):
-        write(change)
-    assert not os.path.lexists(session.path)
 
 
 def test_a_torn_last_line_is_ended_first(session: SessionFile, config_home: ConfigHome) -> None:
@@ -259,7 +237,7 @@ def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome
     before = Path(session.path).read_bytes()
     changes = [tagged(session, f"tag {n}", config_home.where) for n in range(8)]
 
-    def add(change: bookkeeping.LabelChange) -> None:
+    def add(change: LabelChange) -> None:
         append_records(change.session.path, [json.dumps(record).encode() for record in change.records])
 
     threads = [threading.Thread(target=add, args=(change,)) for change in changes]
