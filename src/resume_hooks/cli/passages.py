@@ -7,8 +7,8 @@ from typing import Any
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
-from resume_hooks.reading.excerpts import Passage, whole_command
 from resume_hooks.reading.outline_text import marker, span_text
+from resume_hooks.reading.passages import Passage, whole_command
 from resume_hooks.reading.selections import CommandRow, TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import TranscriptNames

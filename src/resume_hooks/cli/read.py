@@ -14,8 +14,8 @@ from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.excerpts import WHOLE, passage
 from resume_hooks.reading.pages import around, page
+from resume_hooks.reading.passages import WHOLE, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from resume_hooks.reading.excerpts import failed_in, says, without_reminders
+from resume_hooks.reading.passages import failed_in, says, without_reminders
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line

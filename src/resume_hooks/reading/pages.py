@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.reading.excerpts import Passage, is_added, passage, says
+from resume_hooks.reading.passages import Passage, is_added, passage, says
 from resume_hooks.reading.render import calls_before, calls_in
 from resume_hooks.sessions.references import RecordLine, RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.excerpts import Passage, is_failure, passage, says
+from resume_hooks.reading.passages import Passage, is_failure, passage, says
 from resume_hooks.reading.render import calls_in
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import RecordLine, TranscriptNames

@@ -11,7 +11,6 @@ from typing import BinaryIO
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.excerpts import without_reminders
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SUMMARY,
@@ -28,6 +27,7 @@ from resume_hooks.reading.export.parts import (
 )
 from resume_hooks.reading.export.redact import ExportRedactor
 from resume_hooks.reading.export.select_records import WHOLE, Conversation, ExportRow, conversation
+from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, calls_in, text_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
