@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import stat
@@ -19,6 +18,7 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import append_line, create_session, replace_session
 from tests.builders import SESSION
+from tests.crashes import an_ordinary_user
 from tests.needs import REPO
 
 NAME = f"{SESSION}.jsonl"
@@ -112,18 +112,6 @@ def test_a_missing_folder_is_a_sentence(tmp_path: Path) -> None:
     for folder in ("gone", "file"):
         with pytest.raises(WriteFailed, match=f"Could not write .*{folder}"):
             create_session(str(tmp_path / folder / NAME), CHUNKS, accept)
-
-
-@contextlib.contextmanager
-def an_ordinary_user() -> Iterator[None]:
-    """Without root's rights, which know no read-only folder."""
-    was = os.geteuid()
-    if was == 0:
-        os.seteuid(65_534)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
 
 
 def test_a_read_only_folder() -> None:

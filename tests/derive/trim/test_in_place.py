@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -13,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -45,6 +43,7 @@ from tests.builders import (
     user,
 )
 from tests.cli.conftest import Cli, Document, cli, document
+from tests.crashes import an_ordinary_user, little_room
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 
@@ -434,21 +433,6 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
-@contextlib.contextmanager
-def an_ordinary_user(root: Path) -> Iterator[None]:
-    """Without root's rights, which know no read-only folder; ``root`` is that user's."""
-    was = os.geteuid()
-    if was == 0:
-        for folder, _, names in os.walk(root):
-            for name in ("", *names):
-                os.chown(os.path.join(folder, name), 65_534, 65_534)
-        os.seteuid(65_534)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
-
-
 def test_a_read_only_folder() -> None:
     """Where nothing can be written the file stays, and so does no backup."""
     with tempfile.TemporaryDirectory() as folder:
@@ -470,8 +454,7 @@ def test_a_read_only_folder() -> None:
 
 
 def _with_little_room(home: ConfigHome, path: Path, room: int) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    little_room(room)
     try:
         trim(home, path)
     except WriteFailed as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.files import session_file
 from resume_hooks.storage import append_carryover
 from tests.builders import SESSION, ConfigHome
+from tests.crashes import killed_at
 from tests.maintenance.scrub.planting import places_with, plant
 
 STEPS = ("replace", "rename", "link", "unlink", "mkdir", "rmdir", "fsync", "fchown", "utime")
@@ -35,24 +35,6 @@ def scrub(home: ConfigHome) -> list[str]:
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
     return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
-
-
-def killed_at(count: int) -> list[int]:
-    """Have this process killed at the so-manieth call of any step; the calls that are left until then."""
-    left = [count]
-
-    def fatal(call: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*words: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*words, **named)
-
-        return step
-
-    for name in STEPS:
-        setattr(os, name, fatal(getattr(os, name)))
-    return left
 
 
 def states(home: ConfigHome) -> dict[str, bytes]:
@@ -86,7 +68,7 @@ def tries(root: Path, every: int) -> Iterator[dict[str, Any]]:
         before = before or states(home)
 
         def work(count: int = count) -> None:
-            killed_at(count)
+            killed_at(count, STEPS)
             scrub(home)
 
         killed = in_a_child(work)
