@@ -15,6 +15,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
@@ -140,7 +141,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
     began = time.process_time()
     decided = rollover.plan(session_file(path), config_home.where, kind="handoff")
-    assert len(decided.birth.title) <= 80
+    assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
     assert time.process_time() - began < MOST_SECONDS
@@ -214,7 +215,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = rollover.write(rollover.plan(session, config_home.where), config_home.where)
+    made = write(rollover.plan(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan(plan.read(session), config_home.where, Options(threshold=80))
 

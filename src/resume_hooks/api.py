@@ -11,6 +11,7 @@ from resume_hooks import settings
 from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.rollover import NOTHING, Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options, options_of
@@ -20,7 +21,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
-from resume_hooks.sessions import locate, title_lock
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 __all__ = [
@@ -114,9 +115,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     session = locate.session_file(_named(session_file))
     contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
     decided = quick_rollover.plan(session, Where(), kind=kind, next_step=next_step, contents=contents)
-    if dry_run:
-        title_lock.release()
-    return quick_rollover.receipt(decided) if dry_run else quick_rollover.write(decided, Where())
+    return carry_out(decided, Where(), dry_run=dry_run)
 
 
 def trim(session_file: str | Path, options: Options | None = None, *, dry_run: bool = False) -> Receipt:
@@ -128,9 +127,7 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     session = locate.session_file(_named(session_file))
     reading = plan.read(session, settings.number("context_window"))
     decided = plan.plan(reading, Where(), options_of() if options is None else options)
-    if dry_run or not decided.pays:
-        title_lock.release()
-    return plan.receipt(decided) if dry_run or not decided.pays else plan.write(decided, Where())
+    return carry_out(decided, Where(), dry_run=dry_run)
 
 
 def fork_session(
@@ -151,9 +148,7 @@ def fork_session(
     cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
     session = locate.session_file(_named(session_file))
     decided = fork.plan(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
-    if dry_run:
-        title_lock.release()
-    return fork.receipt(decided) if dry_run else fork.write(decided, Where())
+    return carry_out(decided, Where(), dry_run=dry_run)
 
 
 def search_sessions(

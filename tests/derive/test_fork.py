@@ -13,6 +13,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, Truncator
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -74,7 +75,7 @@ def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
 
 def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
     """The receipt of a fork that was written."""
-    return fork.write(fork.plan(locate.session_file(path), Where(), cut=cut, **how), Where())
+    return write(fork.plan(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
 def body(path: str) -> list[bytes]:
@@ -125,8 +126,8 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     before = path.read_bytes()
     decided = fork.plan(locate.session_file(str(path)), Where())
     assert sorted(path.parent.iterdir()) == [path]
-    assert not fork.receipt(decided).written
-    fork.write(decided, Where())
+    assert not receipt(decided).written
+    write(decided, Where())
     assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
@@ -199,7 +200,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     rows[5]["parentUuid"] = "e"
     path = written(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
-    trimmed = plan.write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
+    trimmed = write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
     made = forked(forked(trimmed.file).file)
     assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
@@ -392,7 +393,7 @@ def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
     (tmp_path / "trap").mkdir()
     (tmp_path / "new").mkdir()
     (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(tmp_path / "trap")
-    with pytest.raises(WriteFailed, match="is a link"):
+    with pytest.raises(WriteFailed, match="is a symbolic link"):
         forked(path, home=str(tmp_path / "new"))
     assert list((tmp_path / "trap").iterdir()) == []
 
@@ -402,7 +403,7 @@ def test_a_failed_check_leaves_nothing(
 ) -> None:
     """Neither a file nor the folder that was made for it."""
     path = written(config_home, conversation(1))
-    monkeypatch.setattr(fork, "_checks", lambda *_: [Check("broken", ok=False)])
+    monkeypatch.setattr(fork.ForkPlan, "checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
         forked(path, home=str(elsewhere))
     assert [folder.name for folder in (config_home.config / "projects").iterdir()] == [project_key(CWD)]

@@ -12,6 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
 from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.reading.digest.entries import Digest, DigestEntry
@@ -41,7 +42,7 @@ def planned(
 
 def text_of(decided: RolloverPlan) -> str:
     """Its document."""
-    return document(decided, rollover.receipt(decided))
+    return document(decided, receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -63,13 +64,13 @@ def front_matter(text: str) -> dict[str, Any]:
 def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHome) -> None:
     """Title, ids, ancestors, instant, branch, next step, command."""
     decided = planned(config_home, next_step="do this\n---\nthen that")
-    child = decided.birth.session_id
+    child = decided.draft.session_id
     assert front_matter(text_of(decided)) == {
         "title": "Fix the parser · handoff 1",
         "session_id": child,
         "parent_session_id": SESSION,
         "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],
-        "created": decided.birth.setting.at,
+        "created": decided.draft.setting.at,
         "branch": "main",
         "next_step": "do this\n---\nthen that",
         "command": f"cd {CWD} && claude --resume {child}",
@@ -125,7 +126,7 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
     assert list(found) == [
         "lineage", "title", "session_id", "parent_session_id", "created", "branch", "next_step", "command",
     ]  # fmt: skip
-    assert found["session_id"] == decided.birth.session_id
+    assert found["session_id"] == decided.draft.session_id
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\ud800-\udfff\ufffe\uffff]", text.partition("\n---\n")[0])
     tokens = MarkdownIt("commonmark").parse(text.split("\n---\n", 1)[1])
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2", "h2"]
@@ -152,19 +153,19 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
     """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
     decided = planned(config_home, title)
     name = file_name(decided)
-    day = decided.birth.setting.at[:10]
-    assert name == f"{day}-{slug}-{decided.birth.session_id[:8]}.md"
+    day = decided.draft.setting.at[:10]
+    assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255
 
 
 def test_what_a_ledger_says(config_home: ConfigHome) -> None:
     """Title, id, minute, document, on one line."""
     decided = planned(config_home, "Fix\nthe <b>parser")
-    child = decided.birth
+    child = decided.draft
     minute = child.setting.at[:16].replace("T", " ")
     expected = f"Fix the \\<b>parser · handoff 1 · {child.session_id} · {minute} UTC"
-    assert current_session(decided, "") == expected
-    assert current_session(decided, "_handoffs/x.md") == f"{expected} · _handoffs/x.md"
+    assert current_session(decided, decided.draft.free_title(), "") == expected
+    assert current_session(decided, decided.draft.free_title(), "_handoffs/x.md") == f"{expected} · _handoffs/x.md"
 
 
 @pytest.mark.parametrize("text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"])

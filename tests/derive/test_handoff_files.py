@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
@@ -39,7 +40,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Han
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
-    receipt = rollover.write(decided, Where(environ))
+    receipt = write(decided, Where(environ))
     files = write_for(decided, receipt, Where(environ), out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
     return files
@@ -147,7 +148,7 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
     decided = rollover.plan(locate.session_file(path), config_home.where, kind="handoff")
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
-    files = write_for(decided, rollover.write(decided, Where(environ)), Where(environ))
+    files = write_for(decided, write(decided, Where(environ)), Where(environ))
     assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)
     assert list(project.iterdir()) == []
 
@@ -166,7 +167,7 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     decided = planned(config_home, project)
     wanted = wanted_for(decided, Where(environ))
     assert list(project.iterdir()) == []
-    assert write_for(decided, rollover.write(decided, Where(environ)), Where(environ)) == wanted
+    assert write_for(decided, write(decided, Where(environ)), Where(environ)) == wanted
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
@@ -214,7 +215,7 @@ import os, resource, sys
 from resume_hooks.paths import Where; from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
 from resume_hooks.derive.handoff_files import write_for
 decided = rollover.plan(locate.session_file(sys.argv[1]), Where(), kind="handoff")
-receipt = rollover.write(decided, Where())
+receipt = write(decided, Where())
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 files = write_for(decided, receipt, Where())
 assert os.path.exists(receipt.file)

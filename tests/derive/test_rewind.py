@@ -14,6 +14,7 @@ import pytest
 from resume_hooks.derive import checkpoint, rewind
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.errors import InSubagent, UsageError
 from resume_hooks.paths import Where
@@ -62,7 +63,7 @@ def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it wa
 
 def rewound(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
     """The receipt of one that was written."""
-    return rewind.write(planned(home, lines, at, report), Where())
+    return write(planned(home, lines, at, report).child, Where())
 
 
 def chain(receipt: Receipt) -> list[Record]:
@@ -143,8 +144,8 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
     before = path.read_bytes()
     decided = rewind.plan(locate.session_file(str(path)), mark("r3"), "x", Where())
     assert sorted(path.parent.iterdir()) == [path]
-    assert not rewind.receipt(decided).written
-    rewind.write(decided, Where())
+    assert not receipt(decided.child).written
+    write(decided.child, Where())
     assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
@@ -164,7 +165,7 @@ def test_nothing_followed(config_home: ConfigHome) -> None:
     """Rewound at once, there is nothing left out; the report is kept all the same."""
     decided = planned(config_home, conversation(2), "r3")
     assert decided.left_out is None
-    made = rewind.write(decided, Where())
+    made = write(decided.child, Where())
     assert "Nothing had followed it." in records.text(chain(made)[-1])
 
 
@@ -290,7 +291,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = rewind.write(rewind.plan(locate.session_file(path), mark("r3", text), text, Where()), Where())
+    made = write(rewind.plan(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -314,7 +315,7 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
     decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.left_out is not None
     assert decided.left_out.prompt == "p"
-    content = Path(rewind.write(decided, Where()).file).read_text()
+    content = Path(write(decided.child, Where()).file).read_text()
     assert content.count('"file-history-snapshot"') == 1
     assert '"messageId":"r0"' in content
 
@@ -324,7 +325,7 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
     made = rewound(config_home, explored(), "r3")
     again = checkpoint.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = rewind.write(rewind.plan(locate.session_file(made.file), again, "x", Where()), Where())
+    other = write(rewind.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
     assert other.title == "Fix the parser · rewind 2"
     assert len(chain(other)) == 8
 
@@ -343,7 +344,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
         decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
-        made = rewind.write(decided, Where())
+        made = write(decided.child, Where())
         assert made.written
         kept = row.nodes[: settled(row, place)]
         if any(node.spoken for node in kept):

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.rollover import MAX_STEP, RolloverPlan
+from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.rollover import MAX_STEP, FreshLines, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
-from resume_hooks.sessions.opening_records import NEXT_STEP
+from resume_hooks.sessions.opening_records import NEXT_STEP, title_line
 from resume_hooks.transcripts.invariants import Check
 from tests.builders import (
     CWD,
@@ -59,7 +60,7 @@ def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number
 def rolled(home: ConfigHome, parent: locate.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = rollover.write(rollover.plan(parent, home.where, **options), home.where)
+    receipt = write(rollover.plan(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
 
 
@@ -173,7 +174,7 @@ def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:
     ]
     parent = a_parent(config_home, older, PR, TAG, MODE, *other, TREE)
     receipt, _ = rolled(config_home, parent)
-    lines = Path(receipt.file).read_bytes().splitlines()[4:]
+    lines = Path(receipt.file).read_bytes().splitlines()[3:-1]
     child = receipt.session_id.encode()
     inner = TREE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
     expected = [one.replace(SESSION.encode(), child) for one in (TAG, PR, MODE)]
@@ -345,8 +346,8 @@ def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
     before = listing(config_home.root)
     decided = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on")
     assert listing(config_home.root) == before
-    receipt = rollover.receipt(decided)
-    assert (receipt.written, receipt.checks, receipt.file) == (False, (), decided.birth.path)
+    shown = receipt(decided)
+    assert (shown.written, shown.checks, shown.file) == (False, (), decided.draft.path)
 
 
 def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
@@ -362,31 +363,32 @@ def test_a_vanished_parent_after_the_plan(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     decided = rollover.plan(parent, config_home.where)
     os.unlink(parent.path)
-    assert all(check.ok for check in rollover.write(decided, config_home.where).checks)
+    assert all(check.ok for check in write(decided, config_home.where).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
     decided = rollover.plan(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
-    with pytest.raises(WriteFailed, match=decided.birth.setting.session_id):
-        rollover.write(decided, config_home.where)
+    with pytest.raises(WriteFailed, match=decided.draft.setting.session_id):
+        write(decided, config_home.where)
     assert read_links(config_home.where) == []
 
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
     decided = rollover.plan(a_parent(config_home), config_home.where)
-    rollover.write(decided, config_home.where)
+    write(decided, config_home.where)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
-        rollover.write(decided, config_home.where)
+        write(decided, config_home.where)
     assert listing(config_home.project()) == before
 
 
 REFUSED = """
 import os, resource, signal, sys
 from resume_hooks.paths import Where; from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -397,7 +399,7 @@ if sys.argv[2] == "full":
 else:
     os.setuid(65534)
 try:
-    rollover.write(decided, Where())
+    write(decided, Where())
 except WriteFailed as error:
     print(error.message)
 """
@@ -424,18 +426,20 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     decided = rollover.plan(a_parent(config_home), Where(environ), kind="handoff")
-    receipt = rollover.write(decided, Where(environ))
+    receipt = write(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself holds it" in receipt.warnings[0]
 
 
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
-def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str) -> None:
+def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
     decided = rollover.plan(a_parent(config_home), config_home.where, kind="handoff", next_step="go on")
     before = listing(config_home.root)
+    if broken == "title":
+        monkeypatch.setattr("resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another"))
     with pytest.raises(CheckFailed, match="was not kept"):
-        rollover.write(damaged(decided, broken), config_home.where)
+        write(damaged(decided, broken), config_home.where)
     assert listing(config_home.root).keys() == before.keys()
 
 
@@ -443,14 +447,12 @@ def damaged(decided: RolloverPlan, part: str) -> RolloverPlan:
     """The plan with one line that says something else."""
     import dataclasses
 
-    lines = list(decided.lines)
-    if part == "title":
-        lines[3] = lines[3].replace(b"Fix", b"Mix")
-    elif part == "opening":
+    lines = list(decided.body.bodies)
+    if part == "opening":
         lines[1] = lines[1].replace(b"go on", b"go off")
-    else:
+    if part == "metadata":
         lines[0] = lines[0].replace(SESSION.encode(), session_id(9).encode())
-    return dataclasses.replace(decided, lines=tuple(lines))
+    return dataclasses.replace(decided, body=FreshLines(tuple(lines)))
 
 
 def test_the_checks_name_what_a_rollover_promises(config_home: ConfigHome) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import lines
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
@@ -80,13 +80,13 @@ def parent(config_home: ConfigHome) -> str:
 def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child of a session; its file."""
     decided = plan.plan(plan.read(session_file(path)), home.where, options)
-    return plan.write(decided, home.where).file
+    return write(decided, home.where).file
 
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
     decided = untrim.plan(untrim.read(session_file(path)), home.where, numbers, **how)
-    return untrim.write(decided, home.where)
+    return write(decided, home.where)
 
 
 def held(path: str) -> dict[str, dict[str, object]]:
@@ -180,9 +180,9 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
     decided = untrim.plan(untrim.read(session_file(parent)), config_home.where)
-    receipt = untrim.receipt(decided)
-    assert (decided.restored, receipt.session_id, receipt.file, receipt.written) == ((), "", "", False)
-    assert receipt.tokens_before == receipt.tokens_after
+    shown = receipt(decided)
+    assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
+    assert shown.tokens_before == shown.tokens_after
 
 
 def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
@@ -310,12 +310,10 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     """The child is compared with the originals as it was read back; one that differs is not kept."""
     child = trimmed(parent, config_home)
     decided = untrim.plan(untrim.read(session_file(child)), config_home.where)
-    spoiled = (line.replace(b"many words", b"mani words") for line in lines(decided.child))
+    spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
-        create_session(
-            decided.birth.path, spoiled, lambda path: invariants.require(untrim._checks(decided, path), path)
-        )
-    assert not os.path.exists(decided.birth.path)
+        create_session(decided.draft.path, spoiled, lambda path: invariants.require(decided.checks(path), path))
+    assert not os.path.exists(decided.draft.path)
 
 
 def _of_corpus(config_home: ConfigHome, session: RealSession, options: Options) -> None:
@@ -326,7 +324,7 @@ def _of_corpus(config_home: ConfigHome, session: RealSession, options: Options) 
         return
     if not decided.choices:
         return
-    child = plan.write(decided, config_home.where).file
+    child = write(decided, config_home.where).file
     receipt = untrimmed(child, config_home, strict=True)
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.paths import Where
@@ -61,7 +62,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = fork.write(fork.plan(locate.session_file(str(root)), Where(environ_of(home))), Where(environ_of(home)))
+    child = write(fork.plan(locate.session_file(str(root)), Where(environ_of(home))), Where(environ_of(home)))
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")

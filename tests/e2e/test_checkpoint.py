@@ -13,6 +13,7 @@ import pytest
 
 from resume_hooks.derive import rewind
 from resume_hooks.derive.checkpoint import Mark
+from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linear, settled
@@ -203,7 +204,7 @@ def rewinds_well(name: str, client: ClientVersion, home: ClientHome, api: MockAp
     session = locate.session_file(str(parent))
     for node in legal_points(tuple(scan(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
-        made = rewind.write(rewind.plan(session, mark, REPORT, Where(environ)), Where(environ))
+        made = write(rewind.plan(session, mark, REPORT, Where(environ)).child, Where(environ))
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
         cut = messages(sent(client, home, api, twin.stem, ["--resume-session-at", node.uuid]))
         rewound = messages(sent(client, home, api, made.session_id, []))

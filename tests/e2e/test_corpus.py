@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -51,7 +52,7 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return
-    receipt = rollover.write(plan, Where(environ))
+    receipt = write(plan, Where(environ))
     done = run_print(client, home, api, "go on now", resume=receipt.session_id)
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]

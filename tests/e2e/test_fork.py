@@ -20,6 +20,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, Truncator
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import Where, is_session_id
@@ -116,7 +117,7 @@ def environ_of(home: ClientHome) -> dict[str, str]:
 def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
     """The receipt of a fork."""
     environ = environ_of(home)
-    return fork.write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut), Where(environ))
+    return write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut), Where(environ))
 
 
 def installed(home: ClientHome, name: str) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, Truncator
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -35,7 +36,7 @@ def child_of(parent: Path, home: ClientHome, cut: Truncator | None = None, *, re
     """A fork, at home where the client is started now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
-    return fork.write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where), Where(environ))
+    return write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where), Where(environ))
 
 
 def prompts(parent: Path) -> list[str]:

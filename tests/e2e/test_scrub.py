@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, Findings
 from resume_hooks.maintenance.scrub.purge import purge
@@ -84,7 +85,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     before = path.read_bytes()
 
     found = looked(home, path)
-    made = child.write(child.plan(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home)))
+    made = write(child.plan(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home)))
     assert path.read_bytes() == before
     assert sent(client, home, api, made.session_id) == without(whole)
 

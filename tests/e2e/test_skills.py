@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
@@ -44,7 +45,7 @@ def child(home: ClientHome) -> Path:
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
     environ = home.env()
     plan = rollover.plan(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
-    return Path(rollover.write(plan, Where(environ)).file)
+    return Path(write(plan, Where(environ)).file)
 
 
 def skill(name: str) -> dict[str, Any]:

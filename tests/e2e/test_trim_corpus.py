@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -69,7 +70,7 @@ def trims_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi)
         decided = plan.plan(reading, Where(environ), options)
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, plan.write(decided, Where(environ)).session_id)
+        trimmed = sent(client, home, api, write(decided, Where(environ)).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")
@@ -101,7 +102,7 @@ def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
 def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
     """No text that was given up is sent, unless it stands somewhere else in the conversation too."""
     said = json.dumps(request["messages"], ensure_ascii=False)
-    kept = Path(decided.birth.path).read_text(encoding="utf-8", errors="replace")
+    kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
     assert any(choice.placeholder in said for choice in decided.choices)
     for text in gone(decided):
         encoded = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -110,7 +111,7 @@ def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
 
 def gone(decided: TrimPlan) -> Iterator[str]:
     """The texts that a plan gives up whole."""
-    transcript = scan(decided.child.source)
+    transcript = scan(decided.body.source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
         value: Any = transcript.read(nodes[choice.piece.number])

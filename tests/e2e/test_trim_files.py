@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
@@ -84,7 +85,7 @@ def trimmed(parent: Path, home: ClientHome) -> str:
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
-    return plan.write(decided, Where(environ)).session_id
+    return write(decided, Where(environ)).session_id
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:

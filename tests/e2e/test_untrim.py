@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
@@ -33,8 +34,8 @@ def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHom
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
-    child = locate.session_file(plan.write(decided, Where(environ)).file)
-    whole = untrim.write(untrim.plan(untrim.read(child), Where(environ)), Where(environ))
+    child = locate.session_file(write(decided, Where(environ)).file)
+    whole = write(untrim.plan(untrim.read(child), Where(environ)), Where(environ))
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

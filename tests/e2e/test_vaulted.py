@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
@@ -39,11 +40,11 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     client = find_client(NEWEST)
     parent = installed(home, name)
     environ = environ_of(home)
-    before = fork.write(fork.plan(locate.session_file(str(parent)), Where(environ)), Where(environ))
+    before = write(fork.plan(locate.session_file(str(parent)), Where(environ)), Where(environ))
     wanted = messages(client, home, api, before)
     away(parent, environ)
     kept = locate.resolve(parent.stem, "/", Where(environ))
-    after = fork.write(fork.plan(kept, Where(environ)), Where(environ))
+    after = write(fork.plan(kept, Where(environ)), Where(environ))
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted
 
@@ -55,7 +56,7 @@ def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
     environ = environ_of(home)
     away(parent, environ)
     kept = locate.resolve(parent.stem, "/", Where(environ))
-    made = rollover.write(rollover.plan(kept, Where(environ)), Where(environ))
+    made = write(rollover.plan(kept, Where(environ)), Where(environ))
     sent = messages(client, home, api, made)
     assert parent.stem in sent
     assert "(kept copy)" in sent

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import given_back
 from resume_hooks.sessions import locate
@@ -57,7 +58,7 @@ def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     """Of a child of ours, as its opening had it."""
     parent = write_session(config_home.project(), ONE, conversation(2))
     plan = rollover.plan(locate.session_file(parent), config_home.where, kind="handoff", next_step="go on")
-    receipt = rollover.write(plan, config_home.where)
+    receipt = write(plan, config_home.where)
     text = given_back(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
     assert text.count(CLOSING) == 1

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rewind
 from resume_hooks.derive.rewind import MAX_REPORT
 from resume_hooks.errors import WriteFailed
 from resume_hooks.hooks import checkpoint_state, confirmations, hook_state
@@ -286,7 +285,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         raise WriteFailed("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rewind, "write", refuse)
+        patch.setattr("resume_hooks.derive.child.write.write", refuse)
         trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
     assert checkpoint_state.find(SESSION) == before

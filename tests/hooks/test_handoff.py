@@ -11,6 +11,7 @@ import pytest
 
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.pending_handoff import MOST
@@ -38,7 +39,7 @@ def parent(config_home: ConfigHome) -> str:
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
     plan = rollover.plan(locate.session_file(parent), home.where, kind="handoff", next_step=step)
-    return rollover.write(plan, home.where)
+    return write(plan, home.where)
 
 
 @pytest.mark.parametrize("prompt", [">handoff fix the tests", "/resume-hooks:handoff fix the tests"])
@@ -108,7 +109,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.where))
     plan = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
-    receipt = rollover.write(plan, config_home.where)
+    receipt = write(plan, config_home.where)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     assert offer_clear(receipt)

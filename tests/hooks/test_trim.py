@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim import plan
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, lane, trim
 from resume_hooks.hooks.prompt import card
@@ -449,7 +448,7 @@ def test_a_write_that_fails_leaves_the_question_open(
         raise ResumeHooksError("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(plan, "write", refuse)
+        patch.setattr(trim, "write", refuse)
         assert "The disk is full" in card(trigger._replace(text="yes"), {"session_id": SESSION})
     assert children(parent) == []
     assert trim.answer(asked(trigger._replace(text="yes"), parent)).to_copy.startswith("/resume ")

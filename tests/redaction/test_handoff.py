@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.handoff_files import write_for
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.reading.digest.as_text import full
@@ -47,7 +48,7 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
     decided = rollover.plan(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
-    receipt = rollover.write(decided, config_home.where)
+    receipt = write(decided, config_home.where)
     files = write_for(decided, receipt, config_home.where)
     written = [Path(path).read_text() for path in (receipt.file, *files.documents, files.ledger)]
     assert len(written) == 3
@@ -60,7 +61,7 @@ def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
     """The parent keeps what it held: scrub takes it out, a handoff does not."""
     before = Path(leaky).read_bytes()
     decided = rollover.plan(session_file(leaky), config_home.where)
-    rollover.write(decided, config_home.where)
+    write(decided, config_home.where)
     assert Path(leaky).read_bytes() == before
 
 
@@ -83,7 +84,7 @@ def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     decided = rollover.plan(session_file(str(path)), config_home.where)
-    assert rollover.receipt(decided).warnings == ()
+    assert receipt(decided).warnings == ()
 
 
 def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import liveness
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.liveness import FRESH, why_live
@@ -64,7 +65,7 @@ def test_what_was_written_just_now_is_live(
 
 def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session: SessionFile) -> None:
     """Its last write was our own: it is not live until a client lists it, or somebody went on in it."""
-    child = session_file(fork.write(fork.plan(session, config_home.where), config_home.where).file)
+    child = session_file(write(fork.plan(session, config_home.where), config_home.where).file)
     assert why_live(child, config_home.where) == ""
     listed(config_home, os.getpid(), sessionId=child.session_id)
     assert "has it open" in why_live(child, config_home.where)

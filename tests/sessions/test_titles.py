@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.titles import child_title, root_of
+from resume_hooks.sessions.titles import child_title, root_of, titles_locked
+from resume_hooks.storage.locks import lock
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
 META: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
@@ -73,3 +78,49 @@ def test_root_of_is_stable(title: str) -> None:
     """Taking off twice is taking off once, and never leaves nothing of something."""
     assert root_of(root_of(title)) == root_of(title)
     assert bool(root_of(title)) == bool(title)
+
+
+HOLDER = """
+import sys
+from resume_hooks.sessions.titles import titles_locked
+with titles_locked(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_process_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it is at work, and no longer than the patience: it may be stopped. A killed one holds nothing."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], **pipes)  # type: ignore[call-overload]
+    try:
+        assert holder.stdout.readline() == "held\n"
+        assert not locked_at_once(tmp_path)
+        monkeypatch.setattr("resume_hooks.sessions.titles.PATIENCE", 0.05)
+        with titles_locked(str(tmp_path)):
+            assert not locked_at_once(tmp_path)
+        threading.Timer(0.2, holder.kill).start()
+        monkeypatch.setattr("resume_hooks.sessions.titles.PATIENCE", 60.0)
+        with titles_locked(str(tmp_path)):
+            assert holder.wait() != 0
+            assert not locked_at_once(tmp_path)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert locked_at_once(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there_holds_nobody_up(tmp_path: Path) -> None:
+    """Nothing in it has a title."""
+    with titles_locked(str(tmp_path / "nobody")):
+        assert os.listdir(tmp_path) == []
+
+
+def locked_at_once(folder: Path) -> bool:
+    """Whether a folder's lock is free."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        return lock(descriptor) is True
+    finally:
+        os.close(descriptor)

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.output import dry_run_option, emit, json_option, say, table
 from resume_hooks.cli.start_client import start, start_of
-from resume_hooks.derive.child.create import OUTSIDE, Birth
+from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -55,11 +55,11 @@ def client_to_start(how: How) -> str:
     return found
 
 
-def require_start(client: str, expected: Birth) -> None:
+def require_start(client: str, draft: Draft) -> None:
     """Refuse to make a child that the client could not be started on."""
-    if client and OUTSIDE in expected.warnings:
+    if client and OUTSIDE in draft.warnings:
         raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
-    require_folder(client, expected.setting.cwd)
+    require_folder(client, draft.setting.cwd)
 
 
 def require_folder(client: str, folder: str) -> None:

@@ -18,6 +18,7 @@ from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.start_client import Start, start, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
 from resume_hooks.paths import Where
 from resume_hooks.sessions import liveness
@@ -109,7 +110,7 @@ def child(session: SessionFile, way: str) -> Receipt:
 
 def forked(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
-    return fork.write(fork.plan(session, Where()), Where())
+    return write(fork.plan(session, Where()), Where())
 
 
 def asked_way(session: SessionFile, found: Comparison) -> str:

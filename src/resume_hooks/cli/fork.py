@@ -12,6 +12,7 @@ from resume_hooks.cli.child import How, answer, child_options, client_to_start, 
 from resume_hooks.cli.output import current_folder, located, locator_argument
 from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
@@ -62,8 +63,8 @@ def command(locator: str | None, **how: Unpack[ForkHow]) -> None:
     client = client_to_start(how)
     session, cut = _asked(locator, how)
     decided = fork.plan(session, Where(), cut=cut, home=home, output_dir=how["output_dir"])
-    require_start(client, decided.birth)
-    made = fork.receipt(decided) if how["dry_run"] else fork.write(decided, Where())
+    require_start(client, decided.draft)
+    made = carry_out(decided, Where(), dry_run=how["dry_run"])
     answer("fork", made, how, client, more={"cut": _data(decided)}, text=lambda: _text(decided, made))
 
 
@@ -117,7 +118,7 @@ def _data(decided: ForkPlan) -> dict[str, Any] | None:
         return None
     return {
         "asked": cut.asked,
-        "reference": f"{decided.birth.parent.session_id}:{cut.last.number}",
+        "reference": f"{decided.draft.parent.session_id}:{cut.last.number}",
         "moved": cut.moved != 0,
         "turn": cut.turn,
     }

@@ -10,6 +10,7 @@ import click
 
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.output import dry_run_option, emit, json_option, located, locator_argument
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
@@ -125,7 +126,7 @@ def _repair(session: SessionFile, branch: str | None, *, dry_run: bool, as_json:
     if report.clean and branch is None:
         emit("fsck", _data([report]), lambda: f"{report.session_id}: clean, nothing to repair", as_json=as_json)
         return 0
-    done = repair.receipt(decided) if dry_run else repair.write(decided, Where())
+    done = carry_out(decided, Where(), dry_run=dry_run)
     lost = list(decided.lost)
     data = {**_data([report]), "repair": done.data(), "lost": lost}
     emit("fsck", data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", as_json=as_json, warnings=done.warnings)

@@ -10,8 +10,10 @@ from resume_hooks.cli.child import How, answer, child_options, client_to_start, 
 from resume_hooks.cli.editor import edited, require_terminal
 from resume_hooks.cli.output import emit, located, locator_argument
 from resume_hooks.derive import digest_edit, rollover
-from resume_hooks.derive.child.create import Birth, expect
+from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt as child_receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -72,7 +74,7 @@ def command(locator: str | None, **how: Unpack[HandoffHow]) -> Receipt | None:
         return None
     client = client_to_start(how)
     decided = _plan(parent, Contents(digest_of(parent, Where())), how)
-    require_start(client, decided.birth)
+    require_start(client, decided.draft)
     made = _make_edited(parent, decided, how) if how["edit"] else _make(decided, how)
     files = made.files
     return answer(
@@ -99,7 +101,7 @@ def _require_sense(how: HandoffHow) -> None:
         require_terminal()
 
 
-def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, expected: Birth | None = None) -> RolloverPlan:
+def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, child: Draft | None = None) -> RolloverPlan:
     return rollover.plan(
         parent,
         Where(),
@@ -107,7 +109,7 @@ def _plan(parent: SessionFile, contents: Contents, how: HandoffHow, expected: Bi
         next_step=how["next_step"],
         output_dir=how["output_dir"],
         contents=contents,
-        expected=expected,
+        child=child,
     )
 
 
@@ -119,10 +121,10 @@ def _show(decided: RolloverPlan, how: HandoffHow) -> None:
     def text() -> str:
         if not how["full"]:
             return decided.opening
-        return opening_text(decided.birth.block, next_step_of(decided.opening) or "", digest=whole)
+        return opening_text(decided.draft.block, next_step_of(decided.opening) or "", digest=whole)
 
     data = {"opening": decided.opening, "digest": _digest_data(digest), "full": whole}
-    emit("handoff", data, text, as_json=how["as_json"], warnings=decided.birth.warnings)
+    emit("handoff", data, text, as_json=how["as_json"], warnings=decided.draft.warnings)
 
 
 def _digest_data(digest: Digest) -> dict[str, Any]:
@@ -134,13 +136,13 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, how: HandoffHow) -> M
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     if how["out"]:
         out_path(how["out"], first, force=how["force"])  # before anybody has written a word in vain
-    old = first.birth.session_id
+    old = first.draft.session_id
     with edited(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if told := digest_edit.saved(text):
             # Decided on anew: while somebody writes others are born, and the parent goes on.
-            birth = expect(parent, HeadTail(parent.path), "handoff", Where(), how["output_dir"])
-            told = told.replace(digest_reference(old), digest_reference(birth.session_id))
-            return _make(_plan(parent, first.contents._replace(edited=told), how, birth), how)
+            child = draft(parent, HeadTail(parent.path), "handoff", Where(), how["output_dir"])
+            told = told.replace(digest_reference(old), digest_reference(child.session_id))
+            return _make(_plan(parent, first.contents._replace(edited=told), how, child), how)
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
 
 
@@ -148,8 +150,8 @@ def _make(decided: RolloverPlan, how: HandoffHow) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     out = out_path(how["out"], decided, force=how["force"]) if how["out"] else ""
     if how["dry_run"]:
-        return Made(rollover.receipt(decided), wanted_for(decided, Where(), out))
-    receipt = rollover.write(decided, Where())
+        return Made(child_receipt(decided), wanted_for(decided, Where(), out))
+    receipt = write(decided, Where())
     return Made(receipt, write_for(decided, receipt, Where(), out, force=how["force"]))
 
 

@@ -14,6 +14,7 @@ from resume_hooks.cli.child import How, answer, client_to_start, require_folder
 from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import Wish
 from resume_hooks.derive.imports.bundle.reading import is_bundle
@@ -120,7 +121,7 @@ def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
     decided = plan.plan(taken, bringing.folder, Where())
     if decided.existing is not None and not bringing.force:
         return decided, plan.known(decided, decided.existing)
-    return decided, plan.receipt(decided) if bringing.dry_run else plan.write(decided)
+    return decided, carry_out(decided, Where(), dry_run=bringing.dry_run)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from resume_hooks.cli.menu import Answer, ask
 from resume_hooks.cli.output import current_folder, say
 from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.maintenance import find_moved_repo
 from resume_hooks.maintenance.find_moved_repo import Place
@@ -104,7 +105,7 @@ def rehomed(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     here = _here().folder
     answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]
     chosen = found.homes[ask(COPY, answers)]
-    receipt = fork.write(fork.plan(session, where, home=chosen.folder), where)
+    receipt = write(fork.plan(session, where, home=chosen.folder), where)
     tell(receipt)
     return session_file(receipt.file)
 

@@ -12,6 +12,7 @@ from resume_hooks.cli.output import current_folder, locator_argument
 from resume_hooks.derive import rewind
 from resume_hooks.derive.checkpoint import refuse_subagent
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.hooks import checkpoint_state
@@ -54,12 +55,12 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
     if mark is None:
         raise NoCheckpoint(checkpoint_state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
     decided = rewind.plan(session, mark, _report(how["report"]), Where(), how["output_dir"])
-    require_start(client, decided.birth)
+    require_start(client, decided.child.draft)
     if how["dry_run"]:
-        made = rewind.receipt(decided)
+        made = receipt(decided.child)
     else:
         with checkpoint_state.used(mark):
-            made = rewind.write(decided, Where())
+            made = write(decided.child, Where())
     answer("rewind", made, how, client, more={"rewind": _data(decided)}, text=lambda: _text(decided, made))
 
 

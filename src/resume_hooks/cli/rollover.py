@@ -11,6 +11,7 @@ from resume_hooks.cli.model_options import SummaryHow
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
@@ -58,6 +59,6 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
 def _quick(parent: SessionFile, how: RolloverHow) -> Receipt:
     client = client_to_start(how)
     decided = rollover.plan(parent, Where(), output_dir=how["output_dir"])
-    require_start(client, decided.birth)
-    made = rollover.receipt(decided) if how["dry_run"] else rollover.write(decided, Where())
+    require_start(client, decided.draft)
+    made = carry_out(decided, Where(), dry_run=how["dry_run"])
     return answer("rollover", made, how, client)

@@ -7,8 +7,8 @@ from typing import Any
 from resume_hooks.cli.child import answer, client_to_start, receipt_text, require_start
 from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.output import say
-from resume_hooks.derive import rollover as quick_rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
@@ -22,7 +22,7 @@ def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
     """Make the child, or show what would be made and read."""
     client, name = client_to_start(how), model_name(how["model"])
     begun = rollover.plan(parent, Where(), wish=how["prompt"], output_dir=how["output_dir"])
-    require_start(client, begun.plan.birth)
+    require_start(client, begun.plan.draft)
     if how["dry_run"]:
         return _show(begun, name, how)
     return _make(begun, name, how, client)
@@ -49,7 +49,7 @@ def _make(begun: rollover.SummaryRollover, name: str, how: SummaryHow, client: s
 
 def _show(begun: rollover.SummaryRollover, name: str, how: SummaryHow) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
-    made, found = quick_rollover.receipt(begun.plan), material(begun.parent, Where())
+    made, found = receipt(begun.plan), material(begun.parent, Where())
     data = {
         "records": found.records,
         "shown": len(found.numbers),

@@ -14,6 +14,7 @@ from resume_hooks.cli.child import How, child_options, client_to_start, receipt_
 from resume_hooks.cli.output import emit, located, locator_argument, say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import SessionLive, UsageError
 from resume_hooks.maintenance.scrub import child, findings, literals
 from resume_hooks.maintenance.scrub.child import ScrubPlan
@@ -93,10 +94,10 @@ def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
 def _in_a_child(found: Findings, how: ScrubHow, client: str) -> int:
     decided = _planned(found, how)
     if decided is not None:
-        require_start(client, decided.birth)
+        require_start(client, decided.draft)
     made = None
     if decided is not None:
-        made = child.receipt(decided) if how["dry_run"] else child.write(decided, Where())
+        made = carry_out(decided, Where(), dry_run=how["dry_run"])
     warnings = list(made.warnings) if made else []
     if found.held:
         warnings.append(_REMAIN.format(command=_command(found, how)))

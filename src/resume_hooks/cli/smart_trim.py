@@ -13,8 +13,9 @@ from resume_hooks.cli.child import answer, child_options, client_to_start, recei
 from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
 from resume_hooks.cli.output import located, locator_argument, say
 from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
-from resume_hooks.derive.child import create
+from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.plan import SessionScan
@@ -26,7 +27,6 @@ from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, read_regular
-from resume_hooks.sessions import title_lock
 from resume_hooks.sessions.project_folder import home_folder
 
 LARGEST_PLAN = 16 * 1024 * 1024
@@ -80,9 +80,8 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     asks = wanted and not how["yes"] and _can_ask(how)
     if asks:
         say(_plan_text(planned))
-    title_lock.release()  # whoever is asked may take their time
     agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
-    made = smart.write(decided, Where()) if agreed else trimming.receipt(decided.trim)
+    made = smart.write(decided, Where()) if agreed else receipt(decided.trim)
     notes = [UNASKED] if wanted and not how["yes"] and not asks else []
     made = made._replace(warnings=(*made.warnings, *smart_view.warnings(decided, planned.asked), *notes))
     more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent._asdict()}
@@ -100,7 +99,7 @@ def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
     """Ask the model what may go."""
     name = model_name(how["model"])
     # What can't be a parent is refused before a model is paid for.
-    create.expect(reading.session, reading.glance, KIND, Where(), how["output_dir"])
+    draft(reading.session, reading.glance, KIND, Where(), how["output_dir"])
     rules = UNJUDGED if how["prompt"].strip() else CERTAIN
     offered = offer(reading, smart_options(how["keep_recent"], settings.number("keep_recent"), rules), Where())
     limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])

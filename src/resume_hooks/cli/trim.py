@@ -18,6 +18,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.output import located, locator_argument, table
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
@@ -106,8 +107,8 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
 def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
     reading = plan.read(located(locator), settings.number("context_window"))
     decided = plan.plan(reading, Where(), options, output_dir=how["output_dir"])
-    require_start(client, decided.birth)
-    made = plan.receipt(decided) if how["dry_run"] or not decided.pays else plan.write(decided, Where())
+    require_start(client, decided.draft)
+    made = carry_out(decided, Where(), dry_run=how["dry_run"])
     return answer(
         "trim",
         made,

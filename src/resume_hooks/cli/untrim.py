@@ -11,7 +11,8 @@ from resume_hooks.cli.child import How, answer, child_options, client_to_start, 
 from resume_hooks.cli.output import located, locator_argument
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.untrim import Reading, UntrimPlan
+from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
@@ -48,13 +49,12 @@ def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
     reading = untrim.read(located(locator), settings.number("context_window"))
     numbers = _numbers(reading, how)
     decided = untrim.plan(reading, Where(), numbers, strict=how["strict"], output_dir=how["output_dir"])
-    require_start(client, decided.birth)
-    idle = how["dry_run"] or not decided.restored
-    made = untrim.receipt(decided) if idle else untrim.write(decided, Where())
+    require_start(client, decided.draft)
+    made = carry_out(decided, Where(), dry_run=how["dry_run"])
     answer("untrim", made, how, client, more={"restoration": _data(decided)}, text=lambda: _text(decided, made))
 
 
-def _numbers(reading: Reading, how: UntrimHow) -> tuple[int, ...] | None:
+def _numbers(reading: TrimmedSession, how: UntrimHow) -> tuple[int, ...] | None:
     """The records that are meant, None for all. UsageError where that was not said."""
     if how["everything"] and how["record"]:
         raise UsageError("--all and --record exclude each other", "Leave one of them out.")
@@ -67,7 +67,7 @@ def _numbers(reading: Reading, how: UntrimHow) -> tuple[int, ...] | None:
 
 def _data(decided: UntrimPlan) -> dict[str, Any]:
     return {
-        "trimmed": len(decided.reading.trimmed),
+        "trimmed": decided.trimmed,
         "restored": len(decided.restored),
         "characters": decided.characters,
         "missing": [row._asdict() for row in decided.missing],
@@ -78,7 +78,7 @@ def _text(decided: UntrimPlan, made: Receipt) -> str:
     if not decided.restored:
         return "Nothing in this session is trimmed.\n\nNothing was written."
     facts = [
-        ("restored", f"{len(decided.restored):,} of {len(decided.reading.trimmed):,} trimmed records"),
+        ("restored", f"{len(decided.restored):,} of {decided.trimmed:,} trimmed records"),
         ("characters", f"{decided.characters:,} more"),
     ]
     if decided.after.compacts_at_once:

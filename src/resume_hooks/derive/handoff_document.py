@@ -33,10 +33,10 @@ _FENCE = re.compile("`+")
 
 def file_name(decided: RolloverPlan) -> str:
     """``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, the day in UTC."""
-    title = unicodedata.normalize("NFC", root_of(decided.birth.title).lower())
+    title = unicodedata.normalize("NFC", root_of(f"{decided.draft.stem} 1").lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:SLUG].rstrip("-") or "session"
-    return f"{decided.birth.setting.at[:10]}-{slug}-{decided.birth.session_id[:SHORT]}.md"
+    return f"{decided.draft.setting.at[:10]}-{slug}-{decided.draft.session_id[:SHORT]}.md"
 
 
 def document(decided: RolloverPlan, receipt: Receipt) -> str:
@@ -44,10 +44,10 @@ def document(decided: RolloverPlan, receipt: Receipt) -> str:
     return "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_text(decided, receipt)]) + "\n"
 
 
-def current_session(decided: RolloverPlan, document_path: str) -> str:
+def current_session(decided: RolloverPlan, title: str, document_path: str) -> str:
     """What a ledger says of a child: title, id, minute in UTC, its document if there is one."""
-    birth = decided.birth
-    parts = [birth.title, birth.session_id, f"{minute(birth.setting.at)} UTC", document_path]
+    child = decided.draft
+    parts = [title, child.session_id, f"{minute(child.setting.at)} UTC", document_path]
     return " · ".join(markdown_line(part) for part in parts if part)
 
 
@@ -57,18 +57,18 @@ def markdown_line(text: str) -> str:
 
 
 def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
-    birth = decided.birth
+    child = decided.draft
     yield "---"
-    yield f"title: {_json(birth.title)}"
-    yield f"session_id: {_json(birth.session_id)}"
-    yield f"parent_session_id: {_json(birth.parent.session_id)}"
+    yield f"title: {_json(receipt.title)}"
+    yield f"session_id: {_json(child.session_id)}"
+    yield f"parent_session_id: {_json(child.parent.session_id)}"
     yield "lineage:"
-    for row in birth.ancestors:
+    for row in child.ancestors:
         yield f"  - session_id: {_json(row.session_id)}"
         yield f"    title: {_json(row.title)}"
         yield f"    kind: {_json(row.kind)}"
-    yield f"created: {_json(birth.setting.at)}"
-    yield f"branch: {_json(birth.setting.branch)}"
+    yield f"created: {_json(child.setting.at)}"
+    yield f"branch: {_json(child.setting.branch)}"
     yield f"next_step: {_json(next_step_of(decided.opening) or '')}"
     yield f"command: {_json(receipt.shell)}"
     yield "---"
@@ -76,8 +76,8 @@ def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     """The document's blocks after the front matter."""
-    given, birth = decided.contents, decided.birth
-    yield f"# {markdown_line(birth.title)}"
+    given, child = decided.contents, decided.draft
+    yield f"# {markdown_line(receipt.title)}"
     if step := next_step_of(decided.opening):
         yield f"## Next step, as the user put it\n\n{_fenced(step)}"
     if given.summary:
@@ -87,7 +87,7 @@ def _text(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     if given.digest:
         yield from _digest(as_text.full(given.digest))
     commands = [f"In Claude Code:\n\n{_fenced(receipt.in_client)}", f"In a shell:\n\n{_fenced(receipt.shell)}"]
-    whole = digest_reference(birth.session_id)
+    whole = digest_reference(child.session_id)
     more = f"What a reference names: `resume-hooks read <reference>`; the digest itself: `{whole}`."
     yield "\n\n".join(["## How to go on", *commands, *([more] if given.digest else [])])
 

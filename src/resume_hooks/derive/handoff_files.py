@@ -78,7 +78,7 @@ def write_for(
             warnings.append(f"The session is made, its document is not: {error.message}")
     renewed = ""
     if wanted.ledger:
-        current, _ = redact(current_session(decided, _near(written[0], decided) if written else ""))
+        current, _ = redact(current_session(decided, receipt.title, _near(written[0], decided) if written else ""))
         try:
             with project_files.folder_made(os.path.dirname(wanted.ledger)):
                 several = ledger.renew(wanted.ledger, current)
@@ -107,8 +107,8 @@ def _home(decided: RolloverPlan, where: Where) -> str:
 
     What the file itself says is no proof: it may come from anywhere, and name any folder.
     """
-    folder = decided.birth.setting.cwd
-    lies_in = os.path.realpath(os.path.dirname(decided.birth.parent_file))
+    folder = decided.draft.setting.cwd
+    lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
     homes = [os.path.realpath(known) for known in project_folders(folder, where)]
     return folder if lies_in in homes and os.path.isdir(folder) else ""
 
@@ -121,5 +121,5 @@ def _is_inside(path: str, folder: str) -> bool:
 
 def _near(path: str, decided: RolloverPlan) -> str:
     """A document as a ledger names it: relative to the project's folder if it lies in there."""
-    project = decided.birth.setting.cwd
+    project = decided.draft.setting.cwd
     return os.path.relpath(path, project) if _is_inside(path, project) else path

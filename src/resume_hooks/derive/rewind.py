@@ -1,42 +1,42 @@
-"""A rewind, planned and written: a child cut back to a checkpoint, which of what came after keeps a report alone.
+"""A rewind: a child cut back to a checkpoint, which of what came after keeps a report alone.
 
-Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan once and checks it. The records before
-the cut are sent as they were, so that what an API has cached of them still counts: lineage and report follow them.
+The records before the cut are sent as they were, so that what an API has cached of them still counts: lineage and
+report follow them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from resume_hooks.derive import rollover
 from resume_hooks.derive.checkpoint import Mark, refuse_subagent
-from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.carried import carried_lines
-from resume_hooks.derive.child.create import Birth
-from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import Closing, Succession, lines, succession
+from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import (
+    Conversation,
+    RewritePlan,
+    Watcher,
+    lineage_if_needed,
+    read_conversation,
+)
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.rewind_text import LeftOut, card, told
-from resume_hooks.derive.rollover import RolloverPlan
+from resume_hooks.derive.rollover import fresh
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_records import opening_lines, title_line
 from resume_hooks.sessions.references import names_of
 from resume_hooks.system.text import encodable, plain
-from resume_hooks.transcripts import invariants, tokens
-from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import ReadBack
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linear, settled
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import ChildSize, Rewound, continue_line
-from resume_hooks.transcripts.records import Record, message
-from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.provenance import Rewound
+from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "rewind"
 
@@ -46,39 +46,25 @@ MAX_REPORT = 500_000
 EMPTY = "Report cannot be empty."
 
 
-class Reading(NamedTuple):
-    """A session as a rewind reads it, once; ``said`` are the calls and the thinking in it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CutPlan(RewritePlan):
+    """The child that holds the records up to the mark, and the report."""
 
-    session: SessionFile
-    transcript: Transcript
-    survey: WriteScan
-    said: ReadBack
-    glance: HeadTail
+    report: str
 
-
-class Sizes(NamedTuple):
-    """Tokens of what the client would send of parent and child, and the characters to one of them."""
-
-    before: int
-    after: int
-    ratio: float
+    def watchers(self) -> Sequence[Watcher]:
+        """Whether it ends with the report."""
+        return [_EndingSeen(self.report)]
 
 
-@dataclass(frozen=True, slots=True)
-class RewindPlan:
-    """Everything that ``write`` needs: the records up to the mark, or a fresh child where the mark was ``lost``.
+class RewindPlan(NamedTuple):
+    """A rewind: the ``child`` holds the records up to the mark, or is a fresh one if the mark was ``lost``."""
 
-    ``thoughts`` are digests of the parent's thinking.
-    """
-
-    birth: Birth
+    child: ChildPlan
     mark: Mark
     report: str
     left_out: LeftOut | None
     lost: str
-    child: Succession | RolloverPlan
-    thoughts: frozenset[int]
-    sizes: Sizes
 
 
 def checked_report(report: str) -> str:
@@ -102,46 +88,24 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     """
     refuse_subagent(session)
     report = checked_report(report)
-    reading = _read(session)
-    nodes = linear(reading.transcript.chain).nodes
-    kept, lost, warnings = _kept(reading.transcript, mark)
-    left_out = _left_out(reading, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
-    expected = birth.expect(session, reading.glance, KIND, where, output_dir)
-    expected = expected._replace(warnings=(*expected.warnings, *warnings))
-    closing = Closing(told(expected.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
-    sizes = _sizes(reading, [] if lost else kept, closing)
-    return RewindPlan(
-        birth=expected,
-        mark=mark,
-        report=report,
-        left_out=left_out,
-        lost=lost,
-        child=_fresh(reading, expected, mark, closing, sizes)
-        if lost
-        else _cut(reading, expected, mark, closing, sizes, kept),
-        thoughts=frozenset(reading.said.thoughts),
-        sizes=sizes,
-    )
-
-
-def write(decided: RewindPlan, where: Where) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    child = decided.child
-    if isinstance(child, RolloverPlan):
-        return rollover.write(child, where)
-    born = birth.bear(decided.birth, lines(child), lambda path: _checks(decided, child, path), where, books=child.books)
-    return receipt(decided, born)
-
-
-def receipt(decided: RewindPlan, born: birth.Born | None = None) -> Receipt:
-    """The receipt of a plan, applied or not."""
-    sizes = decided.sizes
-    return birth.receipt_of(decided.birth, born, tokens_before=sizes.before, tokens_after=sizes.after)
-
-
-def _read(session: SessionFile) -> Reading:
-    transcript, (survey, said) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
-    return Reading(session, transcript, survey, said, HeadTail(session.path))
+    parent = read_conversation(session)
+    nodes = linear(parent.transcript.chain).nodes
+    kept, lost, remarks = _kept(parent.transcript, mark)
+    left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
+    child = draft(session, parent.glance, KIND, where, output_dir)
+    closing = Closing(told(child.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
+    after = round((len(closing.text) + len(closing.card)) / parent.ratio)
+    after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
+    sizes = Sizes(parent.tokens, after)
+    head = child.head(parent.size(after), rewound=Rewound(mark.started_at, child.setting.at))
+    if lost:
+        decided: ChildPlan = fresh(child, head, *closing, parent.glance, sizes)
+    else:
+        body = _cut(parent, child, head, closing, kept)
+        thoughts = frozenset(parent.read_back.thoughts)
+        decided = _CutPlan(draft=child, body=body, sizes=sizes, thoughts=thoughts, report=closing.text)
+    decided = replace(decided, remarks=(*remarks, *decided.remarks))
+    return RewindPlan(decided, mark, report, left_out, lost)
 
 
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
@@ -156,55 +120,18 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     return kept, "", ["The cut is a little before the checkpoint, so that no tool call is split."] if moved else []
 
 
-def _sizes(reading: Reading, kept: Sequence[Node], closing: Closing) -> Sizes:
-    chain = reading.transcript.chain
-    ratio = tokens.characters_per_token(chain)
-    after = round((len(closing.text) + len(closing.card)) / ratio)
-    after += tokens.sent_context(list(kept), ratio).tokens if kept else 0
-    return Sizes(tokens.session_context(reading.session.path, chain).tokens, after, round(ratio, 2))
-
-
-def _head(expected: Birth, mark: Mark, sizes: Sizes) -> bytes:
-    return continue_line(
-        parent_id=expected.parent.session_id,
-        parent_file=expected.parent_file,
-        kind=KIND,
-        at=expected.setting.at,
-        size=ChildSize(sizes.after, sizes.ratio),
-        rewound=Rewound(mark.started_at, expected.setting.at),
-    )
-
-
-def _cut(
-    reading: Reading, expected: Birth, mark: Mark, closing: Closing, sizes: Sizes, kept: Sequence[Node]
-) -> Succession:
-    """The child that holds the records up to the mark."""
-    part = reading.transcript.ending(kept)
-    first = next(node for node in kept if node.spoken)
-    return succession(
+def _cut(parent: Conversation, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
+    """The records up to the mark, then the report."""
+    part = parent.transcript.ending(kept)
+    return chain_rewrite(
+        child,
         part,
-        reading.survey,
-        expected.setting,
-        title=expected.title,
-        head=_head(expected, mark, sizes),
-        # A conversation has to begin with a user's words; where it does, nothing is put before what is cached.
-        lineage="" if first.kind == "user" and not first.results else expected.block,
-        books=books_of(part, reading.survey, reading.glance, expected.session_id),
-        # What was counted up to the mark is what the client sends again; counts from before a compaction are not.
-        shrunk=not tokens.context_of(part.chain).measured,
+        parent.survey,
+        head=head,
+        lineage=lineage_if_needed(child, part),
+        books=books_of(part, parent.survey, parent.glance, child.session_id),
         closing=closing,
     )
-
-
-def _fresh(reading: Reading, expected: Birth, mark: Mark, closing: Closing, sizes: Sizes) -> RolloverPlan:
-    """The child that starts at the root."""
-    body = (
-        _head(expected, mark, sizes),
-        *opening_lines(expected.setting, closing.text, closing.card),
-        title_line(expected.session_id, expected.title),
-        *carried_lines(reading.glance, expected.session_id),
-    )
-    return RolloverPlan(expected, closing.text, body, sizes.before, sizes.after)
 
 
 def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
@@ -219,7 +146,7 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     return "its record is gone" if there is None else "it lies on a branch that was left"
 
 
-def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
+def _left_out(parent: Conversation, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
     """What of the conversation the child does not hold; None where nobody said anything in it.
 
     ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
@@ -227,31 +154,24 @@ def _left_out(reading: Reading, nodes: Sequence[Node], after: int | None, where:
     if not any(node.spoken for node in nodes):
         return None
     numbers = [node.number for node in nodes]
-    kept = {snapshot.message for snapshot in reading.survey.snapshots}
+    kept = {snapshot.message for snapshot in parent.survey.snapshots}
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in kept), "")
     first = min(numbers) if after is None else min(*numbers, after)
-    return LeftOut(names_of(reading.session, where), first, max(numbers), prompt)
+    return LeftOut(names_of(parent.session, where), first, max(numbers), prompt)
 
 
-class _Ending:
-    """An observer of a written child: its last user record's content."""
+class _EndingSeen:
+    """A watcher: whether the last user record says what it should."""
 
-    def __init__(self) -> None:
-        self.text: object = None
+    def __init__(self, text: str) -> None:
+        self._wanted = text
+        self._text: object = None
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
-        if node is not None and node.kind == "user":
-            self.text = message(record).get("content")
+        if node is not None and node.kind == USER:
+            self._text = message(record).get("content")
 
-
-def _checks(decided: RewindPlan, child: Succession, path: str) -> list[invariants.Check]:
-    """What a rewound child must hold beyond every session's invariants."""
-    read_back, ending = ReadBack(), _Ending()
-    found = invariants.check_session(path, decided.birth.session_id, [read_back, ending])
-    told_whole = child.closing is not None and ending.text == child.closing.text
-    return [
-        *found,
-        *read_back.checks(child.linear, decided.thoughts),
-        invariants.Check("the report is whole", told_whole),
-    ]
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check("the report is whole", self._text == self._wanted)]

@@ -1,18 +1,14 @@
-"""A fresh child: its lineage and, where they are given, a digest, a model's summary and the next step.
-
-Deciding and acting are apart: ``plan`` touches nothing, ``write`` applies a plan once and reads it back.
-The parent is only ever read.
-"""
+"""A fresh child: its lineage and, where they are given, a digest, a model's summary and the next step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive.child.carried import carried_lines
-from resume_hooks.derive.child.create import Birth, Born, bear, expect, receipt_of
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.bookkeeping import carried_lines
+from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
@@ -20,13 +16,13 @@ from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_records import opening_lines, opening_text, title_line
+from resume_hooks.sessions.opening_records import opening_lines, opening_text
 from resume_hooks.sessions.references import SHORT
-from resume_hooks.system.text import encodable, one_line, plain, plain_line
-from resume_hooks.transcripts import invariants, tokens
+from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
-from resume_hooks.transcripts.provenance import continue_line
 from resume_hooks.transcripts.records import kind, message, parse
 
 MAX_STEP = 20_000
@@ -51,16 +47,28 @@ class Contents(NamedTuple):
 NOTHING = Contents()
 
 
-@dataclass(frozen=True, slots=True)
-class RolloverPlan:
-    """Everything that ``write`` needs; ``lines`` are the child's lines without endings."""
+class FreshLines(NamedTuple):
+    """The lines of a fresh child, without endings."""
 
-    birth: Birth
+    bodies: tuple[bytes, ...]
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines with their endings."""
+        return (body + b"\n" for body in self.bodies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloverPlan(ChildPlan):
+    """A fresh child; ``opening`` is what its model reads first."""
+
+    body: FreshLines
     opening: str
-    lines: tuple[bytes, ...]
-    tokens_before: int
-    tokens_after: int
     contents: Contents = NOTHING
+
+    def checks(self, path: str) -> list[Check]:
+        """Every session's invariants, and that the opening is whole."""
+        whole = Check("the lineage and the next step are whole", opening_of(path) == self.opening)
+        return [*ChildPlan.checks(self, path), whole]
 
 
 def plan(
@@ -71,38 +79,42 @@ def plan(
     next_step: str = "",
     output_dir: str | None = None,
     contents: Contents = NOTHING,
-    expected: Birth | None = None,
+    child: Draft | None = None,
 ) -> RolloverPlan:
-    """Decide on a child of ``parent``; ``kind`` is rollover or handoff, ``expected`` a birth decided on before.
+    """Decide on a child of ``parent``; ``kind`` is rollover or handoff, ``child`` a draft that was made before.
 
     NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
     glance = HeadTail(parent.path)
     _refuse(glance, next_step)
     next_step = encodable(next_step.strip())
-    child = expected or expect(parent, glance, kind, where, output_dir)
+    child = child or draft(parent, glance, kind, where, output_dir)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
     card, _ = redact(_card(child.ancestors, kind, next_step, contents))
-    lines = (
-        continue_line(
-            parent_id=parent.session_id,
-            parent_file=child.parent_file,
-            kind=kind,
-            at=child.setting.at,
-            summary=bool(contents.summary),
-        ),
+    sizes = Sizes(
+        tokens.recent_context(parent.path).tokens, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
+    )
+    head = child.head(summary=bool(contents.summary))
+    return fresh(child, head, text, card, glance, sizes, contents)
+
+
+def fresh(
+    child: Draft, head: bytes, text: str, card: str, parent: HeadTail, sizes: Sizes, contents: Contents = NOTHING
+) -> RolloverPlan:
+    """The plan of a child whose model reads ``text`` first and whose screen shows the ``card``."""
+    bodies = (
+        head,
         *opening_lines(child.setting, text, card),
         *([entries.line(contents.digest)] if contents.digest else []),
-        title_line(child.session_id, child.title),
-        *carried_lines(glance, child.session_id),
+        *carried_lines(parent, child.session_id),
     )
     return RolloverPlan(
-        birth=child,
+        draft=child,
+        body=FreshLines(bodies),
+        sizes=sizes,
+        remarks=tuple(_on_secrets(child.block, contents)),
         opening=text,
-        lines=lines,
-        tokens_before=tokens.recent_context(parent.path).tokens,
-        tokens_after=round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN),
         contents=contents,
     )
 
@@ -117,23 +129,14 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
-def write(decided: RolloverPlan, where: Where) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning."""
-    chunks = (line + b"\n" for line in decided.lines)
-    born = bear(decided.birth, chunks, lambda path: checks_of(decided, path), where)
-    return receipt(decided, born)
-
-
-def receipt(decided: RolloverPlan, born: Born | None = None) -> Receipt:
-    """The receipt of a plan, applied or not."""
-    found = receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
-    given = decided.contents
-    count = left_out([as_text.full(given.digest) if given.digest else "", given.summary, decided.birth.block])
+def _on_secrets(block: str, contents: Contents) -> list[str]:
+    """How many secrets were taken out of what the child holds."""
+    digest = as_text.full(contents.digest) if contents.digest else ""
+    count = left_out([digest, contents.summary, block])
     if not count:
-        return found
-    many = "secret was" if count == 1 else "secrets were"
-    told = f"{count:,} {many} left out; the parent's records still have {'it' if count == 1 else 'them'}"
-    return found._replace(warnings=(*found.warnings, told))
+        return []
+    were, them = ("was", "it") if count == 1 else ("were", "them")
+    return [f"{counted(count, 'secret')} {were} left out; the parent's records still have {them}"]
 
 
 def _refuse(glance: HeadTail, next_step: str) -> None:
@@ -167,16 +170,8 @@ def _generations(count: int) -> str:
     return "the first of its line" if count == 1 else f"{count} sessions back to the first"
 
 
-def checks_of(decided: RolloverPlan, path: str) -> list[invariants.Check]:
-    """What the child of a plan must hold as it is read back from ``path``."""
-    return [
-        *invariants.check_session(path, decided.birth.session_id),
-        invariants.Check("the lineage and the next step are whole", opening_of(path) == decided.opening),
-    ]
-
-
 def opening_of(path: str) -> object:
-    """What a fresh child opens with: the content of its first user entries. OSError where it can't be read."""
+    """What a fresh child opens with: the content of its first user record. OSError where it can't be read."""
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
         return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == "user"), None)

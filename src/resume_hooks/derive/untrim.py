@@ -1,7 +1,4 @@
-"""An untrim, planned and written: a child of a trimmed session in which originals stand again, as they were.
-
-Deciding and acting are apart: ``read`` and ``plan`` only read, ``write`` applies a plan once and checks it.
-"""
+"""An untrim: a child of a trimmed session in which originals stand again, as they were."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.create import Birth
-from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import OPENING_REACH, Edit, Succession, lines, succession
+from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.rewrite_chain import OPENING_REACH, ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
+from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.plan import LEGEND
@@ -26,13 +23,13 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import RecordLine
 from resume_hooks.storage.backups import instant_of
-from resume_hooks.transcripts import invariants, tokens
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import ReadBack
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
-from resume_hooks.transcripts.provenance import ChildSize, continue_line
+from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, message, with_content
 from resume_hooks.transcripts.tokens import ContextUse
@@ -46,7 +43,7 @@ NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TrimmedSession:
     """A session as an untrim reads it, once; ``trimmed`` are the records of its live chain that lack contents."""
 
     session: SessionFile
@@ -58,14 +55,14 @@ class Reading:
     trimmed: tuple[Node, ...]
 
 
-class Missing(NamedTuple):
+class MissingOriginal(NamedTuple):
     """A trimmed record (its line in the session) that stays as it is, and why."""
 
     record: int
     why: str
 
 
-class Restored(NamedTuple):
+class Restoration(NamedTuple):
     """A record that gets its contents back, and what they weigh."""
 
     node: Node
@@ -75,40 +72,46 @@ class Restored(NamedTuple):
     thoughts: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class UntrimPlan:
-    """Everything that ``write`` needs. ``digests`` are of restored contents as the child must hold them, by uuid.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntrimPlan(RewritePlan):
+    """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid.
 
-    ``before`` and ``after`` are what the client would send of the session and of the child.
+    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents.
     """
 
-    birth: Birth
-    child: Succession
-    reading: Reading
-    restored: tuple[Restored, ...]
-    missing: tuple[Missing, ...]
-    digests: Mapping[str, bytes]
-    before: ContextUse
+    restored: tuple[Restoration, ...]
+    missing: tuple[MissingOriginal, ...]
+    trimmed: int
     after: ContextUse
+    digests: Mapping[str, bytes]
 
     @property
     def characters(self) -> int:
         """Characters of what is sent that come back."""
         return sum(row.characters for row in self.restored)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is trimmed."""
+        return not self.restored
 
-def read(session: SessionFile, window: int = 0) -> Reading:
+    def watchers(self) -> Sequence[Watcher]:
+        """Whether what was restored is as it was."""
+        return [_ContentsSeen(self.digests)]
+
+
+def read(session: SessionFile, window: int = 0) -> TrimmedSession:
     """Scan a session for what is trimmed in it."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.path, observers=(pieces, survey, marked))
     chain = transcript.chain
     context, scale = weigh(session.path, chain, pieces, window)
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
-    return Reading(session, transcript, pieces, survey, context, scale, trimmed)
+    return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed)
 
 
 def plan(
-    reading: Reading,
+    reading: TrimmedSession,
     where: Where,
     numbers: Collection[int] | None = None,
     *,
@@ -121,7 +124,7 @@ def plan(
     one is missing.
     """
     wanted = _wanted(reading, numbers)
-    restored, missing = _found(reading, wanted, Originals(where))
+    restored, missing = _originals(reading, wanted, Originals(where))
     if missing and (strict or not restored):
         remedy = (
             "Nothing was written." if not restored else "Nothing was written. Without --strict the rest is restored."
@@ -129,43 +132,35 @@ def plan(
         raise SessionNotFound(_lost(missing, len(wanted)), remedy)
     session, transcript = reading.session, reading.transcript
     glance = HeadTail(session.path)
-    child = birth.expect(session, glance, KIND, where, output_dir)
+    child = draft(session, glance, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
-    if whole and (told := _legend_of(transcript)) is not None:
-        edits.setdefault(told.number, _without_legend)
+    if whole and (legend := _legend_of(transcript)) is not None:
+        edits.setdefault(legend.number, _without_legend)
     before, after = _sizes(reading, restored, whole=whole)
-    size = ChildSize(after.tokens, round(reading.scale.ratio, 2))
-    at = child.setting.at
-    row = succession(
+    body = chain_rewrite(
+        child,
         transcript,
         reading.survey,
-        child.setting,
-        title=child.title,
-        head=continue_line(parent_id=session.session_id, parent_file=child.parent_file, kind=KIND, at=at, size=size),
+        head=child.head(ChildSize(after.tokens, round(reading.scale.ratio, 2))),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
         books=books_of(transcript, reading.survey, glance, child.session_id),
+        shrunk=True,
     )
-    digests = _digests(row, transcript, restored)
-    return UntrimPlan(child, row, reading, restored, missing, digests, before, after)
-
-
-def write(decided: UntrimPlan, where: Where) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
+    own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
+    return UntrimPlan(
+        draft=child,
+        body=body,
+        sizes=Sizes(before.tokens, after.tokens),
+        remarks=tuple(_sentences(missing)),
+        thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
+        restored=restored,
+        missing=missing,
+        trimmed=len(reading.trimmed),
+        after=after,
+        digests=_digests(body, transcript, restored),
     )
-    return receipt(decided, born)
-
-
-def receipt(decided: UntrimPlan, born: birth.Born | None = None) -> Receipt:
-    """The receipt of a plan, applied or not; where nothing was trimmed there is no child to name."""
-    made = birth.receipt_of(decided.birth, born, tokens_before=decided.before.tokens, tokens_after=decided.after.tokens)
-    made = made._replace(warnings=(*made.warnings, *_sentences(decided.missing)))
-    if decided.restored:
-        return made
-    return made._replace(session_id="", file="", title="", warnings=())
 
 
 class _Marked:
@@ -182,20 +177,24 @@ class _Marked:
             self.numbers.add(node.number)
 
 
-class _Contents:
-    """An observer of a written child: the digests of its records' contents, by uuid, of those that are asked for."""
+class _ContentsSeen:
+    """A watcher: whether the records of these uuids have contents of these digests."""
 
-    def __init__(self, wanted: Collection[str]) -> None:
+    def __init__(self, wanted: Mapping[str, bytes]) -> None:
         self._wanted = wanted
-        self.found: dict[str, bytes] = {}
+        self._found: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
         if node is not None and node.uuid in self._wanted:
-            self.found[node.uuid] = _digest(record)
+            self._found[node.uuid] = _digest(record)
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check("restored contents equal the originals", self._found == self._wanted)]
 
 
-def _wanted(reading: Reading, numbers: Collection[int] | None) -> tuple[Node, ...]:
+def _wanted(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
     """The trimmed records of these numbers."""
     trimmed = {node.number for node in reading.trimmed}
     stray = sorted(set(numbers or ()) - trimmed)
@@ -209,9 +208,9 @@ def _wanted(reading: Reading, numbers: Collection[int] | None) -> tuple[Node, ..
     return tuple(node for node in reading.trimmed if numbers is None or node.number in numbers)
 
 
-def _found(
-    reading: Reading, wanted: Sequence[Node], originals: Originals
-) -> tuple[tuple[Restored, ...], tuple[Missing, ...]]:
+def _originals(
+    reading: TrimmedSession, wanted: Sequence[Node], originals: Originals
+) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """The originals of trimmed records, and which have none left."""
     media = Counter[int]()
     for piece in reading.pieces.found:
@@ -222,27 +221,27 @@ def _found(
         entry = originals.of(record, reading.session.path)
         original = entry.record() if entry else None
         if entry is None or original is None:
-            missing.append(Missing(node.number, f"its original is gone: {originals.where_it_was(record)}"))
+            missing.append(MissingOriginal(node.number, f"its original is gone: {originals.where_it_was(record)}"))
         elif not pairs(record) <= pairs(original) or restored(record, original) is None:
-            missing.append(Missing(node.number, f"{entry.reference} holds something else"))
+            missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
             found.append(_weighed(node, entry, original, reading.scale, media[node.number]))
     return tuple(found), tuple(missing)
 
 
-def _weighed(node: Node, entry: RecordLine, original: Record, scale: Scale, media: int) -> Restored:
+def _weighed(node: Node, entry: RecordLine, original: Record, scale: Scale, media: int) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
     known = node_of({**original, "uuid": node.uuid}, line)
     pieces(line, original, known)
     characters = known.characters - node.characters
     weight = characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
     thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
-    return Restored(node, entry, characters, weight, thoughts)
+    return Restoration(node, entry, characters, weight, thoughts)
 
 
-def _digests(row: Succession, transcript: Transcript, restored: Sequence[Restored]) -> dict[str, bytes]:
-    """Digests of what will be written, after everything that a succession does to a record."""
-    edited = ((found.node, row.edits[found.node.number](transcript.read(found.node))) for found in restored)
+def _digests(body: ChainRewrite, transcript: Transcript, restored: Sequence[Restoration]) -> dict[str, bytes]:
+    """Digests of what will be written, after everything that a chain rewrite does to a record."""
+    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
     return {node.uuid: _digest(record) for node, record in edited if record is not None}
 
 
@@ -251,20 +250,7 @@ def _digest(record: Record) -> bytes:
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
 
 
-def _checks(decided: UntrimPlan, path: str) -> list[invariants.Check]:
-    """What an untrimmed child must hold beyond every session's invariants."""
-    read_back, contents = ReadBack(), _Contents(decided.digests)
-    found = invariants.check_session(path, decided.birth.session_id, [read_back, contents])
-    known = {piece.digest for piece in decided.reading.pieces.found if piece.kind == THINKING}
-    thoughts = known.union(*(restored.thoughts for restored in decided.restored))
-    return [
-        *found,
-        *read_back.checks(decided.child.linear, thoughts),
-        invariants.Check("restored contents equal the originals", contents.found == decided.digests),
-    ]
-
-
-def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tuple[ContextUse, ContextUse]:
+def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
     told = tokens.stated(reading.session.path)
@@ -275,7 +261,7 @@ def _sizes(reading: Reading, restored: Sequence[Restored], *, whole: bool) -> tu
     return now, now._replace(tokens=now.tokens + back)
 
 
-def _counted_before_trim(reading: Reading) -> bool:
+def _counted_before_trim(reading: TrimmedSession) -> bool:
     """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
     kept = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
     trimmed = max((at for at in kept if at is not None), default=None)
@@ -297,12 +283,12 @@ def _without_legend(record: Record) -> Record:
     return with_content(record, content)
 
 
-def _lost(missing: Sequence[Missing], wanted: int) -> str:
+def _lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
     first = missing[0]
     return f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: {first.why}"
 
 
-def _sentences(missing: Sequence[Missing]) -> list[str]:
+def _sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
     told = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
     return told if len(missing) <= NAMED else [*told, f"{len(missing) - NAMED:,} more records stay trimmed."]

@@ -67,12 +67,13 @@ def _rewind(request: Request) -> Answer:
         return _without_mark(request)
     # What a child is written and checked with is nothing to a checkpoint.
     from resume_hooks.derive import rewind  # noqa: PLC0415
+    from resume_hooks.derive.child.write import write  # noqa: PLC0415
 
     with time_limit(request.command):
         decided = rewind.plan(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.
     with checkpoint_state.used(mark):
-        receipt = rewind.write(decided, request.where)
+        receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
         confirmations.take(request.session_id, CHECKPOINT)  # a yes to an older question would set one anew
         pending_handoff.retire(request.session_id)  # /clear would lead to what was just left

@@ -11,6 +11,7 @@ from resume_hooks import settings
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.existing import standing_handoff
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.cards import ROW, child_card
@@ -55,7 +56,7 @@ def answer(request: Request) -> Answer:
         contents = Contents(digest_of(parent, where))
         plan = rollover.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    receipt = rollover.write(plan, where)
+    receipt = write(plan, where)
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
 
 
@@ -84,7 +85,7 @@ def _digest_lines(plan: RolloverPlan) -> list[str]:
         return []
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
     listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
-    reference = digest_reference(plan.birth.session_id)
+    reference = digest_reference(plan.draft.session_id)
     return [f"digest: {listed or 'your prompts'}", f"  the whole digest: resume-hooks read {reference}"]
 
 

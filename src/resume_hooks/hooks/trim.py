@@ -10,6 +10,7 @@ import time
 
 from resume_hooks.clock import normal
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -105,7 +106,7 @@ def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
 def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
-        receipt = plan.write(decided, where)
+        receipt = write(decided, where)
     except ResumeHooksError:
         with contextlib.suppress(OSError):
             confirmations.keep(question)  # nothing was made, so it can be tried again

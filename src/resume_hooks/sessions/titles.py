@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+from collections.abc import Iterator
 
 from resume_hooks.sessions.locate import SessionFile, sessions_in
-from resume_hooks.sessions.title_lock import hold
+from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH
 
@@ -17,19 +19,44 @@ MAX_DIGITS = 4
 LONGEST = 1_000
 """Characters of a title that may be one of ours; longer ones are somebody's own."""
 
+PATIENCE = 10.0
+"""Seconds to wait for another process that holds a folder's titles; a large child is checked in a few."""
+
 _SUFFIX = re.compile(r"(?: · [a-z-]+ \d+)+\Z")
 
 
 def child_title(root_title: str, kind: str, folder: str) -> str:
     """``<root title> · handoff 2``: at most 80 characters, and the first counter that no session there has.
 
-    It is this process's until that lets go of it (``numbering``).
+    It stays free for as long as nobody else writes a child there (``titles_locked``).
     """
-    suffix_room = len(f" · {kind} ") + MAX_DIGITS
-    stem = f"{one_line(root_title, TITLE_LENGTH - suffix_room)} · {kind} "
+    stem = f"{title_stem(root_title, kind)} "
     marker = f'"customTitle":{json.dumps(stem, ensure_ascii=False)}'.encode("utf-8", "replace")[:-1]
-    hold(folder)
     return f"{stem}{max(_counters(folder, marker), default=0) + 1}"
+
+
+def title_stem(root_title: str, kind: str) -> str:
+    """A child's title without its counter, which is known only once the child is written."""
+    suffix_room = len(f" · {kind} ") + MAX_DIGITS
+    return f"{one_line(root_title, TITLE_LENGTH - suffix_room)} · {kind}"
+
+
+@contextlib.contextmanager
+def titles_locked(folder: str) -> Iterator[None]:
+    """Hold a folder's lock from the choice of a title until the session that has it is there.
+
+    The folder itself is locked, so nothing is written. Without the lock after ``PATIENCE``, or on a volume that has
+    none, the block runs all the same: two sessions may have the same title then.
+    """
+    descriptor = -1
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        lock(descriptor, PATIENCE)
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def root_of(title: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.plan import Change
 from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CantRestore
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
@@ -382,7 +383,7 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
     """Versions may count anew in a child: the same name would be another content."""
     project.put("a", "new\n")
     session = project.simple({"a": project.keep("a", "old\n")})
-    child = fork.write(fork.plan(session, project.home.where), project.home.where)
+    child = write(fork.plan(session, project.home.where), project.home.where)
     shutil.rmtree(project.store.with_name(child.session_id))
     (change,) = project.plan(locate.session_file(child.file)).changes
     assert change.missing

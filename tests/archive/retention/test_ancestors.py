@@ -11,8 +11,8 @@ from resume_hooks.archive.retention import ancestors, cost_check, keeper, pendin
 from resume_hooks.archive.retention.ancestors import keep_ancestors
 from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
 from resume_hooks.derive import fork, rollover
-from resume_hooks.derive.child.create import Birth
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import find, kept_ids
 from resume_hooks.sessions.files import SessionFile, session_file
@@ -23,7 +23,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return rollover.write(rollover.plan(parent, home.where, kind="handoff"), home.where)
+    return write(rollover.plan(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:
@@ -132,8 +132,7 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
     """Every verb that writes a child comes by the same place."""
     parent = aged(config_home, 1, 0)
     decided = fork.plan(parent, config_home.where)
-    assert isinstance(decided.birth, Birth)
-    fork.write(decided, config_home.where)
+    write(decided, config_home.where)
     assert kept_ids(config_home.where) == [parent.session_id]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from resume_hooks.derive import checkpoint, rewind, rollover
 from resume_hooks.derive.child.existing import standing_handoff, standing_rewind
+from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.opening_records import next_step_of
 from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
@@ -25,7 +26,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
 def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: str = "handoff") -> str:
     """Make a child; its id."""
     plan = rollover.plan(parent, home.where, kind=kind, next_step=step)
-    return rollover.write(plan, home.where).session_id
+    return write(plan, home.where).session_id
 
 
 def test_the_same_step_again_gives_the_same_child(parent: locate.SessionFile, config_home: ConfigHome) -> None:
@@ -89,7 +90,7 @@ def test_what_is_no_opening_has_no_step(text: object) -> None:
 def rewound(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a rewind to the end of the session; its id."""
     mark = checkpoint.place(parent).mark
-    return rewind.write(rewind.plan(parent, mark, "it was slower", home.where), home.where).session_id
+    return write(rewind.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
 
 
 def test_the_newest_rewind_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:

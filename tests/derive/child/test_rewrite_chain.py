@@ -1,4 +1,4 @@
-"""Succession: a child that goes on with its parent's own records, each in a form that every client takes."""
+"""Chain rewrite: a child that goes on with its parent's own records, each in a form that every client takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.rewrite_chain import Edit, Succession, lines, succession
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Edit, chain_rewrite
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_records import ChildSetting
@@ -42,19 +43,19 @@ SETTING = ChildSetting(CHILD, CWD, "main", VERSION, instant(10_000))
 BLOCK = f"{OPENING}\nnew\n{CLOSING}"
 
 
-def planned(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> Succession:
+def planned(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> ChainRewrite:
     """A child of a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteScan()
     transcript = scan(str(path), observers=[survey])
-    how = {"title": "child", "head": b'{"head":1}', "lineage": BLOCK, "edits": edits, **more}
-    return succession(transcript, survey, SETTING, **how)
+    how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
+    return chain_rewrite(Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how)
 
 
 def bodies(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[bytes]:
     """The child's lines without endings, after its checks."""
-    found = list(lines(planned(folder, rows, edits, **more)))
+    found = list(planned(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
     path.chmod(0o600)
@@ -63,7 +64,7 @@ def bodies(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = Non
 
 
 def records(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[Record]:
-    """The child's records between its lineage and its title."""
+    """The child's records after its lineage."""
     whole = [parse(body) or {} for body in bodies(folder, rows, edits, **more)]
     return [row for row in whole if "uuid" in row and text(row) != BLOCK]
 
@@ -74,13 +75,12 @@ def uuids(rows: list[Record]) -> list[str]:
 
 
 def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
-    """But for the session's id and the first parent; head first, title last."""
+    """But for the session's id and the first parent; the head comes first."""
     rows = conversation(2)
     found = bodies(tmp_path, rows, shrunk=False)
     lineage = parse(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
-    assert found[-1] == b'{"type":"custom-title","customTitle":"child","sessionId":"%s"}' % CHILD.encode()
     wanted = [line(row).replace(SESSION.encode(), CHILD.encode()) for row in rows]
     wanted[0] = wanted[0].replace(b'"parentUuid":null', f'"parentUuid":"{lineage["uuid"]}"'.encode())
     assert found[2:5] == wanted[:3]
@@ -248,15 +248,15 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
     path = Path(child.source)
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(SessionNotFound, match="changed while it was read"):
-        list(lines(child))
+        list(child.lines())
     path.unlink()
     with pytest.raises(SessionNotFound, match="can't be read"):
-        list(lines(child))
+        list(child.lines())
 
 
 def test_books_follow_the_chain(tmp_path: Path) -> None:
-    """Lines that were given stand between the last record and the title, as they are."""
-    assert bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-2] == b'{"type":"tag","tag":"x"}'
+    """Lines that were given stand behind the last record, as they are."""
+    assert bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-1] == b'{"type":"tag","tag":"x"}'
 
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.sidecars import backups_named, companions_of
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.sidecars import backups_named, sidecars_of
 from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.opening_records import ChildSetting
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 CHILD = session_id(7)
@@ -34,11 +36,12 @@ class Place:
             (folder / "file").chmod(0o751)
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
-    def link(self, *, born: bool = True) -> list[str]:
-        """Put them there; what was missed. A child that is not ``born`` raises."""
-        session = session_file(str(self.path))
-        with companions_of(session, CHILD, str(self.child), {"file"}, self.home.where) as missed:
-            if not born:
+    def link(self, *, fails: bool = False) -> list[str]:
+        """Put them there; what was missed. A write that ``fails`` raises."""
+        setting = ChildSetting(CHILD, "", "", "", "")
+        child = Draft("fork", setting, str(self.child), "child", parent=session_file(str(self.path)))
+        with sidecars_of(child, {"file"}, self.home.where) as missed:
+            if fails:
                 raise KeyboardInterrupt
         return missed
 
@@ -95,7 +98,7 @@ def test_a_child_that_is_not_born_leaves_none(place: Place) -> None:
     place.fill()
     before = sorted(place.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
-        place.link(born=False)
+        place.link(fails=True)
     assert sorted(place.home.root.rglob("*")) == before
     assert (place.outputs / "file").read_bytes() == b"kept"
 
@@ -142,5 +145,5 @@ def test_what_stood_in_the_way_stays(place: Place) -> None:
     place.linked[1].mkdir(parents=True)
     (place.linked[1] / "theirs").write_bytes(b"theirs")
     with pytest.raises(KeyboardInterrupt):
-        place.link(born=False)
+        place.link(fails=True)
     assert [path.name for path in place.linked[1].iterdir()] == ["theirs"]

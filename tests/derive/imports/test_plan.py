@@ -12,6 +12,7 @@ import pytest
 from claude_agent_sdk import list_sessions
 
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.plan import Source
@@ -65,7 +66,7 @@ def source(home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: st
 def imported(home: ConfigHome, here: str, records: Iterable[Record | bytes] | bytes) -> Receipt:
     """Import it; the file that it came in is gone then."""
     came = source(home, records)
-    receipt = importing.write(importing.plan(came, here, home.where))
+    receipt = write(importing.plan(came, here, home.where), home.where)
     os.unlink(came.path)
     return receipt
 
@@ -185,7 +186,7 @@ def test_the_same_again(config_home: ConfigHome, here: str) -> None:
     assert importing.plan(source(config_home, conversation(3)), here, config_home.where).existing is None
     elsewhere = str(config_home.root)
     assert importing.plan(source(config_home, conversation(2)), elsewhere, config_home.where).existing is None
-    assert importing.write(again).title == "prompt 0 · import 2"
+    assert write(again, config_home.where).title == "prompt 0 · import 2"
 
 
 def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
@@ -194,7 +195,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
     content = b"\xef\xbb\xbf" + b"\r\n".join([*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us'])
     plan = importing.plan(source(config_home, content), here, config_home.where)
     assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
-    importing.write(plan)
+    write(plan, config_home.where)
 
 
 def test_calls_without_results(config_home: ConfigHome, here: str) -> None:
@@ -332,7 +333,7 @@ def test_a_check_that_fails_leaves_nothing(config_home: ConfigHome, here: str, m
     records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
     with pytest.raises(CheckFailed, match="nothing but the conversation was taken over"):
         imported(config_home, here, records)
-    assert os.listdir(config_home.config / "projects" / project_key(here)) == []
+    assert not (config_home.config / "projects" / project_key(here)).exists()
 
 
 def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +344,7 @@ def test_the_check_looks_into_blocks(config_home: ConfigHome, here: str, monkeyp
         "resume_hooks.derive.imports.record_filter._said", lambda record: {"message": record["message"]}
     )
     with pytest.raises(CheckFailed, match="every block is one that the API takes"):
-        importing.write(decided)
+        write(decided, config_home.where)
 
 
 def test_other_sessions_stay(config_home: ConfigHome, here: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.derive.trim import plan
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
@@ -64,7 +64,7 @@ def killed_at(count: int) -> None:
 
 def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
     """What lies about after a try: the child's file as the plan has it or not, companions, temporary files."""
-    child, history = Path(decided.birth.path), home.config / "file-history" / decided.birth.session_id
+    child, history = Path(decided.draft.path), home.config / "file-history" / decided.draft.session_id
     beside = [*child.with_suffix("").rglob("*"), *history.rglob("*")]
     return {
         "child": child.exists() and child.stat().st_size,
@@ -83,12 +83,12 @@ def kills(root: Path) -> Iterator[dict[str, Any]]:
         process = os.fork()
         if not process:
             killed_at(count)
-            plan.write(decided, home.where)
+            write(decided, home.where)
             os._exit(0)
         status = os.waitpid(process, 0)[1]
         yield {"killed": os.WIFSIGNALED(status), **left_behind(home, decided)}
         again = planned(home, home.project() / f"{SESSION}.jsonl")
-        plan.write(again, home.where)
+        write(again, home.where)
         yield {"killed": False, **left_behind(home, again)}
         if not os.WIFSIGNALED(status):
             return
@@ -102,7 +102,7 @@ def refused(root: Path, prepare: Callable[[ConfigHome, TrimPlan], None]) -> dict
     if not process:
         prepare(home, decided)
         with contextlib.suppress(WriteFailed):
-            plan.write(decided, home.where)
+            write(decided, home.where)
             os._exit(0)
         os.write(writing, b"refused")
         os._exit(0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
@@ -87,11 +88,11 @@ def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
 def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
     """The file of the child that a trim with these options makes."""
     decided = planned(home, path, **options)
-    receipt = plan.write(decided, home.where)
+    receipt = write(decided, home.where)
     assert receipt.written
     assert receipt.checks
     assert all(check.ok for check in receipt.checks)
-    return Path(decided.birth.path)
+    return Path(decided.draft.path)
 
 
 def rows_of(path: Path) -> list[Record]:

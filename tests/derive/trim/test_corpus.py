@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
@@ -52,12 +53,12 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 def assert_trimmed_well(home: ConfigHome, reading: SessionScan, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
     decided = plan.plan(reading, home.where, how, output_dir=str(home.project()))
-    plan.write(decided, home.where)
-    child = scan(decided.birth.path)
-    stubs = Counter(("result", call) for call in decided.child.linear.open_calls)
+    write(decided, home.where)
+    child = scan(decided.draft.path)
+    stubs = Counter(("result", call) for call in decided.body.linear.open_calls)
     assert calls_of(child) == calls_of(reading.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(reading.transcript)
-    again = plan.plan(plan.read(session_file(decided.birth.path)), home.where, how)
+    again = plan.plan(plan.read(session_file(decided.draft.path)), home.where, how)
     assert again.choices == ()
     assert not again.pays
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.trim import command
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.plan import LEGEND
@@ -61,7 +62,7 @@ def test_planning_writes_nothing(config_home: ConfigHome) -> None:
     path = session(config_home)
     before = sorted(config_home.root.rglob("*"))
     decided = planned(config_home, path)
-    assert plan.receipt(decided).written is False
+    assert receipt(decided).written is False
     assert sorted(config_home.root.rglob("*")) == before
 
 
@@ -106,7 +107,7 @@ def test_trimming_twice_is_trimming_once(config_home: ConfigHome) -> None:
     again = planned(config_home, child)
     assert again.choices == ()
     assert not again.pays
-    assert not plan.receipt(again).written
+    assert not receipt(again).written
 
 
 def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> None:
@@ -182,7 +183,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     parent = session(config_home)
     step = "go on with the lexer"
     asked = rollover.plan(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
-    made = rollover.write(asked, config_home.where)
+    made = write(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
@@ -280,7 +281,7 @@ def test_a_child_that_fails_its_check_leaves_nothing(config_home: ConfigHome) ->
     before = sorted(config_home.root.rglob("*"))
     path.write_bytes(path.read_bytes().replace(b'"id":"t1"', b'"id":"t2"'))
     with pytest.raises(CheckFailed):
-        plan.write(decided, config_home.where)
+        write(decided, config_home.where)
     assert sorted(config_home.root.rglob("*")) == before
     assert read_links(config_home.where) == []
 
@@ -293,7 +294,7 @@ def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tm
     decided = plan.plan(
         reading, config_home.where, planned(config_home, Path(reading.session.path)).options, output_dir=str(folder)
     )
-    receipt = plan.write(decided, config_home.where)
+    receipt = write(decided, config_home.where)
     assert Path(receipt.file).parent == folder
     assert any("will not find it" in warning for warning in receipt.warnings)
 
@@ -322,9 +323,9 @@ def test_a_sub_agents_transcript_is_no_parent(config_home: ConfigHome) -> None:
 def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
     """Under the least saving the receipt names no file, and after is before."""
     decided = planned(config_home, session(config_home), min_savings=5_000)
-    receipt = plan.receipt(decided)
-    assert (decided.pays, receipt.written, receipt.file, receipt.session_id) == (False, False, "", "")
-    assert receipt.tokens_after == receipt.tokens_before
+    shown = receipt(decided)
+    assert (decided.pays, shown.written, shown.file, shown.session_id) == (False, False, "", "")
+    assert shown.tokens_after == shown.tokens_before
 
 
 def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> None:
@@ -361,7 +362,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
         assert sum(row.pieces for row in rows) == 4
         assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(rows)
     assert decided.before.tokens - decided.after.tokens == saved.tokens
-    receipt = plan.write(decided, config_home.where)
+    receipt = write(decided, config_home.where)
     assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
     assert (
         json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"]["trimmed_tokens"]
@@ -372,7 +373,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
 def test_a_state_folder_that_can_not_be_written_is_a_warning(config_home: ConfigHome) -> None:
     """The session itself holds the link; the child is there all the same."""
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": "/dev/null/state"}
-    receipt = plan.write(planned(config_home, session(config_home)), Where(environ))
+    receipt = write(planned(config_home, session(config_home)), Where(environ))
     assert receipt.written
     assert os.path.exists(receipt.file)
     assert any("state folder" in warning for warning in receipt.warnings)

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive.child.rewrite_chain import lines
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -47,8 +47,8 @@ class Case:
         self.plan = self.planned(self.parent, how)
         if not any(node.spoken for node in staying(self.plan)):
             raise NothingToTrim("blank")
-        plan.write(self.plan, Where(self.where))  # its checks raise
-        self.child = Path(self.plan.birth.path)
+        write(self.plan, Where(self.where))  # its checks raise
+        self.child = Path(self.plan.draft.path)
 
     def planned(self, path: Path, how: Options) -> TrimPlan:
         """The plan of a trim of a file."""
@@ -57,8 +57,8 @@ class Case:
 
 def staying(decided: TrimPlan) -> list[Node]:
     """The records of the parent that a child has."""
-    uuids = {(parse(line) or {}).get("uuid") for line in lines(decided.child)}
-    return [node for node in decided.child.linear.nodes if node.uuid in uuids]
+    uuids = {(parse(line) or {}).get("uuid") for line in decided.body.lines()}
+    return [node for node in decided.body.linear.nodes if node.uuid in uuids]
 
 
 def body(path: Path, node: Node) -> bytes:
@@ -111,9 +111,9 @@ def assert_answered_in_turn(child: Transcript) -> None:
 def assert_lines_stay(case: Case, child: Transcript) -> None:
     """A record that no edit names is the same, byte for byte, but for what a child must change."""
     there = {node.uuid: body(case.child, node) for node in child.nodes}
-    for node in case.plan.child.linear.nodes:
+    for node in case.plan.body.linear.nodes:
         raw = body(case.parent, node)
-        if node.number in case.plan.child.edits or node.given_uuid or b'": ' in raw:
+        if node.number in case.plan.body.edits or node.given_uuid or b'": ' in raw:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
             old, new = parse(raw) or {}, parse(there[node.uuid]) or {}
@@ -174,7 +174,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert_lines_stay(case, child)
         assert_contents_gone(case, child)
         assert_thoughts_whole(case, child)
-        if not case.plan.child.linear.dropped:  # a stray result may have changed what its call looked like
+        if not case.plan.body.linear.dropped:  # a stray result may have changed what its call looked like
             assert case.planned(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions.locate import session_file
@@ -31,7 +32,7 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     """The card, a second trim, and the receipt tell one size; its ratio is that of its parent."""
     path = a_session(config_home)
     decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
-    made = plan.write(decided, config_home.where)
+    made = write(decided, config_home.where)
     told = stated(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
@@ -45,8 +46,8 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     """Where everything comes back, the size does; the child says so itself."""
     path = a_session(config_home)
     decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
-    child = plan.write(decided, config_home.where)
-    whole = untrim.write(untrim.plan(untrim.read(session_file(child.file)), config_home.where), config_home.where)
+    child = write(decided, config_home.where)
+    whole = write(untrim.plan(untrim.read(session_file(child.file)), config_home.where), config_home.where)
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
 

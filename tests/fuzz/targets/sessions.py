@@ -10,6 +10,7 @@ from pathlib import Path
 
 from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -204,16 +205,16 @@ def verbs(home: ConfigHome) -> Try:
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, Where(environ)))
     decided = rollover.plan(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
-    return rollover.write(decided, Where(environ))
+    return write(decided, Where(environ))
 
 
 def _trim(session: SessionFile, environ: Environ) -> Receipt:
     options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
-    return plan.write(plan.plan(plan.read(session), Where(environ), options), Where(environ))
+    return write(plan.plan(plan.read(session), Where(environ), options), Where(environ))
 
 
 def _fork(session: SessionFile, environ: Environ) -> Receipt:
-    return fork.write(fork.plan(session, Where(environ)), Where(environ))
+    return write(fork.plan(session, Where(environ)), Where(environ))
 
 
 def defects(home: ConfigHome) -> Try:

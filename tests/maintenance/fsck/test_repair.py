@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
@@ -48,7 +49,7 @@ def repaired(content: bytes, home: ConfigHome, branch: str | None = None) -> tup
     """The child of a session with these bytes, written; its parent is left as it was."""
     path = installed(content, home)
     decided = repair.plan(session_file(str(path)), home.where, branch=branch)
-    receipt = repair.write(decided, home.where)
+    receipt = write(decided, home.where)
     assert path.read_bytes() == content
     return receipt, decided
 
@@ -193,11 +194,11 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
     prompts = [user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)]
     whole = session_bytes([trim, *prompts])
     receipt, decided = repaired(whole, config_home)
-    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_800)
+    assert decided.sizes[:2] == (53_800, 53_800)
     assert tokens.session_context(receipt.file, scan(receipt.file).chain).tokens == 53_800
     lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
     _, decided = repaired(lost, config_home, "u0")
-    assert (decided.tokens_before, decided.tokens_after) == (53_800, 53_550)
+    assert decided.sizes[:2] == (53_800, 53_550)
 
 
 def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
@@ -207,6 +208,6 @@ def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
     path.write_bytes(b"x" * path.stat().st_size)
     digest = hashlib.sha256(path.read_bytes()).digest()
     with pytest.raises(ResumeHooksError):
-        repair.write(decided, config_home.where)
+        write(decided, config_home.where)
     assert [entry.name for entry in config_home.project().iterdir()] == [path.name]
     assert hashlib.sha256(path.read_bytes()).digest() == digest

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.maintenance.fsck import repair
@@ -41,7 +42,7 @@ def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child."""
     decided = plan.plan(plan.read(session_file(path)), home.where, options)
-    return plan.write(decided, home.where).file
+    return write(decided, home.where).file
 
 
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
@@ -57,8 +58,8 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
     decided = untrim.plan(untrim.read(session_file(child)), home.where)
-    yield untrim.write(decided, home.where).file
-    yield repair.write(repair.plan(session_file(child), home.where), home.where).file
+    yield write(decided, home.where).file
+    yield write(repair.plan(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)
     yield path
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import keep
 from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
@@ -164,10 +165,10 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.read(session_file(str(path)))
-    trimmed = Path(plan.write(plan.plan(reading, Where(environ), options), Where(environ)).file)
-    forked = Path(fork.write(fork.plan(session_file(str(trimmed)), Where(environ)), Where(environ)).file)
-    rewritten = Path(fork.write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
-    gone = Path(fork.write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
+    trimmed = Path(write(plan.plan(reading, Where(environ), options), Where(environ)).file)
+    forked = Path(write(fork.plan(session_file(str(trimmed)), Where(environ)), Where(environ)).file)
+    rewritten = Path(write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
+    gone = Path(write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
     in_place.write(session_file(str(rewritten)), Where(environ), options)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
@@ -30,7 +31,7 @@ def path(config_home: ConfigHome) -> Path:
 def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
     found = findings.look_everywhere(session_file(str(path)), home.where)
-    return Path(child.write(child.plan(found.session, home.where, found.scanner), home.where).file)
+    return Path(write(child.plan(found.session, home.where, found.scanner), home.where).file)
 
 
 def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
@@ -78,7 +79,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     row = {"type": "file-history-snapshot", "messageId": "u0", "snapshot": snapshot, "isSnapshotUpdate": False}
     planted.path.write_bytes(session_bytes([*records(), row]))
     found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
-    made = child.write(child.plan(found.session, config_home.where, found.scanner), config_home.where)
+    made = write(child.plan(found.session, config_home.where, found.scanner), config_home.where)
     assert [path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()] == ["1b@v1"]
     assert any("did not come along" in warning for warning in made.warnings)
 
@@ -91,7 +92,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     decided = child.plan(found.session, config_home.where, found.scanner)
     monkeypatch.setattr(child._Marking, "line", lambda _self, body: body)
     with pytest.raises(CheckFailed, match="no secret is found in it"):
-        child.write(decided, config_home.where)
+        write(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]
 
 

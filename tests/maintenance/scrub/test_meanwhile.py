@@ -13,7 +13,8 @@ import pytest
 from resume_hooks.archive.vault import commit as noting
 from resume_hooks.archive.vault import keep
 from resume_hooks.derive import fork
-from resume_hooks.derive.child import rewrite_chain
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub import purge as purging
@@ -64,7 +65,7 @@ def test_a_child_that_is_born_meanwhile(config_home: ConfigHome, path: Path, mon
     environ = config_home.environ
     born: list[str] = []
     decided = fork.plan(session_file(str(path)), Where(environ))
-    beforehand(monkeypatch, lambda: born.append(fork.write(decided, Where(environ)).file))
+    beforehand(monkeypatch, lambda: born.append(write(decided, Where(environ)).file))
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED}
@@ -89,12 +90,11 @@ def test_a_child_that_is_not_born_yet_is_refused(
     """Its parent was read before it was scrubbed, and the child comes after the last look."""
     environ = config_home.environ
     decided = fork.plan(session_file(str(path)), Where(environ))
-    lines = rewrite_chain.lines(decided.child)
-    read = [next(lines), *lines]
+    read = list(decided.body.lines())
     scrub(path, environ)
-    monkeypatch.setattr(fork, "lines", lambda _child: iter(read))
+    monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))
     with pytest.raises(WriteFailed, match="rewritten while it was copied"):
-        fork.write(decided, Where(environ))
+        write(decided, Where(environ))
     assert places_with(config_home) == {}
     assert not [other for other in path.parent.iterdir() if other != path]
 

@@ -13,6 +13,7 @@ from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.vault import keep, verify
 from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
 from resume_hooks.errors import SessionLive
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, REMOVED, Row, Wanted
@@ -209,7 +210,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)
-    made = child.write(child.plan(kept, config_home.where, found.scanner), config_home.where)
+    made = write(child.plan(kept, config_home.where, found.scanner), config_home.where)
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
     purge(found, config_home.where)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import Handoff
@@ -42,7 +43,7 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
     plan = rollover.plan(session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest))
-    return rollover.write(plan, home.where).file
+    return write(plan, home.where).file
 
 
 def gone_on(child: str, talk: Talk) -> str:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest import entries as kept
@@ -89,7 +90,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     path = talk.write(home)
     contents = Contents(talk.digest(home))
     plan = rollover.plan(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
-    return rollover.write(plan, home.where).file
+    return write(plan, home.where).file
 
 
 def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fork, rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.search.index import update
@@ -60,10 +61,8 @@ def test_a_fork_of_ours_is_a_copy_also_of_a_fork_of_the_sdk(config_home: ConfigH
     once[1]["parentUuid"] = once[0]["uuid"]
     written(config_home, *shared)
     theirs = written(config_home, *once, name=FORK)
-    made = fork.write(fork.plan(locate.session_file(str(theirs)), config_home.where), config_home.where)
-    again = fork.write(
-        fork.plan(locate.session_file(str(theirs.with_name(NAME))), config_home.where), config_home.where
-    )
+    made = write(fork.plan(locate.session_file(str(theirs)), config_home.where), config_home.where)
+    again = write(fork.plan(locate.session_file(str(theirs.with_name(NAME))), config_home.where), config_home.where)
     with opened_index(config_home.where) as index:
         found = owners(index)
         aliases = index.db.execute("SELECT count(*) FROM aliases").fetchone()
@@ -94,7 +93,7 @@ def trimmed(home: ConfigHome, path: Path) -> Path:
     """A trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
     decided = trimming.plan(trimming.read(locate.session_file(str(path)), 200_000), home.where, options)
-    return Path(trimming.write(decided, home.where).file)
+    return Path(write(decided, home.where).file)
 
 
 def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
     plan = rollover.plan(locate.session_file(str(parent)), config_home.where, kind="handoff", next_step="write zymurgy")
-    receipt = rollover.write(plan, config_home.where)
+    receipt = write(plan, config_home.where)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()

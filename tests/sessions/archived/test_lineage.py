@@ -11,6 +11,7 @@ import pytest
 from resume_hooks import api
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.derive import checkpoint, fork, rewind, rollover
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import digest_of
@@ -138,11 +139,11 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
-    cwd = fork.plan(locate.session_file(session.path), config_home.where).birth.setting.cwd
+    cwd = fork.plan(locate.session_file(session.path), config_home.where).draft.setting.cwd
     away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = fork.write(fork.plan(kept, config_home.where), config_home.where)
+    made = write(fork.plan(kept, config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
     )  # fmt: skip
@@ -157,7 +158,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     assert not backup.exists() or backup.stat().st_nlink == 1
     contents = Contents(digest_of(kept, config_home.where))
     handed = rollover.plan(kept, config_home.where, kind="handoff", next_step="on", contents=contents)
-    assert rollover.write(handed, config_home.where).file.startswith(str(config_home.project()))
+    assert write(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
 def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome) -> None:
@@ -167,7 +168,7 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     (outputs / "toolu_2.txt").write_bytes(b"younger")
     keep(session, config_home.where)
     (outputs / "toolu_1.txt").unlink()
-    made = fork.write(fork.plan(session, config_home.where), config_home.where)
+    made = write(fork.plan(session, config_home.where), config_home.where)
     assert made.warnings == ()
     found = {path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()}
     assert {name: path.read_bytes() for name, path in found.items()} == {
@@ -186,15 +187,15 @@ def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: p
     kept = locate.resolve(SESSION, "/", config_home.where)
     decided = fork.plan(kept, config_home.where)
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.create.create_session", _refused)
+        patch.setattr("resume_hooks.derive.child.write.create_session", _refused)
         with pytest.raises(WriteFailed):
-            fork.write(decided, config_home.where)
+            write(decided, config_home.where)
     assert not folder.exists()
     elsewhere = config_home.root / "elsewhere"
     elsewhere.mkdir()
     folder.symlink_to(elsewhere)
-    with pytest.raises(WriteFailed, match="is a link"):
-        fork.write(decided, config_home.where)
+    with pytest.raises(WriteFailed, match="is a symbolic link"):
+        write(decided, config_home.where)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -208,5 +209,5 @@ def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     mark = checkpoint.place(locate.session_file(path), "try").mark
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = rewind.write(rewind.plan(kept, mark, "It did not work", config_home.where), config_home.where)
+    made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind 1")

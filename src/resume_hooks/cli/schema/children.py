@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import Like, ReceiptForm, SpentForm, Strict
 from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
-from resume_hooks.derive.untrim import Missing
+from resume_hooks.derive.untrim import MissingOriginal
 from resume_hooks.reading.digest.entries import DigestEntry
 
 
@@ -134,7 +134,7 @@ class RestoredRecords(Strict):
     trimmed: int = Field(description="trimmed records of the parent's conversation")
     restored: int
     characters: int = Field(description="of what is sent, more than before")
-    missing: list[Annotated[Missing, Like(record="0-based line in the parent's file")]]
+    missing: list[Annotated[MissingOriginal, Like(record="0-based line in the parent's file")]]
 
 
 class UntrimForm(ReceiptForm):

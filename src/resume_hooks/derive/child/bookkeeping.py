@@ -1,30 +1,53 @@
-"""Bookkeeping that a child of many records takes over: what ``carried`` names, and the snapshots of kept messages."""
+"""Bookkeeping that a child takes over from its parent: tag, pull request, mode, place, snapshots of the user's files.
+
+Invariant: nothing of a line changes but the session's id, and the folders in the snapshots of a session that moves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING
 
-from resume_hooks.derive.child.carried import carried_lines
-from resume_hooks.derive.child.relocate import Moving
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.raw_edit import encode, with_fields
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import kind, parse, string
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
+
+if TYPE_CHECKING:  # which a handoff does without
+    from resume_hooks.derive.child.relocate import Moving
+
+PLACES = ("worktree-state", "relocated")
+"""The kinds that say where a session is, if not where it began; clients' pickers go by them."""
+
+CARRIED = ("tag", "pr-link", "mode", *PLACES)
+"""The kinds that are carried, the last of each."""
+
+
+def carried_lines(glance: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
+    """The parent's last tag, pull request, mode and place as lines without endings, under the child's id.
+
+    The place stays behind where the session ``moved``.
+    """
+    last: dict[str, bytes] = {}
+    for row in glance.tail.split(b"\n"):
+        body = row.removesuffix(b"\r")
+        record = parse(body) if body.startswith(b'{"type":"') else None
+        if record is not None and kind(record) in CARRIED and not (moved and kind(record) in PLACES):
+            last[kind(record)] = body
+    return [_renamed(body, session_id) for body in last.values() if string(parse(body) or {}, "sessionId")]
 
 
 def books_of(
     transcript: Transcript, survey: WriteScan, glance: HeadTail, session_id: str, moving: Moving | None = None
 ) -> list[bytes]:
-    """The lines, without endings, that follow the chain. Snapshots stay byte for byte but for a session's id.
+    """The lines, without endings, that follow the chain: snapshots of the user's files, and what every child carries.
 
-    Where the child is ``moving`` to another home they speak of the files there, if those moved, too; else none come.
+    Where the child is ``moving`` to another home snapshots speak of the files there, if those moved; else none come.
     """
     wanted = snapshots_of(transcript, survey) if moving is None or moving.with_files else []
-    rows = [_renamed(body, session_id) for body in _bodies(transcript, [(one.offset, one.length) for one in wanted])]
+    rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
     if moving is not None:
         rows = [_moved(row, moving) for row in rows]
     return [*rows, *carried_lines(glance, session_id, moved=moving is not None)]
@@ -32,29 +55,26 @@ def books_of(
 
 def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
     """The lines about the user's files at the messages of a conversation."""
-    kept = {node.uuid for node in transcript.chain}
-    return [snapshot for snapshot in survey.snapshots if snapshot.message in kept]
+    messages = {node.uuid for node in transcript.chain}
+    return [snapshot for snapshot in survey.snapshots if snapshot.message in messages]
 
 
 def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> list[bytes]:
     """The lines about results that the client sends shorter than they were; for a child that changes none of them."""
-    return [_renamed(body, session_id) for body in _bodies(transcript, survey.replaced)]
+    return _lines_at(transcript, survey.replaced, session_id)
 
 
-def _bodies(transcript: Transcript, places: Sequence[tuple[int, int]]) -> list[bytes]:
-    """The lines at these offsets, of these lengths. SessionNotFound where the file is gone."""
-    if not places:
-        return []
+def _lines_at(transcript: Transcript, places: list[tuple[int, int]], session_id: str) -> list[bytes]:
+    """The lines at these offsets, of these lengths, under the child's id. SessionNotFound where the file is gone."""
+    rows = []
     try:
         with open(transcript.path, "rb") as stream:
-            return [_body(stream, *place) for place in places]
+            for offset, length in places:
+                stream.seek(offset)
+                rows.append(_renamed(Line(-1, offset, stream.read(length)).body, session_id))
     except OSError as error:
         raise SessionNotFound(f"{transcript.path} can't be read: {error.strerror}", "Check the path.") from error
-
-
-def _body(stream: BinaryIO, offset: int, length: int) -> bytes:
-    stream.seek(offset)
-    return Line(-1, offset, stream.read(length)).body
+    return rows
 
 
 def _renamed(body: bytes, session_id: str) -> bytes:

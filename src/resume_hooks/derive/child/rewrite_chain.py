@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line, title_line
+from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.transcripts.linearize import Linear, linear
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.linearize import Linear, answers_meet, linear
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
@@ -55,112 +58,124 @@ class Closing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Succession:
-    """A child to be written.
+class ChainRewrite:
+    """The live chain of the file ``source`` as the lines of a child.
 
-    ``edits`` go by line number of the parent's file; ``lineage`` becomes a record of its own before the node at the
-    place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``: token counts are set to
-    zero, since they tell of a larger context, and old clients would compact at once. ``closing`` ends the chain;
-    ``mark`` is asked last for each record of the parent.
+    ``edits`` go by line number of the parent's file, the first is done first; ``lineage`` becomes a record of its own
+    before the node at the place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``:
+    token counts are set to zero, since they tell of a larger context, and old clients would compact at once.
+    ``closing`` ends the chain; ``mark`` is asked last for each record of the parent.
     """
 
     source: str
     setting: ChildSetting
-    title: str
     head: bytes
     lineage: str
     introduced: int
     linear: Linear
-    edits: Mapping[int, Edit]
-    books: tuple[bytes, ...] = ()
-    shrunk: bool = True
-    closing: Closing | None = None
-    mark: Mark | None = None
+    edits: Mapping[int, Sequence[Edit]]
+    books: tuple[bytes, ...]
+    shrunk: bool
+    closing: Closing | None
+    mark: Mark | None
+    meetings: int
+    """Answers that stand right behind another one: the API takes them for one."""
+
+    def edited(self, node: Node, record: Record) -> Record | None:
+        """The record of a node as it stands in the child; None for one that is left out."""
+        found: Record | None = record
+        for edit in self.edits.get(node.number, ()):
+            found = edit(found) if found is not None else None
+        return found
+
+    def lines(self) -> Iterator[bytes]:
+        """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
+        yield self.head + b"\n"
+        thread = _Thread(self)
+        try:
+            with open(self.source, "rb", buffering=BUFFER) as stream:
+                staying = self._staying(stream)
+                row = next(staying, None)
+                while row is not None:
+                    following = next(staying, None)  # what is left out at the end is not the end
+                    place, node, body = row
+                    if self.lineage and place >= self.introduced and not thread.introduced:
+                        yield thread.lineage(node) + b"\n"
+                    yield thread.record(node, body, last=following is None) + b"\n"
+                    row = following
+        except OSError as error:
+            raise SessionNotFound(f"{self.source} can't be read: {error.strerror}", "Check the path.") from error
+        for call in self.linear.open_calls:
+            yield thread.stub(call) + b"\n"
+        for body in (*thread.closing(), *self.books):
+            yield body + b"\n"
+
+    def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
+        """The records that stay: their places in the row, and their lines as edited."""
+        for place, node in enumerate(self.linear.nodes):
+            body = _body(stream, node)
+            if node.number in self.edits:
+                record = parse(body)
+                edited = self.edited(node, record) if record is not None else None
+                if edited is None:
+                    continue
+                body = encode(edited)
+            yield place, node, body
 
 
-def succession(  # noqa: PLR0913 - what a child is made of
+def chain_rewrite(  # noqa: PLR0913 - what a child is made of
+    draft: Draft,
     transcript: Transcript,
     survey: WriteScan,
-    setting: ChildSetting,
     *,
-    title: str,
     head: bytes,
-    lineage: str,
+    lineage: str = "",
     edits: Mapping[int, Edit] | None = None,
     books: Sequence[bytes] = (),
-    shrunk: bool = True,
+    shrunk: bool | None = None,
     closing: Closing | None = None,
     mark: Mark | None = None,
-) -> Succession:
+) -> ChainRewrite:
     """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
 
-    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it.
+    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it. ``shrunk``
+    None: as the counts that stay tell, those from before a compaction are of a larger context.
     """
     row = linear(transcript.chain)
-    found = _Edits(row, survey, edits or {})
-    for node in row.nodes:
-        if node.number in transcript.lenient_lines:
-            found.add(node.number, _as_parsed)
+    found = _edits(row, transcript, survey, edits or {})
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
     older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
     if older is not None:
-        found.add(older.number, lambda record: _with_block(record, lineage))
+        found.setdefault(older.number, []).append(lambda record: _with_block(record, lineage))
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
-        found.add(row.nodes[0].number, lambda record: {**record, "entrypoint": "cli"})  # or pickers hide the session
-    return Succession(
+        # or pickers hide the session
+        found.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
+    rewrite = ChainRewrite(
         source=transcript.path,
-        setting=setting,
-        title=title,
+        setting=draft.setting,
         head=head,
         lineage="" if older is not None else lineage,
         introduced=_after_summary(row.nodes),
         linear=row,
-        edits=found.whole(),
+        edits=found,
         books=tuple(books),
-        shrunk=shrunk,
+        shrunk=not tokens.context_of(transcript.chain).measured if shrunk is None else shrunk,
         closing=closing,
         mark=mark,
+        meetings=0,
     )
+    return replace(rewrite, meetings=_meetings(rewrite, transcript, survey))
 
 
-def lines(child: Succession) -> Iterator[bytes]:
-    """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
-    yield child.head + b"\n"
-    thread = _Thread(child)
-    try:
-        with open(child.source, "rb", buffering=BUFFER) as stream:
-            staying = _staying(child, stream)
-            row = next(staying, None)
-            while row is not None:
-                following = next(staying, None)  # what is left out at the end is not the end
-                place, node, body = row
-                if child.lineage and place >= child.introduced and not thread.introduced:
-                    yield thread.lineage(node) + b"\n"
-                yield thread.record(node, body, last=following is None) + b"\n"
-                row = following
-    except OSError as error:
-        raise SessionNotFound(f"{child.source} can't be read: {error.strerror}", "Check the path.") from error
-    for call in child.linear.open_calls:
-        yield thread.stub(call) + b"\n"
-    for body in thread.closing():
-        yield body + b"\n"
-    for body in child.books:
-        yield body + b"\n"
-    yield title_line(child.setting.session_id, child.title) + b"\n"
+def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) -> int:
+    """How many answers follow another one, among the records that stay."""
 
+    def stays(node: Node) -> bool:
+        touched = node.number in rewrite.linear.dropped or node.number in survey.mends
+        return not touched or rewrite.edited(node, transcript.read(node)) is not None
 
-def _staying(child: Succession, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
-    """The records that stay: their places in the row, and their lines as edited."""
-    for place, node in enumerate(child.linear.nodes):
-        body = _body(stream, node)
-        edit = child.edits.get(node.number)
-        if edit is not None:
-            record = parse(body)
-            edited = edit(record) if record is not None else None
-            if edited is None:
-                continue
-            body = encode(edited)
-        yield place, node, body
+    spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
+    return sum(answers_meet(before, node) for before, node in pairwise(spoken))
 
 
 def _body(stream: BinaryIO, node: Node) -> bytes:
@@ -179,7 +194,7 @@ def _is_of(record: Record | None, node: Node) -> bool:
 class _Thread:
     """The chain as it is written: what the next record hangs on, and how late it has to be."""
 
-    def __init__(self, child: Succession) -> None:
+    def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last: str | None = None
         self._time = next(filter(None, map(_instant, child.linear.nodes)), 0)  # nothing stands before the first instant
@@ -198,12 +213,12 @@ class _Thread:
 
     def closing(self) -> list[bytes]:
         """The records that end the chain, written now."""
-        told = self._child.closing
-        if told is None:
+        ending = self._child.closing
+        if ending is None:
             return []
         self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
         setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
-        return closing_lines(setting, self._last, told.text, told.card)
+        return closing_lines(setting, self._last, ending.text, ending.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
@@ -242,45 +257,24 @@ def _instant(node: Node) -> int:
     return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
 
 
-class _Edits:
-    """The edits of each record, gathered: what the caller wants, what must be mended, what no API takes.
+def _edits(row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mapping[int, Edit]) -> dict[int, list[Edit]]:
+    """The edits of each record: what the caller wants, what must be mended, what no API takes.
 
     In that order: the caller's go by the places of blocks, and mending takes blocks out.
     """
-
-    def __init__(self, row: Linear, survey: WriteScan, wanted: Mapping[int, Edit]) -> None:
-        self._found: dict[int, list[Edit]] = {}
-        for node in row.nodes:
-            if node.number in wanted:
-                self.add(node.number, wanted[node.number])
-            if node.number in survey.mends:
-                self.add(node.number, mended)
-            if node.boundary and node.segment is not None:
-                self.add(node.number, _without_segment)
-        for number, calls in row.dropped.items():
-            self.add(number, _Dropping(calls))
-
-    def add(self, number: int, edit: Edit) -> None:
-        """Have one more done to a record, after what is already."""
-        self._found.setdefault(number, []).append(edit)
-
-    def whole(self) -> dict[int, Edit]:
-        """One edit a record."""
-        return {number: edits[0] if len(edits) == 1 else _Sequence(edits) for number, edits in self._found.items()}
-
-
-class _Sequence:
-    """Several edits as one."""
-
-    def __init__(self, edits: Sequence[Edit]) -> None:
-        self._edits = edits
-
-    def __call__(self, record: Record) -> Record | None:
-        """Apply one after the other; what is left out stays out."""
-        edited: Record | None = record
-        for edit in self._edits:
-            edited = edit(edited) if edited is not None else None
-        return edited
+    found: dict[int, list[Edit]] = {}
+    for node in row.nodes:
+        number = node.number
+        each: list[Edit] = [
+            *([wanted[number]] if number in wanted else []),
+            *([mended] if number in survey.mends else []),
+            *([_without_segment] if node.boundary and node.segment is not None else []),
+            *([_Dropping(row.dropped[number])] if number in row.dropped else []),
+            *([_as_parsed] if number in transcript.lenient_lines else []),
+        ]
+        if each:
+            found[number] = each
+    return found
 
 
 class _Dropping:

@@ -3,7 +3,7 @@
 A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
 backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name. What
 the client has no more comes out of the vault, all of it copied: nothing that it may write to shares a file with that.
-Invariant: either the child's file comes into being, or its companions go again.
+Invariant: either the child's file comes into being, or its sidecars go again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
@@ -33,18 +34,17 @@ def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def companions_of(
-    parent: SessionFile, session_id: str, path: str, backups: Collection[str], where: Where
-) -> Iterator[list[str]]:
-    """Put the companions of ``parent`` under ``session_id`` while its file ``path`` is written.
+def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
+    """Put the sidecars of a child's parent under the child's id while its file is written.
 
-    Of its backups those of these names. Yields sentences on what could not be: the conversation does not depend on it.
+    Of the backups those of these names. Yields sentences on what could not be: the conversation does not depend on it.
     If the block fails, they are removed.
     """
     missed: list[str] = []
     made: list[str] = []
+    parent = draft.parent
     history = os.path.join(where.config, HISTORY)
-    targets = _beside(path), os.path.join(history, session_id)
+    targets = _beside(draft.path), os.path.join(history, draft.session_id)
     if is_kept(parent.path, where):
         steps = _of_vault(parent.path, targets, None, backups)
     else:
@@ -53,7 +53,7 @@ def companions_of(
         steps = [] if linked else [_Step(own[0], targets[0], None, _link)]
         steps.append(_Step(own[1], targets[1], backups, _copy))
         steps += _swept(parent, own, targets, backups, where, missed)
-    born = False
+    done = False
     try:
         for step in steps:
             try:
@@ -61,9 +61,9 @@ def companions_of(
             except OSError as error:
                 missed.append(f"{step.source} could not be put beside the new session: {error.strerror}.")
         yield missed
-        born = True
+        done = True
     finally:
-        for folder in () if born else (*made, path.removesuffix(".jsonl")):
+        for folder in () if done else (*made, draft.path.removesuffix(".jsonl")):
             _remove(folder)
 
 

@@ -1,7 +1,7 @@
 """A stranger's transcript as a new session: the conversation that a client would send, and its title and tag.
 
-Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan and checks it as read back. The source is
-a file that goes away, so the session is an original: its first line says where it came from, and leads nowhere.
+The source is a file that goes away, so the session is an original: its first line says where it came from, and leads
+nowhere.
 """
 
 from __future__ import annotations
@@ -9,27 +9,30 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
 from resume_hooks import clock
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
+from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
-from resume_hooks.errors import NotATranscript, WriteFailed
-from resume_hooks.paths import Where, canonical, private_folder, project_key
-from resume_hooks.sessions import title_lock
+from resume_hooks.errors import NotATranscript
+from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.files import SessionFile, sessions_in
 from resume_hooks.sessions.opening_records import ChildSetting
-from resume_hooks.sessions.titles import child_title, root_of
-from resume_hooks.storage.atomic import create_session
+from resume_hooks.sessions.project_folder import project_folder
+from resume_hooks.sessions.titles import root_of
 from resume_hooks.system.text import encodable, one_line, plain_line
-from resume_hooks.transcripts import invariants, tokens
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.invariants import ReadBack
+from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linear
 from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
@@ -62,32 +65,41 @@ class Source(NamedTuple):
     file_behind: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
-    """Everything that ``write`` needs; ``existing`` is a session of this project that was imported from the same bytes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportPlan(RewritePlan):
+    """An import; ``existing`` is a session of this project that was imported from the same bytes.
 
     Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of them ``hidden``.
-    ``torn``: the last line is broken off.
     """
 
     source: Source
-    path: str
-    child: Succession
     existing: SessionFile | None
     lines: int
     damaged: int
-    torn: bool
     records: int
     hidden: int
-    thoughts: frozenset[int]
-    tokens_before: int
-    tokens_after: int
+
+    def watchers(self) -> Sequence[Watcher]:
+        """Whether it holds the conversation alone."""
+        return [_FieldsSeen()]
+
+    def checks(self, path: str) -> list[Check]:
+        """Also that it says where it came from, and comes from no session."""
+        with open(path, "rb") as stream:
+            first = stream.readline()
+        return [
+            *RewritePlan.checks(self, path),
+            Check("the first line names the source", first == self.body.head + b"\n"),
+            Check("it is nobody's child", read_parent(path) is None),
+        ]
 
 
-class _Reading(NamedTuple):
+class _ImportScan(NamedTuple):
+    """A source as it is read once."""
+
     transcript: Transcript
     survey: WriteScan
-    said: ReadBack
+    read_back: ReadBack
     sorting: _Sorting
 
 
@@ -107,79 +119,43 @@ class _Sorting:
 
 
 def plan(source: Source, home: str, where: Where) -> ImportPlan:
-    """Decide on a session of the folder ``home``. NotATranscript for what is none; nothing is written."""
+    """Decide on a session of the folder ``home``. NotATranscript for what is none."""
     reading = _read(source)
-    folder = os.path.join(where.projects, project_key(home))
-    glance = HeadTail(source.path)
+    transcript, sorting, glance = reading.transcript, reading.sorting, HeadTail(source.path)
     setting = _setting(glance, home)
-    row = linear(reading.transcript.chain)
-    child = succession(
-        reading.transcript,
+    folder = project_folder(setting.cwd, where)
+    title = root_of(plain_line(glance.title))
+    child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
+    row = linear(transcript.chain)
+    body = chain_rewrite(
+        child,
+        transcript,
         reading.survey,
-        setting,
-        title=child_title(root_of(plain_line(glance.title)), KIND, folder),
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
         books=_tag(glance, setting.session_id),
+        shrunk=True,
     )
-    kept = [node.number for node in row.nodes if node.number in reading.sorting.said]
-    before, after = _sizes(source, reading)
+    said = [node.number for node in row.nodes if node.number in sorting.said]
     return ImportPlan(
+        draft=child,
+        body=body,
+        sizes=_sizes(source, reading),
+        remarks=(TORN,) if _is_torn(transcript) else (),
+        thoughts=frozenset(reading.read_back.thoughts),
         source=source,
-        path=os.path.join(folder, f"{setting.session_id}.jsonl"),
-        child=child,
         existing=_existing(folder, source.sha256),
-        lines=reading.transcript.line_count,
-        damaged=len(reading.transcript.bad_lines),
-        torn=_is_torn(reading.transcript),
-        records=len(kept),
-        hidden=len(reading.sorting.hidden.intersection(kept)),
-        thoughts=frozenset(reading.said.thoughts),
-        tokens_before=before,
-        tokens_after=after,
+        lines=transcript.line_count,
+        damaged=len(transcript.bad_lines),
+        records=len(said),
+        hidden=len(sorting.hidden.intersection(said)),
     )
 
 
-def write(decided: ImportPlan) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    folder = os.path.dirname(decided.path)
-    passed: list[invariants.Check] = []
-
-    def inspect(path: str) -> None:
-        passed.extend(_checks(decided, path))
-        invariants.require(passed, decided.path)
-
-    try:
-        _require_folder(folder)
-        create_session(decided.path, lines(decided.child), inspect)
-    finally:
-        title_lock.release(folder)
-    return receipt(decided, tuple(passed))
-
-
-def receipt(decided: ImportPlan, passed: tuple[invariants.Check, ...] = ()) -> Receipt:
-    """The receipt of a plan, applied where checks were ``passed``."""
-    setting = decided.child.setting
-    return Receipt(
-        session_id=setting.session_id,
-        file=decided.path,
-        title=decided.child.title,
-        parent_session_id="",
-        parent_file="",
-        kind=KIND,
-        written=bool(passed),
-        folder=setting.cwd,
-        tokens_before=decided.tokens_before,
-        tokens_after=decided.tokens_after,
-        checks=passed,
-        warnings=(TORN,) if decided.torn else (),
-    )
-
-
-def known(decided: ImportPlan, existing: SessionFile) -> Receipt:
+def known(plan: ChildPlan, existing: SessionFile) -> Receipt:
     """The receipt where ``existing`` holds the same already: there is no new session, and the way on is that one."""
-    return receipt(decided)._replace(
+    return receipt(plan)._replace(
         session_id="",
         file="",
         title=HeadTail(existing.path).title,
@@ -199,11 +175,11 @@ def first_line(source: Source, at: str) -> bytes:
     return orjson.dumps({"import_metadata": told})
 
 
-def _read(source: Source) -> _Reading:
-    survey, said, sorting = WriteScan(), ReadBack(), _Sorting()
+def _read(source: Source) -> _ImportScan:
+    survey, read_back, sorting = WriteScan(), ReadBack(), _Sorting()
     _refuse_page(source)
     try:
-        transcript = scan(source.path, observers=(survey, said, sorting))
+        transcript = scan(source.path, observers=(survey, read_back, sorting))
     except NotATranscript as error:
         raise NotATranscript(f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy) from error
     if not any(node.spoken for node in transcript.chain):
@@ -218,7 +194,7 @@ def _read(source: Source) -> _Reading:
             survey.mends.add(node.number)  # a stranger may have made an id up that another one becomes
         if node.time_ms is not None and node.time_ms > now:
             node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
-    return _Reading(transcript, survey, said, sorting)
+    return _ImportScan(transcript, survey, read_back, sorting)
 
 
 def _refuse_page(source: Source) -> None:
@@ -252,12 +228,12 @@ def _tag(glance: HeadTail, session_id: str) -> tuple[bytes, ...]:
     return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
 
 
-def _sizes(source: Source, reading: _Reading) -> tuple[int, int]:
+def _sizes(source: Source, reading: _ImportScan) -> Sizes:
     """Tokens of what a client would send, of the source and without what is left out."""
     chain = reading.transcript.chain
     before = tokens.session_context(source.path, chain).tokens
     left_out = sum(node.characters for node in chain if node.number not in reading.sorting.said)
-    return before, max(0, before - round(left_out / tokens.characters_per_token(chain)))
+    return Sizes(before, max(0, before - round(left_out / tokens.characters_per_token(chain))))
 
 
 def _existing(folder: str, sha256: str) -> SessionFile | None:
@@ -274,20 +250,8 @@ def _opens_with(path: str, opening: bytes) -> bool:
         return False  # gone since the folder was listed
 
 
-def _require_folder(folder: str) -> None:
-    """Make the project's folder where it is missing. WriteFailed where it leads elsewhere or can't be made."""
-    if os.path.islink(folder):
-        raise WriteFailed(f"{folder} is a symbolic link, so nothing was written", "Put the folder itself there.")
-    try:
-        private_folder(folder)
-    except OSError as error:
-        raise WriteFailed(
-            f"Could not make {folder}: {error.strerror}", "Nothing was changed. Check the permissions."
-        ) from error
-
-
-class _Fields:
-    """An observer of the written session: whether it holds the conversation alone, in blocks that can be sent."""
+class _FieldsSeen:
+    """A watcher: whether the session holds the conversation alone, in blocks that can be sent."""
 
     def __init__(self) -> None:
         self.sound = self.fitting = True
@@ -300,19 +264,9 @@ class _Fields:
         elif line.number:
             self.sound = self.sound and kind(record) in {"tag", "custom-title"}
 
-
-def _checks(decided: ImportPlan, path: str) -> list[invariants.Check]:
-    """What an imported session must hold."""
-    read_back, fields = ReadBack(), _Fields()
-    found = invariants.check_session(path, decided.child.setting.session_id, [read_back, fields])
-    with open(path, "rb") as stream:
-        first = stream.readline()
-    return [
-        *found,
-        *read_back.checks(decided.child.linear, decided.thoughts),
-        invariants.Check("nothing but the conversation was taken over", fields.sound),
-        invariants.Check("every block is one that the API takes", fields.fitting),
-        invariants.Check("the first line names the source", first == decided.child.head + b"\n"),
-        invariants.Check("it is nobody's child", read_parent(path) is None),
-        invariants.Check("the title is its own", HeadTail(path).custom_title == decided.child.title),
-    ]
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [
+            Check("nothing but the conversation was taken over", self.sound),
+            Check("every block is one that the API takes", self.fitting),
+        ]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.derive import rollover
-from resume_hooks.derive.child import create
-from resume_hooks.derive.child.create import Born
+from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.derive.summary.ask import summarise
@@ -30,7 +30,7 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.transcripts import invariants
+from resume_hooks.transcripts.invariants import Check, require
 
 MAX_WISH = 4_000  # characters of what a summary is asked for
 
@@ -66,7 +66,7 @@ def plan(parent: SessionFile, where: Where, *, wish: str = "", output_dir: str |
 
 def write(begun: SummaryRollover, where: Where) -> Receipt:
     """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
-    return rollover.write(begun.plan, where)
+    return child.write(begun.plan, where)
 
 
 def add_summary(
@@ -86,8 +86,8 @@ def add_summary(
     try:
         summary = _summary(begun, calls, where)
         contents = Contents(begun.digest, summary)
-        decided = rollover.plan(begun.parent, where, contents=contents, expected=begun.plan.birth)
-        done = _replace(begun.plan, decided, where)
+        decided = rollover.plan(begun.parent, where, contents=contents, child=begun.plan.draft)
+        done = _replace(begun.plan, decided, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
@@ -117,31 +117,31 @@ def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 
 
-def _replace(before: RolloverPlan, after: RolloverPlan, where: Where) -> Receipt:
-    """Put one child in the place of the other, which is the same but for its contents.
+def _replace(before: RolloverPlan, after: RolloverPlan, title: str, where: Where) -> Receipt:
+    """Put one child in the place of the other, which is the same, with the same title, but for its contents.
 
     SessionLive where the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
     """
-    path = after.birth.path
-    found: list[invariants.Check] = []
+    path, session_id = after.draft.path, after.draft.session_id
+    passed: list[Check] = []
 
     def check(temporary: str) -> None:
-        found.extend([*rollover.checks_of(after, temporary), *create.checks_of(after.birth, temporary)])
-        invariants.require(found, path)
+        passed.extend(child.all_checks(after, title, temporary))
+        require(passed, path)
 
-    with backups.only_one(after.birth.session_id, where), _opened(path) as original:
-        kept = backups.keep(after.birth.session_id, original, where)
+    with backups.only_one(session_id, where), _opened(path) as original:
+        copy = backups.keep(session_id, original, where)
         try:
-            _require_untouched(before, kept)
-            replace_session(path, original, kept, (line + b"\n" for line in after.lines), check)
+            _require_untouched(child.all_lines(before, title), copy)
+            replace_session(path, original, copy, child.all_lines(after, title), check)
         finally:
-            backups.drop(kept)
-    return rollover.receipt(after, Born(tuple(found), ()))
+            backups.drop(copy)
+    return child.receipt(after, Written(title, tuple(passed)))
 
 
-def _require_untouched(before: RolloverPlan, kept: str) -> None:
-    with open(kept, "rb") as stream:
-        same = stream.read() == b"".join(line + b"\n" for line in before.lines)
+def _require_untouched(lines: Iterable[bytes], copy: str) -> None:
+    with open(copy, "rb") as stream:
+        same = stream.read() == b"".join(lines)
     if not same:
         raise SessionLive(
             "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Edit
+from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
@@ -181,14 +182,14 @@ def _thoughts(pieces: Pieces) -> Counter[int]:
 def _notes(decided: TrimPlan) -> list[str]:
     if not decided.pays:
         return []
-    parent = decided.birth.parent
+    parent = decided.draft.parent
     notes = [OTHER_MEMORY.format(id=parent.session_id), OLD_COUNTS]
     return [*notes, COMPACTS] if decided.before.compacts_at_once else notes
 
 
 def _receipt(decided: TrimPlan, found: tuple[Check, ...], notes: list[str]) -> Receipt:
     """The receipt of a session that is its own parent."""
-    made, parent = trimming.receipt(decided), decided.birth.parent
+    made, parent = child_receipt(decided), decided.draft.parent
     if not decided.pays:
         return made._replace(warnings=tuple(notes))
     return made._replace(

@@ -1,7 +1,4 @@
-"""A trim, planned and written: a child with the live chain of its parent, in which bulky contents are placeholders.
-
-Deciding and acting are apart: ``plan`` only reads, ``write`` applies a plan once and reads it back.
-"""
+"""A trim: a child with the live chain of its parent, in which bulky contents are placeholders."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.create import Birth
-from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import Succession, lines, succession
+from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import RewritePlan
+from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.material import TrimMaterial, material
@@ -25,11 +22,10 @@ from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts import invariants, tokens
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import ReadBack
-from resume_hooks.transcripts.provenance import ChildSize, Trim, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -86,12 +82,10 @@ class Decision(NamedTuple):
     unknown_tools: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrimPlan:
-    """Everything that ``write`` needs, and the numbers that a person decides by."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimPlan(RewritePlan):
+    """A trimmed child, and the numbers that a person decides by."""
 
-    birth: Birth
-    child: Succession
     options: Options
     decision: Decision
 
@@ -121,9 +115,14 @@ class TrimPlan:
         return bool(self.choices) and self.savings.tokens >= self.options.min_savings
 
     @property
+    def is_idle(self) -> bool:
+        """Whether the trim does not pay."""
+        return not self.pays
+
+    @property
     def rollover_tokens(self) -> int:
         """Tokens of a fresh child that holds the lineage alone."""
-        return round(len(self.birth.block) / tokens.CHARACTERS_PER_TOKEN)
+        return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
@@ -183,56 +182,30 @@ def plan(
     UsageError for options that can't be meant, or what can't be a parent.
     """
     decision = decision or decide(reading, options, where)
-    child = birth.expect(reading.session, reading.glance, kind, where, output_dir)
-    head = continue_line(
-        parent_id=reading.session.session_id,
-        parent_file=child.parent_file,
-        kind=kind,
-        at=child.setting.at,
-        size=ChildSize(decision.after.tokens, decision.savings.ratio),
+    child = draft(reading.session, reading.glance, kind, where, output_dir)
+    head = child.head(
+        ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
     )
-    row = succession(
+    body = chain_rewrite(
+        child,
         reading.transcript,
         reading.survey,
-        child.setting,
-        title=child.title,
         head=head,
         lineage=f"{child.block}\n{LEGEND}",
         edits=edits_of(decision.choices, decision.origins),
         books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
+        shrunk=True,
     )
-    return TrimPlan(child, row, options, decision)
-
-
-def write(decided: TrimPlan, where: Where) -> Receipt:
-    """Apply a plan, whether it pays or not. WriteFailed or CheckFailed leave nothing behind."""
-    born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
+    tools = _tools_trimmed(decision.choices)
+    return TrimPlan(
+        draft=child,
+        body=body,
+        sizes=Sizes(decision.before.tokens, decision.after.tokens, decision.savings.characters, tools),
+        thoughts=decision.thoughts,
+        options=options,
+        decision=decision,
     )
-    return receipt(decided, born)
-
-
-def receipt(decided: TrimPlan, born: birth.Born | None = None) -> Receipt:
-    """The receipt of a plan, applied or not."""
-    made = birth.receipt_of(
-        decided.birth,
-        born,
-        tokens_before=decided.before.tokens,
-        tokens_after=decided.after.tokens,
-        chars_saved=decided.savings.characters,
-        tools_trimmed=_tools_trimmed(decided.choices),
-    )
-    if decided.pays or born is not None:
-        return made
-    return made._replace(session_id="", file="", title="", tokens_after=made.tokens_before)  # no child will be
-
-
-def _checks(decided: TrimPlan, path: str) -> list[invariants.Check]:
-    """What a trimmed child must hold beyond every session's invariants."""
-    read_back = ReadBack()
-    found = invariants.check_session(path, decided.birth.session_id, [read_back])
-    return [*found, *read_back.checks(decided.child.linear, decided.decision.thoughts)]
 
 
 def _parameters(options: Options) -> dict[str, object]:

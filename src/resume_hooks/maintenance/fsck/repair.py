@@ -1,18 +1,15 @@
-"""A repaired child: everything of a session that can be reached, in a form that every client and the API take.
-
-Deciding and acting are apart, as for every child: ``plan`` only reads, ``write`` applies a plan and reads it back.
-"""
+"""A repaired child: everything of a session that can be reached, in a form that every client and the API take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resume_hooks.derive.child import create as birth
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.create import Birth
-from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import Edit, Succession, lines, succession
+from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
+from resume_hooks.derive.child.write import Sizes
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
 from resume_hooks.maintenance.fsck.compactions import MARKS_LOST
@@ -26,13 +23,14 @@ from resume_hooks.maintenance.fsck.salvage import salvaged
 from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts import invariants, tokens
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import ChildSize, continue_line
-from resume_hooks.transcripts.records import parse_strict
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.provenance import ChildSize
+from resume_hooks.transcripts.records import Record, parse_strict
+from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "repair"
@@ -41,16 +39,16 @@ _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 """What was lost before anyone could repair it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepairPlan:
-    """Everything that ``write`` needs; ``lost`` says in words what the child can't hold."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPlan(RewritePlan):
+    """A repaired child; ``lost`` says in words what it can't hold."""
 
-    birth: Birth
-    child: Succession
     report: Report
     lost: tuple[str, ...]
-    tokens_before: int
-    tokens_after: int
+
+    def watchers(self) -> Sequence[Watcher]:
+        """Whether nothing else is missing."""
+        return [_RecordsSeen(self.body)]
 
 
 def plan(session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None) -> RepairPlan:
@@ -63,40 +61,37 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
     whole = _with_chain(transcript, chain)
     _survey_salvaged(whole, survey)
     glance = HeadTail(session.path)
-    child = birth.expect(session, glance, KIND, where, output_dir)
+    child = draft(session, glance, KIND, where, output_dir)
     before, after = _tokens(session.path, transcript.chain, chain)
-    told = tokens.stated(session.path)
-    row = succession(
+    stated = tokens.stated(session.path)
+    body = chain_rewrite(
+        child,
         whole,
         survey,
-        child.setting,
-        title=child.title,
-        head=continue_line(
-            parent_id=session.session_id,
-            parent_file=child.parent_file,
-            kind=KIND,
-            at=child.setting.at,
-            size=ChildSize(after, told.ratio) if told else None,
-        ),
+        head=child.head(ChildSize(after, stated.ratio) if stated else None),
         lineage=child.block,
         edits=_edits(report),
         books=books_of(whole, survey, glance, child.session_id),
         shrunk=False,
     )
-    return RepairPlan(child, row, report, tuple(_lost(report, row, chain)), before, after)
+    lost = tuple(_lost(report, body, chain))
+    return RepairPlan(draft=child, body=body, sizes=Sizes(before, after), report=report, lost=lost)
 
 
-def write(decided: RepairPlan, where: Where) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    born = birth.bear(
-        decided.birth, lines(decided.child), lambda path: _checks(decided, path), where, books=decided.child.books
-    )
-    return receipt(decided, born)
+class _RecordsSeen:
+    """A watcher: whether every record is there that no edit could have left out."""
 
+    def __init__(self, body: ChainRewrite) -> None:
+        self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
 
-def receipt(decided: RepairPlan, born: birth.Born | None = None) -> Receipt:
-    """The receipt of a plan, applied or not."""
-    return birth.receipt_of(decided.birth, born, tokens_before=decided.tokens_before, tokens_after=decided.tokens_after)
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is not None:
+            self._missing.discard(node.uuid)
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check("every record that was to be kept is there", not self._missing)]
 
 
 def _tokens(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
@@ -140,7 +135,7 @@ def _edits(report: Report) -> dict[int, Edit]:
     return edits
 
 
-def _lost(report: Report, row: Succession, chain: Sequence[Node]) -> list[str]:
+def _lost(report: Report, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
     """What the child can't hold, in words."""
     kept = {node.uuid for node in chain}
     lost = [
@@ -149,20 +144,10 @@ def _lost(report: Report, row: Succession, chain: Sequence[Node]) -> list[str]:
         for finding in group.findings
         if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
     ]
-    for number, calls in row.linear.dropped.items():
+    for number, calls in body.linear.dropped.items():
         lost.append(f"record {number}: left out, for want of its counterpart: {', '.join(sorted(calls))}")
     return lost
 
 
 def _told(finding: Finding) -> str:
     return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
-
-
-def _checks(decided: RepairPlan, path: str) -> list[invariants.Check]:
-    """What a repaired child must hold beyond every session's invariants."""
-    there = {node.uuid for node in scan(path).nodes}
-    whole = {node.uuid for node in decided.child.linear.nodes if node.number not in decided.child.edits}
-    return [
-        *invariants.check_session(path, decided.birth.session_id),
-        invariants.Check("every record that was to be kept is there", whole <= there),
-    ]

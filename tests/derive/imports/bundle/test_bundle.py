@@ -14,11 +14,12 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.imports.bundle import full_session as whole
+from resume_hooks.derive.child.write import ChildPlan, write
+from resume_hooks.derive.imports.bundle import bring_in
 from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
 from resume_hooks.derive.imports.bundle.reading import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.export.bundle import export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -151,7 +152,7 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
     rows = Family(there.where).lineage(found[1].receipt.file)
@@ -166,7 +167,7 @@ def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None
 def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
     """Another session has it there: a new one, everywhere; the child's links and its parent's follow."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan(root, config_home.where), config_home.where)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
     first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
@@ -195,7 +196,7 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = fork.write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
@@ -226,13 +227,12 @@ def test_one_that_fails_takes_the_others_back(
     two = kept(config_home, conversation(2, session_id=session_id(2)), session_id(2))
     path = bundled(config_home, one, two)
 
-    def refuse(decided: whole.WholePlan) -> Receipt:
-        if decided.session_id == two.session_id:
+    def refuse(decided: ChildPlan, where: Where) -> Receipt:
+        if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
-        return written(decided)
+        return write(decided, where)
 
-    written = whole.write
-    monkeypatch.setattr(whole, "write", refuse)
+    monkeypatch.setattr(bring_in, "write", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim.smart import plan
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED
 from resume_hooks.derive.trim.smart.plan import WENT_ON, SmartPlan, planned_before
@@ -95,7 +96,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     """Whatever the description says."""
     path = session(config_home)
     _, receipt = made(config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns]))
-    back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.where), config_home.where)
+    back = write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.where), config_home.where)
     whole, again = held(str(path)), held(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
@@ -195,11 +196,11 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write(planned, home.where)
     parent, child = what.reading.transcript, scan(receipt.file)
-    stubs = Counter(("result", call) for call in planned.trim.child.linear.open_calls)
+    stubs = Counter(("result", call) for call in planned.trim.body.linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
-        back = untrim.write(untrim.plan(untrim.read(session_file(receipt.file)), home.where), home.where)
+        back = write(untrim.plan(untrim.read(session_file(receipt.file)), home.where), home.where)
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
         assert {one: restored[one] for one in whole if one in cut} == {one: whole[one] for one in whole if one in cut}
     left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.imports import plan
+from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.imports import plan as imports
 from resume_hooks.derive.imports.bundle import full_session as whole
+from resume_hooks.derive.imports.bundle.full_session import WholePlan
 from resume_hooks.derive.imports.bundle.reading import Packed
-from resume_hooks.derive.imports.plan import Source
+from resume_hooks.derive.imports.plan import ImportPlan, Source
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle import Head
@@ -60,7 +62,7 @@ def arrive(packed: list[Packed], name: str, wish: Wish, where: Where) -> list[Ar
     with _all_or_none(found, wish):
         for each in packed:
             try:
-                came = _whole(each, wish, called, where) if wish.whole else _conversation(each, name, wish, where)
+                came = _bring(each, name, wish, called, where)
             except NotATranscript:
                 if each is packed[-1]:
                     raise
@@ -72,20 +74,18 @@ def arrive(packed: list[Packed], name: str, wish: Wish, where: Where) -> list[Ar
     return found
 
 
-def _conversation(packed: Packed, name: str, wish: Wish, where: Where) -> Arrived:
-    source = Source(packed.path, name, packed.sums.sha256, packed.size)
-    decided = plan.plan(source, wish.home, where)
+def _bring(packed: Packed, name: str, wish: Wish, called: Mapping[str, str], where: Where) -> Arrived:
+    """Write one session, unless it is here already."""
+    decided: WholePlan | ImportPlan
+    if wish.whole:
+        decided, files = whole.plan(packed, wish.home, called, where, force=wish.force), len(packed.files)
+    else:
+        source = Source(packed.path, name, packed.sums.sha256, packed.size)
+        decided, files = imports.plan(source, wish.home, where), 0
     if decided.existing is not None and not wish.force:
-        return Arrived(packed.head, plan.known(decided, decided.existing), existing=True, files=0)
-    receipt = plan.receipt(decided) if wish.dry_run else plan.write(decided)
-    return Arrived(packed.head, receipt, existing=False, files=0)
-
-
-def _whole(packed: Packed, wish: Wish, called: Mapping[str, str], where: Where) -> Arrived:
-    decided = whole.plan(packed, wish.home, called, where, force=wish.force)
-    idle = decided.existing or wish.dry_run
-    receipt = whole.receipt(decided) if idle else whole.write(decided)
-    return Arrived(packed.head, receipt, existing=decided.existing, files=len(packed.files))
+        return Arrived(packed.head, imports.known(decided, decided.existing), existing=True, files=files)
+    made = receipt(decided) if wish.dry_run else write(decided, where)
+    return Arrived(packed.head, made, existing=False, files=files)
 
 
 @contextlib.contextmanager

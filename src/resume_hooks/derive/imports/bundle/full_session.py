@@ -7,23 +7,24 @@ checkpoints, whose copies no bundle holds; a record stands in their place, so th
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.relocate import Moving, moving
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.imports.bundle.reading import Packed
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.export.bundle import STAYED, stand_in
+from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
-from resume_hooks.storage.atomic import create_session
-from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import Record, kind, parse
@@ -38,23 +39,24 @@ _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original
 
 
 @dataclass(frozen=True, slots=True)
-class WholePlan:
-    """Everything that ``write`` needs. ``called`` maps the ids of sessions to what they are called here.
+class MovedLines:
+    """The lines of a bundled session as they stand in the file ``path``.
 
-    ``existing``: it is here already, with these very records. ``tokens`` of what a client would send.
+    ``called`` maps the ids of sessions to what they are called here.
     """
 
-    packed: Packed
+    source: str
     path: str
-    session_id: str
-    existing: bool
     moving: Moving
     called: Mapping[str, str]
-    uuids: tuple[str, ...]
-    tokens: int
 
-    def line(self, line: Line) -> bytes:
-        """A line as it stands here, with its ending."""
+    def lines(self) -> Iterator[bytes]:
+        """The lines with their endings."""
+        with open(self.source, "rb") as stream:
+            for line in read_lines(stream):
+                yield self._line(line)
+
+    def _line(self, line: Line) -> bytes:
         body = line.body
         if not any(naming in body for naming in _NAMING):
             return body + b"\n"
@@ -103,70 +105,76 @@ _FIELDS: dict[str, type] = {
 """A record's fields that name a session, or hold what does."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholePlan(ChildPlan):
+    """A bundled session as it comes in; ``existing`` is the same session if it is here with these very records."""
+
+    body: MovedLines
+    packed: Packed
+    existing: SessionFile | None
+    uuids: tuple[str, ...]
+
+    def checks(self, path: str) -> list[Check]:
+        """That nothing was lost; it is no child of ours, so it may hold whatever its client wrote."""
+        was = self.packed.head.session_id
+        names = _NamesSeen(was if was != self.draft.session_id else "")
+        found = scan(path, observers=(names,))
+        return [
+            Check("every line is there", found.line_count == self.packed.sums.lines),
+            Check("every record is there, in its order", tuple(n.uuid for n in found.nodes) == self.uuids),
+            Check("no line is damaged", not found.bad_lines and not found.torn),
+            Check("no record carries an id that the session has elsewhere", names.sound),
+            Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+        ]
+
+    @contextlib.contextmanager
+    def sidecars(self, where: Where) -> Iterator[list[str]]:  # noqa: ARG002 - of any plan
+        """Put what lay beside the session there. WriteFailed."""
+        own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
+        try:
+            if self.packed.files:
+                os.mkdir(own, 0o700)  # what is there already is not ours to touch
+                made = True
+            for place, path in self.packed.files:
+                target = os.path.join(own, *place.split("/"))
+                private_folder(os.path.dirname(target))
+                shutil.copyfile(path, target)
+                os.chmod(target, 0o600)
+            yield []
+            done = True
+        except OSError as error:
+            raise WriteFailed(
+                f"Could not write {own}: {error.strerror or error}", "Nothing was changed. Check free space."
+            ) from error
+        finally:
+            if made and not done:
+                shutil.rmtree(own, ignore_errors=True)
+
+
 def plan(packed: Packed, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
-    """Decide on a session of the folder ``home``, a real path; nothing is written. NotATranscript for what is none."""
+    """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
     transcript = scan(packed.path)
-    folder = project_folder(home, where)
-    own_id = packed.head.session_id
-    there = find_session(own_id, where)
-    glance = HeadTail(packed.path)
-    move = moving(packed.head.cwd or glance.cwd, home)
-    first = WholePlan(
-        packed=packed,
-        path=os.path.join(folder, f"{own_id}.jsonl"),
-        session_id=own_id,
-        existing=False,
-        moving=move,
-        called={**called, own_id: own_id},
-        uuids=tuple(node.uuid for node in transcript.nodes),
-        tokens=session_context(packed.path, transcript.chain).tokens,
-    )
-    if there is None and not os.path.lexists(first.path):
-        return first
-    if there is not None and not force and _digest(there) == _will_be(_at(first, there, own_id)):
-        return _at(first, there, own_id, existing=True)
+    own_id, folder = packed.head.session_id, project_folder(home, where)
+    move = moving(packed.head.cwd or HeadTail(packed.path).cwd, home)
+    size = session_context(packed.path, transcript.chain).tokens
+
+    def at(path: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:
+        return WholePlan(
+            draft=Draft("import", ChildSetting(session_id, home, "", "", ""), path, "", own_title=packed.head.title),
+            body=MovedLines(packed.path, path, move, {**called, own_id: session_id}),
+            sizes=Sizes(size, size),
+            packed=packed,
+            existing=existing,
+            uuids=tuple(node.uuid for node in transcript.nodes),
+        )
+
+    there, wanted = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
+    if there is None and not os.path.lexists(wanted):
+        return at(wanted, own_id)
+    if there is not None and not force and _holds(there, at(there, own_id).body):
+        return at(there, own_id, session_file(there))
     new_id = str(uuid.uuid4())
-    return _at(first, os.path.join(folder, f"{new_id}.jsonl"), new_id)
-
-
-def write(decided: WholePlan) -> Receipt:
-    """Apply a plan. WriteFailed or CheckFailed leave nothing behind."""
-    passed: list[invariants.Check] = []
-
-    def inspect(path: str) -> None:
-        passed.extend(_checks(decided, path))
-        invariants.require(passed, decided.path)
-
-    folder = os.path.dirname(decided.path)
-    if os.path.islink(folder):
-        raise WriteFailed(f"{folder} is a symbolic link, so nothing was written", "Put the folder itself there.")
-    try:
-        private_folder(folder)
-        with _beside(decided):
-            create_session(decided.path, _lines(decided), inspect)
-    except OSError as error:
-        raise WriteFailed(
-            f"Could not write {decided.path}: {error.strerror or error}", "Nothing was changed. Check free space."
-        ) from error
-    return receipt(decided, tuple(passed))
-
-
-def receipt(decided: WholePlan, passed: tuple[invariants.Check, ...] = ()) -> Receipt:
-    """The receipt of a plan, applied where checks were ``passed``; of one that is here already it is the parent."""
-    made = not decided.existing
-    return Receipt(
-        session_id=decided.session_id if made else "",
-        file=decided.path if made else "",
-        title=decided.packed.head.title,
-        parent_session_id="" if made else decided.session_id,
-        parent_file="" if made else decided.path,
-        kind="import",
-        written=bool(passed),
-        folder=decided.moving.new,
-        tokens_before=decided.tokens,
-        tokens_after=decided.tokens,
-        checks=passed,
-    )
+    return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
 def take_back(path: str) -> None:
@@ -176,70 +184,17 @@ def take_back(path: str) -> None:
     shutil.rmtree(path.removesuffix(".jsonl"), ignore_errors=True)
 
 
-def _at(decided: WholePlan, path: str, session_id: str, *, existing: bool = False) -> WholePlan:
-    called = {**decided.called, decided.packed.head.session_id: session_id}
-    return WholePlan(decided.packed, path, session_id, existing, decided.moving, called, decided.uuids, decided.tokens)
-
-
-def _lines(decided: WholePlan) -> Iterator[bytes]:
-    with open(decided.packed.path, "rb") as stream:
-        for line in read_lines(stream):
-            yield decided.line(line)
-
-
-def _will_be(decided: WholePlan) -> str:
-    digest = hashlib.sha256()
-    for line in _lines(decided):
-        digest.update(line)
-    return digest.hexdigest()
-
-
-def _digest(path: str) -> str:
+def _holds(path: str, body: MovedLines) -> bool:
+    """Whether a file holds these very lines."""
     try:
-        with open(path, "rb", buffering=0) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        with open(path, "rb") as stream:
+            return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
     except OSError:
-        return ""  # gone since it was found
+        return False  # gone since it was found
 
 
-@contextlib.contextmanager
-def _beside(decided: WholePlan) -> Iterator[None]:
-    """Put what lay beside the session there while it is written; it goes again where that fails. OSError."""
-    own = decided.path.removesuffix(".jsonl")
-    born = False
-    made = False
-    try:
-        if decided.packed.files:
-            os.mkdir(own, 0o700)  # what is there already is not ours to touch
-            made = True
-        for place, path in decided.packed.files:
-            target = os.path.join(own, *place.split("/"))
-            private_folder(os.path.dirname(target))
-            shutil.copyfile(path, target)
-            os.chmod(target, 0o600)
-        yield
-        born = True
-    finally:
-        if made and not born:
-            shutil.rmtree(own, ignore_errors=True)
-
-
-def _checks(decided: WholePlan, path: str) -> list[invariants.Check]:
-    """What must be found as the session is read back."""
-    was = decided.packed.head.session_id
-    names = _Names(was if was != decided.session_id else "")
-    found = scan(path, observers=(names,))
-    return [
-        invariants.Check("every line is there", found.line_count == decided.packed.sums.lines),
-        invariants.Check("every record is there, in its order", tuple(n.uuid for n in found.nodes) == decided.uuids),
-        invariants.Check("no line is damaged", not found.bad_lines and not found.torn),
-        invariants.Check("no record carries an id that the session has elsewhere", names.sound),
-        invariants.Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
-    ]
-
-
-class _Names:
-    """An observer: whether no record carries the id that the session ``was`` called by, ``""`` for none."""
+class _NamesSeen:
+    """A watcher: whether no record carries the id that the session ``was`` called by, ``""`` for none."""
 
     def __init__(self, was: str) -> None:
         self._was = was

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
@@ -144,11 +145,11 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
     session = decided.offer.reading.session
     now = locate.session_file(session.path)
     if (now.size, now.mtime) == (session.size, session.mtime):
-        return trimming.write(decided.trim, where)
+        return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
     reading = trimming.read(now, decided.offer.reading.context.window)
     later = planned_before(reading, decided.offer.options, verdicts, where, decided.output_dir)
-    made = trimming.write(later.trim, where)
+    made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 

@@ -1,0 +1,221 @@
+"""The one writer of new sessions: children, imports, sessions out of bundles.
+
+Invariant: a child is checked as read back before anyone hears of it, and nothing of one that failed stays behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+from resume_hooks.archive.retention.ancestors import keep_ancestors
+from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import Where, is_session_id, private_folder
+from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.sessions.opening_records import title_line
+from resume_hooks.sessions.titles import titles_locked
+from resume_hooks.storage.atomic import create_session
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts import invariants
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.provenance import Parent, read_parent
+
+FORGETTING = "scrub"
+"""The kind of child that is made to be rid of something: it has no more of its ancestors archived."""
+
+
+class Sizes(NamedTuple):
+    """Tokens of what the client would send of parent and child, and what a trim takes out."""
+
+    before: int
+    after: int
+    chars_saved: int = 0
+    tools_trimmed: int = 0
+
+
+class Body(Protocol):
+    """What a child holds."""
+
+    def lines(self) -> Iterable[bytes]:
+        """Its lines with their endings, all but the title."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildPlan:
+    """A child as decided on; nothing of it is on disk."""
+
+    draft: Draft
+    body: Body
+    sizes: Sizes
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should hear of it."""
+        return (*self.draft.warnings, *self.remarks)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to write: the receipt names no child then."""
+        return False
+
+    def checks(self, path: str) -> list[Check]:
+        """What its file must hold as read back from ``path``."""
+        return invariants.check_session(path, self.draft.session_id)
+
+    def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
+        """Put what belongs beside its file there, and take it back if the block fails; yields what could not be put."""
+        return contextlib.nullcontext([])
+
+
+class Written(NamedTuple):
+    """What came of a write: the title, the checks that were passed, what could not be done beside it."""
+
+    title: str
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def write(plan: ChildPlan, where: Where) -> Receipt:
+    """Write a child, check it as read back, link it to its parent.
+
+    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so is an ancestor that
+    the vault can't take.
+    """
+    draft, passed = plan.draft, list[Check]()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_project_folder(draft))
+        missed = stack.enter_context(plan.sidecars(where))
+        title = _Title(draft, stack)
+
+        def check(path: str) -> None:
+            passed.extend(all_checks(plan, title.text, path))
+            invariants.require(passed, draft.path)
+
+        create_session(draft.path, chain(plan.body.lines(), title.lines()), check)
+        _require_same_parent(draft, where)
+    warnings = [*missed, *(_link(draft, where) if draft.parent is not NOBODY else [])]
+    return receipt(plan, Written(title.text, tuple(passed), tuple(warnings)))
+
+
+def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+    """Write a child, unless there is nothing to write or only the receipt is wanted."""
+    return receipt(plan) if dry_run or plan.is_idle else write(plan, where)
+
+
+def receipt(plan: ChildPlan, written: Written | None = None) -> Receipt:
+    """The receipt of a plan, applied or not."""
+    draft, sizes = plan.draft, plan.sizes
+    idle = written is None and plan.is_idle
+    return Receipt(
+        session_id="" if idle else draft.session_id,
+        file="" if idle else draft.path,
+        title="" if idle else written.title if written else draft.free_title(),
+        parent_session_id=draft.parent.session_id,
+        parent_file=draft.parent_file,
+        kind=draft.kind,
+        written=written is not None,
+        folder=draft.setting.cwd,
+        tokens_before=sizes.before,
+        tokens_after=sizes.before if idle else sizes.after,
+        chars_saved=sizes.chars_saved,
+        tools_trimmed=sizes.tools_trimmed,
+        checks=written.checks if written else (),
+        warnings=() if idle else (*plan.warnings, *(written.warnings if written else ())),
+    )
+
+
+def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
+    """Every line of a child that was given this title."""
+    return chain(plan.body.lines(), [title_line(plan.draft.session_id, title) + b"\n"])
+
+
+def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
+    """What a child of this title must hold as read back from ``path``: also that it names its parent, and the title."""
+    draft, checks = plan.draft, plan.checks(path)
+    if draft.parent is not NOBODY:
+        checks.append(Check("the first line names the parent", _names(read_parent(path), draft)))
+    if draft.own_title is None:
+        checks.append(Check("the title is its own", HeadTail(path).custom_title == title))
+    return checks
+
+
+class _Title:
+    """The last line of a child, chosen when it is due; the folder's titles stay locked until the child is there."""
+
+    def __init__(self, draft: Draft, stack: contextlib.ExitStack) -> None:
+        self._draft = draft
+        self._stack = stack
+        self.text = draft.own_title or ""
+
+    def lines(self) -> Iterator[bytes]:
+        """The title's line; none where the child's lines hold one."""
+        if self._draft.own_title is None:
+            self._stack.enter_context(titles_locked(self._draft.folder))
+            self.text = self._draft.free_title()
+            yield title_line(self._draft.session_id, self.text) + b"\n"
+
+
+def _link(draft: Draft, where: Where) -> list[str]:
+    """Note what the child came from, and keep that; what could not be done."""
+    warnings = []
+    try:
+        record_link(Link(draft.session_id, draft.parent.session_id, draft.kind, draft.setting.at), where)
+    except OSError as error:
+        warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
+    return warnings if draft.kind == FORGETTING else [*warnings, *keep_ancestors(draft.ancestors, where)]
+
+
+def _require_same_parent(draft: Draft, where: Where) -> None:
+    """Take a child back whose parent was rewritten since it was read: a scrub can't know of it. WriteFailed."""
+    if draft.parent is NOBODY:
+        return
+    now, kept = inode_of(draft.parent.path), is_kept(draft.parent.path, where)
+    if now != draft.inode and (now or kept):
+        with contextlib.suppress(OSError):
+            os.unlink(draft.path)
+        raise WriteFailed(
+            f"{draft.parent_file} was rewritten while it was copied", "Nothing was changed. Run the command again."
+        )
+
+
+@contextlib.contextmanager
+def _project_folder(draft: Draft) -> Iterator[None]:
+    """Make the project folder if it is missing; it goes again if nothing was written into it."""
+    folder = draft.folder
+    if draft.makes_folder and os.path.islink(folder):
+        raise WriteFailed(
+            f"{folder} is a symbolic link, which could lead anywhere, so nothing was written",
+            "Put the folder itself there.",
+        )
+    if not draft.makes_folder or os.path.isdir(folder):
+        yield
+        return
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise WriteFailed(
+            f"Could not make {folder}: {error.strerror}", "Nothing was changed. Check the permissions."
+        ) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # a folder that holds a session stays
+            os.rmdir(folder)
+
+
+def _names(named: Parent | None, draft: Draft) -> bool:
+    """Whether a child's first line leads to its parent: by its id, or by its file where the name is no id."""
+    if named is None:
+        return False
+    parent_id = draft.parent.session_id
+    by_id = named.session_id == parent_id
+    return by_id if is_session_id(parent_id) else named.file == encodable(draft.parent_file)

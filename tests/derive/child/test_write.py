@@ -1,0 +1,102 @@
+"""The one writer of children: titles, what a plan alone does, what a person hears of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import checkpoint, fork, rewind, rollover, untrim
+from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
+from resume_hooks.derive.trim import plan as trim
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.sessions import locate, titles
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.head_tail import HeadTail
+from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
+
+AT_ONCE = """
+import sys
+from resume_hooks.derive import rollover
+from resume_hooks.derive.child.write import write
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+session = locate.session_file(sys.argv[1])
+sys.stdin.readline()
+print(write(rollover.plan(session, Where(), kind="handoff"), Where()).title)
+"""
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> SessionFile:
+    """A session with a title and something to trim."""
+    records = [*conversation(2), user("x" * 40_000, uuid="u", parent="r3", ts=5), custom_title("Fix the parser")]
+    return locate.session_file(write_session(config_home.project(), SESSION, records))
+
+
+PLANS: dict[str, Callable[[SessionFile, ConfigHome], ChildPlan]] = {
+    "handoff": lambda parent, home: rollover.plan(parent, home.where, kind="handoff", next_step="go on"),
+    "fork": lambda parent, home: fork.plan(parent, home.where),
+    "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
+    "rewind": lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child,
+    "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
+    "untrim": lambda parent, home: untrim.plan(untrim.read(parent), home.where),
+    "repair": lambda parent, home: repair.plan(parent, home.where),
+}
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_plan_touches_nothing(
+    kind: str, parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
+    monkeypatch.setattr("resume_hooks.storage.locks.lock", pytest.fail)
+    monkeypatch.setattr(titles, "lock", pytest.fail)
+    before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
+    plan = PLANS[kind](parent, config_home)
+    shown = carry_out(plan, config_home.where, dry_run=True)
+    assert not shown.written
+    assert shown.title in {"", f"Fix the parser · {kind} 1"}
+    assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
+
+
+def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
+    """Of two plans that were made before either was written; what the model reads names no counter."""
+    plans = [rollover.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("a", "b")]
+    assert [receipt(plan).title for plan in plans] == ["Fix the parser · handoff 1"] * 2
+    written = [write(plan, config_home.where) for plan in plans]
+    assert [made.title for made in written] == ["Fix the parser · handoff 1", "Fix the parser · handoff 2"]
+    assert [HeadTail(made.file).custom_title for made in written] == [made.title for made in written]
+    assert f"2. Fix the parser · handoff · {written[1].session_id}" in plans[1].opening
+
+
+def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome) -> None:
+    """However long the others take: who comes last waits for nine."""
+    environ = {**config_home.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", AT_ONCE, parent.path], env=environ, **pipes)  # type: ignore[call-overload]
+        for _ in range(10)
+    ]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = sorted(process.communicate()[0].strip() for process in processes)
+    assert told == sorted(f"Fix the parser · handoff {number}" for number in range(1, 11))
+    assert len(list(Path(parent.path).parent.glob("*.jsonl"))) == 11
+
+
+@pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
+def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
+    """A prompt between two answers is lost: the API takes them for one, and a person should know."""
+    records = [*conversation(1), assistant("and then", uuid="b", parent="r1", ts=4, tokens=1_300, message_id="m2")]
+    damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
+    (warning,) = write(PLANS[kind](damaged, config_home), config_home.where).warnings
+    assert warning.startswith("1 answer directly after another")
+    sound = locate.session_file(write_session(config_home.project(), SESSION, conversation(2)))
+    assert write(PLANS[kind](sound, config_home), config_home.where).warnings == ()
