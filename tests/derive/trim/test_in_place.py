@@ -306,10 +306,10 @@ def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
     assert len(list(folder.iterdir())) == 2
 
 
-def _hold(environ: dict[str, str], place: str, turns: int) -> None:
+def _hold(where: Where, place: str, turns: int) -> None:
     for _ in range(turns):
         try:
-            with backups.only_one(SESSION, Where(environ)):
+            with backups.only_one(SESSION, where):
                 os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
                 os.unlink(place)
         except SessionLive:
