@@ -37,37 +37,37 @@ def reading(hit: Hit) -> str:
 
 
 def text_of(
-    found: SearchResult, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
+    result: SearchResult, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
 ) -> str:
     """The hits within ``budget`` characters (0: no limit), by sessions, the one with the best hit first.
 
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. A ``model`` is not told
     what only a user can do.
     """
-    words = one_line(plain_line(found.query.text), 120) or "no words"
-    head = f"resume-hooks search: {words} · {_counted(found)} · {EVIDENCE}"
-    if not found.hits:
-        return _cut("\n".join([head, "", *_empty(found)]), budget)
-    pieces = [(hit, hit is session[0]) for session in _sessions(found.hits) for hit in session]
+    words = one_line(plain_line(result.query.text), 120) or "no words"
+    head = f"resume-hooks search: {words} · {_counted(result)} · {EVIDENCE}"
+    if not result.hits:
+        return _cut("\n".join([head, "", *_empty(result)]), budget)
+    pieces = [(hit, hit is session[0]) for session in _sessions(result.hits) for hit in session]
     plain = [_piece(hit, top=top, model=model) for hit, top in pieces]
-    shown = _fitting([head, *plain], found, budget)
+    shown = _fitting([head, *plain], result, budget)
     if not shown:
-        return _brief(head, found, pieces[0][0], budget)
+        return _brief(head, result, pieces[0][0], budget)
     styled = (_piece(hit, top=top, mark=mark, title=title, model=model) for hit, top in pieces[:shown])
-    return "\n".join([head, *styled, *_left(found, shown)])
+    return "\n".join([head, *styled, *_left(result, shown)])
 
 
-def _fitting(pieces: Sequence[str], found: SearchResult, budget: int) -> int:
+def _fitting(pieces: Sequence[str], result: SearchResult, budget: int) -> int:
     """How many hits fit, with what must then be said of the others; ``pieces`` begin with the head."""
     for shown in range(len(pieces) - 1, 0, -1):
-        if not budget or len("\n".join([*pieces[: shown + 1], *_left(found, shown)])) <= budget:
+        if not budget or len("\n".join([*pieces[: shown + 1], *_left(result, shown)])) <= budget:
             return shown
     return 0
 
 
-def _brief(head: str, found: SearchResult, hit: Hit, budget: int) -> str:
+def _brief(head: str, result: SearchResult, hit: Hit, budget: int) -> str:
     """The best hit on one line, where there is no room for more; at least what was found."""
-    rest = _left(found, 1)
+    rest = _left(result, 1)
     room = budget - len("\n".join([head, "", *rest]))
     if room < SHORTEST:
         return _cut(head, budget)
@@ -106,12 +106,12 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
 
 def _also(hit: Hit) -> list[str]:
     """What else there is to say of a hit."""
-    said = [f"without {', '.join(hit.missing)}"] if hit.missing and hit.words else []
+    notes = [f"without {', '.join(hit.missing)}"] if hit.missing and hit.words else []
     if len(hit.sessions) > 1:
         others = [session[:SHORT] for session in hit.sessions[1:]]
         more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
-        said.append(f"also in {', '.join(others[:3])}{more}")
-    return [*said, *([f"said {hit.same + 1} times"] if hit.same else [])]
+        notes.append(f"also in {', '.join(others[:3])}{more}")
+    return [*notes, *([f"said {hit.same + 1} times"] if hit.same else [])]
 
 
 def _marked(hit: Hit, mark: Style) -> str:
@@ -123,30 +123,30 @@ def _marked(hit: Hit, mark: Style) -> str:
     return "".join([*pieces, hit.snippet[end:]])
 
 
-def _counted(found: SearchResult) -> str:
-    least = "at least " if found.more else ""
-    said = f"{least}{counted(found.total, 'turn')}" if found.hits else "nothing found"
-    return f"{said}{f' · {one_line(plain_line(found.how), 400)}' if found.how else ''}"
+def _counted(result: SearchResult) -> str:
+    least = "at least " if result.more else ""
+    text = f"{least}{counted(result.total, 'turn')}" if result.hits else "nothing found"
+    return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
 
 
-def _empty(found: SearchResult) -> list[str]:
+def _empty(result: SearchResult) -> list[str]:
     """What may help where nothing was found."""
     return [
-        f"Nothing found{f' ({one_line(plain_line(found.how), 400)})' if found.how else ''}.",
-        *_helpers(found),
-        f"Other {'words' if found.query.terms else 'options'} may help; --all looks in every project.",
+        f"Nothing found{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
+        *_helpers(result),
+        f"Other {'words' if result.query.terms else 'options'} may help; --all looks in every project.",
     ]
 
 
-def _left(found: SearchResult, shown: int) -> list[str]:
+def _left(result: SearchResult, shown: int) -> list[str]:
     """What is not shown, and how to get it."""
-    more = found.total - shown
-    limit = f"--limit {min(found.total, MOST_LIMIT)} --max-chars 0, or more words"
-    said = [f"{counted(more, 'more turn')}: {limit}."] if more > 0 else []
-    said += _helpers(found)
-    return ["", *said] if said else []
+    more = result.total - shown
+    limit = f"--limit {min(result.total, MOST_LIMIT)} --max-chars 0, or more words"
+    notes = [f"{counted(more, 'more turn')}: {limit}."] if more > 0 else []
+    notes += _helpers(result)
+    return ["", *notes] if notes else []
 
 
-def _helpers(found: SearchResult) -> list[str]:
-    left = counted(found.helpers, "headless run")
-    return [f"{left} of one question left out: --helpers"] if found.helpers else []
+def _helpers(result: SearchResult) -> list[str]:
+    left = counted(result.helpers, "headless run")
+    return [f"{left} of one question left out: --helpers"] if result.helpers else []

@@ -108,29 +108,29 @@ def _turns(ranking: Ranking, terms: Terms, lookups: Sequence[Lookup]) -> tuple[l
     A word that is nowhere, and that nothing related stands for, is most likely what a question was about: then only
     what fits well by all the others is worth showing. Of a few words it is left out.
     """
-    exact = any(found.term.exact for found in lookups)
-    if exact and not all(found.rows for found in lookups if found.term.exact):
+    exact = any(lookup.term.exact for lookup in lookups)
+    if exact and not all(lookup.rows for lookup in lookups if lookup.term.exact):
         return [], {}
     turns = ranking.turns(lookups)
     if turns and turns[0].fit >= GOOD:
         return _without_noise(turns, lookups), {}
-    related = {place: other for place, found in enumerate(lookups) if (other := terms.related(found))}
-    unknown = {place for place, found in enumerate(lookups) if not found.rows and place not in related}
+    related = {place: other for place, lookup in enumerate(lookups) if (other := terms.related(lookup))}
+    unknown = {place for place, lookup in enumerate(lookups) if not lookup.rows and place not in related}
     if unknown and not exact:
         if len(lookups) > FEW or 2 * len(unknown) > len(lookups):
             return [], {}
-        lookups = [found._replace(weight=0.0) if place in unknown else found for place, found in enumerate(lookups)]
+        lookups = [lookup._replace(weight=0.0) if place in unknown else lookup for place, lookup in enumerate(lookups)]
         turns = ranking.turns(lookups)
     if not related or _said(turns, lookups):
         return _without_noise(turns, lookups), {}
-    kept = _without_noise(ranking.loose(lookups, related), lookups)
-    helped = {place for turn in kept for place, share in turn.terms.items() if share == PERHAPS}
-    return kept, {place: other for place, other in related.items() if place in helped}
+    chosen = _without_noise(ranking.loose(lookups, related), lookups)
+    helped = {place for turn in chosen for place, share in turn.terms.items() if share == PERHAPS}
+    return chosen, {place: other for place, other in related.items() if place in helped}
 
 
 def _said(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> bool:
     """Whether a record has all of a few words as they were typed: then nothing else was meant by them."""
-    known = sum(found.weight > 0 for found in lookups)
+    known = sum(lookup.weight > 0 for lookup in lookups)
     return known <= FEW and any(_whole(turn, known) for turn in turns)
 
 
@@ -139,13 +139,13 @@ def _without_noise(turns: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[
 
     How well a turn fits tells little of a single word, and nothing of a phrase: whoever asks for it wants every place.
     """
-    if any(found.term.exact for found in lookups):
+    if any(lookup.term.exact for lookup in lookups):
         return list(turns)
     least = max(FAIR, NOISE * turns[0].fit) if turns else FAIR
-    known = [found for found in lookups if found.weight]
+    known = [lookup for lookup in lookups if lookup.weight]
     single = len(known) == 1 and known[0].how != "parts"
-    kept = [turn for turn in turns if turn.fit >= least or (single and _whole(turn, 1))]
-    return kept or [turn for turn in turns if _whole(turn, len(known))]
+    chosen = [turn for turn in turns if turn.fit >= least or (single and _whole(turn, 1))]
+    return chosen or [turn for turn in turns if _whole(turn, len(known))]
 
 
 def _whole(turn: TurnHit, count: int) -> bool:
@@ -165,13 +165,13 @@ def _how(query: Query, lookups: Sequence[Lookup], related: Mapping[int, Lookup],
             if whole
             else "some of the words"
         )
-    for place, found in enumerate(lookups):
-        if found.how == "nowhere":
-            yield f"nowhere: {found.term.name}"
-        elif found.how != "word":
-            yield f"'{found.term.name}' as {_KINDS[found.how]} {_listed(found.names)}"
+    for place, lookup in enumerate(lookups):
+        if lookup.how == "nowhere":
+            yield f"nowhere: {lookup.term.name}"
+        elif lookup.how != "word":
+            yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
         if place in related:
-            yield f"'{found.term.name}' also as {_listed(related[place].names)}"
+            yield f"'{lookup.term.name}' also as {_listed(related[place].names)}"
     if query.excluded:
         yield f"without {_listed([term.name for term in query.excluded])}"
     if best.more:

@@ -122,7 +122,7 @@ class Hits:
         self._lookups = lookups
         also = related or {}
         self._pattern = pattern_of(
-            [[found, also[place]] if place in also else [found] for place, found in enumerate(lookups)]
+            [[lookup, also[place]] if place in also else [lookup] for place, lookup in enumerate(lookups)]
         )
         self._phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
         self._without = [phrase_of(term.text) for term in query.excluded if term.exact]
@@ -148,7 +148,7 @@ class Hits:
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
         total = len(texts) + (0 if uncertain else unread)
-        beyond = any(found.term.exact and found.rows > PHRASED for found in self._lookups)
+        beyond = any(lookup.term.exact and lookup.rows > PHRASED for lookup in self._lookups)
         return Best([self._hit(text) for text in best[:limit]], total, beyond or (uncertain and unread > 0))
 
     def _text(self, turn: TurnHit) -> _HitText | None:
@@ -163,7 +163,7 @@ class Hits:
             low = text.bare.lower() if text else ""
             if text is None or any(phrase.search(low) for phrase in self._without):
                 continue
-            here = {place: found.start() for place in missing if (found := self._phrases[place].search(low))}
+            here = {place: match.start() for place in missing if (match := self._phrases[place].search(low))}
             if self._phrases and not here:
                 continue
             best = best or (candidate, text, min(here.values(), default=0))
@@ -194,7 +194,7 @@ class Hits:
             "SELECT DISTINCT f.session FROM copies c JOIN files f ON f.id=c.file WHERE c.record=? ORDER BY f.mtime",
             (record,),
         )
-        found = text.hit.terms
+        terms = text.hit.terms
         names = [look.term.name for look in self._lookups]
         tail = f"{f'/{agent}' if agent else ''}:{line}"
         lost = session.file == path and bool(agent)
@@ -212,8 +212,8 @@ class Hits:
             time=clock.from_epoch(text.candidate.time) if text.candidate.time else "",
             snippet=text.snippet.text,
             marks=tuple(text.snippet.marks),
-            words=tuple(name for place, name in enumerate(names) if place in found),
-            missing=tuple(name for place, name in enumerate(names) if place not in found),
+            words=tuple(name for place, name in enumerate(names) if place in terms),
+            missing=tuple(name for place, name in enumerate(names) if place not in terms),
             same=text.same,
             sessions=tuple(dict.fromkeys([session_id, *(str(row[0]) for row in holders)])),
             score=round(text.score, 3),

@@ -116,8 +116,8 @@ def page(
 
 def candidates(project: Project | None, where: Where, store: SessionStore | None = None) -> list[SessionFile]:
     """The files that may be sessions of a project, None for all; newest first."""
-    kept = store or LocalStore(where)
-    return kept.sessions(None if project is None else project.folder_names(where, kept.projects))
+    sessions = store or LocalStore(where)
+    return sessions.sessions(None if project is None else project.folder_names(where, sessions.projects))
 
 
 class SessionLister:
@@ -164,8 +164,8 @@ class SessionLister:
     def _row(self, session: SessionFile, glance: HeadTail) -> SessionRow:
         parent = self._family.parent_of(session.path)
         context = tokens.end_context(glance.last_records, self._window)
-        told = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None
-        count = context.tokens if context else told.tokens if told else None
+        stated = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None
+        count = context.tokens if context else stated.tokens if stated else None
         return SessionRow(
             session_id=session.session_id,
             path=session.path,

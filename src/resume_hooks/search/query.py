@@ -80,13 +80,13 @@ def parse(words: Sequence[str]) -> Query:
             continue
         terms = excluded if piece["minus"] else wanted
         terms.setdefault((term.exact, term.text.casefold()), term)
-    kept = _telling(list(wanted.values()))[:MOST_TERMS]
-    if text and not kept:
+    telling = _telling(list(wanted.values()))[:MOST_TERMS]
+    if text and not telling:
         what = (
             "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
         )
         raise UsageError(what, 'Give some words, such as: resume-hooks search "connection pool" -redis')
-    return Query(text, tuple(kept), tuple(excluded.values())[:MOST_TERMS])
+    return Query(text, tuple(telling), tuple(excluded.values())[:MOST_TERMS])
 
 
 def _quoted(word: str, *, alone: bool) -> str:

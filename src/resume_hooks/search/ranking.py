@@ -96,7 +96,7 @@ class Ranking:
     def __init__(self, db: sqlite3.Connection, scope: Scope, excluded: Sequence[Lookup], now: float) -> None:
         self._db = db
         self._where, self._values = condition(db, scope)
-        self._not = "".join(f" NOT {found.expression}" for found in excluded if found.expression)
+        self._not = "".join(f" NOT {lookup.expression}" for lookup in excluded if lookup.expression)
         self._now = now
         self._strict: dict[int, RecordMatch] = {}
         self.capped = False
@@ -104,21 +104,21 @@ class Ranking:
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """The turns that hold enough of the terms, the best first."""
-        known = [found for found in lookups if found.expression]
+        known = [lookup for lookup in lookups if lookup.expression]
         if not known:
             return []
-        self._strict = self._fetch(" AND ".join(found.expression for found in known))
+        self._strict = self._fetch(" AND ".join(lookup.expression for lookup in known))
         if len(known) > 1 and len(self._strict) < CANDIDATES:  # else what has some words only would come after these
-            self._strict |= self._fetch(" OR ".join(found.expression for found in _afforded(known)))
-        for found in known:
-            if found.term.exact:
-                self._strict = self._fetch(found.expression, PHRASED) | self._strict
+            self._strict |= self._fetch(" OR ".join(lookup.expression for lookup in _afforded(known)))
+        for lookup in known:
+            if lookup.term.exact:
+                self._strict = self._fetch(lookup.expression, PHRASED) | self._strict
         self._cover(self._strict, dict(enumerate(lookups)), SURE)
         return self._ranked(self._strict, lookups)
 
     def loose(self, lookups: Sequence[Lookup], related: Mapping[int, Lookup]) -> list[TurnHit]:
         """The turns again, with ``related`` words, by their places among the ``lookups``, for what may be meant."""
-        also = self._fetch(" OR ".join(found.expression for found in _afforded([*related.values()])))
+        also = self._fetch(" OR ".join(lookup.expression for lookup in _afforded([*related.values()])))
         fresh = {record: replace(other, score=0.0) for record, other in also.items() if record not in self._strict}
         self._cover(fresh, dict(enumerate(lookups)), SURE)
         candidates = self._strict | fresh
@@ -150,12 +150,12 @@ class Ranking:
         marks = ",".join("?" * len(ids))
         query: str
         values: list[str | int]
-        for number, found in lookups.items():
-            if not found.expression:
+        for number, lookup in lookups.items():
+            if not lookup.expression:
                 continue
-            query, values = "SELECT rowid FROM words WHERE words MATCH ?", [found.expression, *ids]
-            asking = ASKING * len(ids) * max(1, len(found.stems))
-            if LISTING * found.rows > asking and len(ids) <= MOST_MARKS:
+            query, values = "SELECT rowid FROM words WHERE words MATCH ?", [lookup.expression, *ids]
+            asking = ASKING * len(ids) * max(1, len(lookup.stems))
+            if LISTING * lookup.rows > asking and len(ids) <= MOST_MARKS:
                 query = f"{query} AND rowid IN ({marks})"
             else:
                 del values[1:]
@@ -167,11 +167,11 @@ class Ranking:
         groups: dict[tuple[int, int], list[RecordMatch]] = defaultdict(list)
         for candidate in candidates.values():
             groups[candidate.file, candidate.turn].append(candidate)
-        weights = [found.weight for found in lookups]
+        weights = [lookup.weight for lookup in lookups]
         hits = [_turn(group, weights, self._now) for group in groups.values()]
         for hit in hits:
             hit.fit = hit.score / (sum(weights) or 1)
-        phrases = {number for number, found in enumerate(lookups) if found.term.exact}
+        phrases = {number for number, lookup in enumerate(lookups) if lookup.term.exact}
         return sorted((hit for hit in hits if phrases <= hit.terms.keys()), key=lambda hit: -hit.score)
 
 
@@ -197,10 +197,10 @@ def _covered(terms: Mapping[int, float], weights: Sequence[float]) -> float:
 
 def _afforded(known: Sequence[Lookup]) -> list[Lookup]:
     """The rarest terms, as many as can be ranked quickly; at least two."""
-    rarest = sorted(known, key=lambda found: found.rows)
-    kept: list[Lookup] = []
-    for found in rarest:
-        if len(kept) >= 2 and sum(other.rows for other in kept) + found.rows > AFFORDED:
+    rarest = sorted(known, key=lambda lookup: lookup.rows)
+    chosen: list[Lookup] = []
+    for lookup in rarest:
+        if len(chosen) >= 2 and sum(other.rows for other in chosen) + lookup.rows > AFFORDED:
             break
-        kept.append(found)
-    return kept
+        chosen.append(lookup)
+    return chosen

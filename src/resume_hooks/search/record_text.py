@@ -101,9 +101,9 @@ class Texts:
             return Text(large, large)
         raw = _raw(self._opening.path_of(*row[:2]), *row[3:]) if row else b""
         self.size += len(raw)
-        found = records.parse(Line(0, 0, raw).body)
-        said = TextExtractor(subagent=bool(row[2]), sifting=False).said(found) if found is not None else None
-        return None if said is None else text_of(_joined(said))
+        parsed = records.parse(Line(0, 0, raw).body)
+        texts = TextExtractor(subagent=bool(row[2]), sifting=False).texts_of(parsed) if parsed is not None else None
+        return None if texts is None else text_of(_joined(texts))
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
@@ -119,10 +119,12 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
         return b""
 
 
-def _joined(said: RecordTexts) -> str:
+def _joined(texts: RecordTexts) -> str:
     """What a record says; files without the numbers of their lines, as they are indexed."""
-    outer = (text for text in (said.prompt, said.reply) if text)
-    inner = (_NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (said.input, said.result) if text)
+    outer = (text for text in (texts.prompt, texts.reply) if text)
+    inner = (
+        _NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (texts.input, texts.result) if text
+    )
     return "\n".join([*outer, *inner])
 
 
@@ -145,32 +147,32 @@ def snippet_of(text: Text, pattern: re.Pattern[str] | None, width: int, place: i
     begin = max(0, place - LEAD) if place > REACH // 2 else 0
     flat = text.shown[begin : begin + REACH]
     bare = text.bare[begin : begin + REACH]
-    found = [] if pattern is None else [(m.start(), m.end(), m.lastindex or 0) for m in _some(pattern, bare)]
-    first, last, kinds = _densest(found, width)
+    matches = [] if pattern is None else [(m.start(), m.end(), m.lastindex or 0) for m in _some(pattern, bare)]
+    first, last, kinds = _densest(matches, width)
     start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
     start = _word_start(flat, start)
     end = min(len(flat), start + width)
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
-    marks = [(a - shift, b - shift) for a, b, _ in found if a >= start and b <= end]
+    marks = [(a - shift, b - shift) for a, b, _ in matches if a >= start and b <= end]
     spread = 1 - min(1.0, (last - first) / (4 * width)) if kinds > 1 else 0.0
-    return Snippet(shown, marks, spread * kinds / max(1, len({kind for *_, kind in found})))
+    return Snippet(shown, marks, spread * kinds / max(1, len({kind for *_, kind in matches})))
 
 
 def _some(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
     return [match for match, _ in zip(pattern.finditer(text), range(MOST_MARKS), strict=False)]
 
 
-def _densest(found: Sequence[tuple[int, int, int]], width: int) -> tuple[int, int, int]:
+def _densest(matches: Sequence[tuple[int, int, int]], width: int) -> tuple[int, int, int]:
     """Where the most different words stand within ``width`` characters: start, end, and how many."""
     best = (0, 0, 0)
     left = 0
-    for right in range(len(found)):
-        while found[right][1] - found[left][0] > width and left < right:
+    for right in range(len(matches)):
+        while matches[right][1] - matches[left][0] > width and left < right:
             left += 1
-        kinds = len({kind for *_, kind in found[left : right + 1]})
+        kinds = len({kind for *_, kind in matches[left : right + 1]})
         if kinds > best[2]:
-            best = (found[left][0], found[right][1], kinds)
+            best = (matches[left][0], matches[right][1], kinds)
     return best
 
 
@@ -182,9 +184,9 @@ def _word_start(text: str, start: int) -> int:
 
 def _words(lookups: Sequence[Lookup]) -> list[str]:
     """What a term is in a text: the phrase that it is, or any of the stems that were found, the longest first."""
-    phrases = [phrase_of(found.term.text).pattern for found in lookups if found.term.exact]
-    stems = {stem for found in lookups if not found.term.exact for stem in found.stems}
-    whole = {text_of(found.term.text).bare.lower() for found in lookups if not found.term.text.isascii()}
+    phrases = [phrase_of(lookup.term.text).pattern for lookup in lookups if lookup.term.exact]
+    stems = {stem for lookup in lookups if not lookup.term.exact for stem in lookup.stems}
+    whole = {text_of(lookup.term.text).bare.lower() for lookup in lookups if not lookup.term.text.isascii()}
     return [*phrases, *map(_stem, sorted(stems | whole, key=lambda stem: (-len(stem), stem)))]
 
 

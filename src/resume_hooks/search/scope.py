@@ -79,8 +79,8 @@ def project_of(path: str) -> Scope:
 
 def project_at(cwd: str) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    found = git_worktrees.project_at(cwd, Where())
-    return Scope(folders=found.folders, within=found.within, projects=frozenset(found.names))
+    project = git_worktrees.project_at(cwd, Where())
+    return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
 
 
 class Entered(NamedTuple):
@@ -152,14 +152,14 @@ def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
 
 def unknown(db: sqlite3.Connection, scope: Scope) -> list[str]:
     """What a scope names that nothing in the index has, a sentence each."""
-    said = []
+    notes = []
     if scope.branch and not _named(db, scope.branch):
-        said.append(f"Nothing was said on a branch '{scope.branch}'")
+        notes.append(f"Nothing was said on a branch '{scope.branch}'")
     if scope.tool and not _tools(db, scope.tool):
-        said.append(f"No tool '{scope.tool}' was ever called")
+        notes.append(f"No tool '{scope.tool}' was ever called")
     if scope.file and not _touched(db, scope.file):
-        said.append(f"No tool read or wrote a file '{scope.file}'")
-    return said
+        notes.append(f"No tool read or wrote a file '{scope.file}'")
+    return notes
 
 
 def needed_folders(scope: Scope, where: Where) -> list[str] | None:

@@ -57,9 +57,9 @@ class Terms:
 
         Looking for a ``part`` goes through all words that there are: a quarter of a second where there are many.
         """
-        found = self.strictly(term)
-        if found.rows:
-            return found
+        lookup = self.strictly(term)
+        if lookup.rows:
+            return lookup
         if not term.exact and len(term.forms) == 1:
             whole = self._stem(term.forms[0][0])
             how, words = "beginning", self._beginning(whole)
@@ -72,7 +72,7 @@ class Terms:
             parts = [part for forms in term.forms for part in (forms[:1] if self._has(forms[0]) else forms[1:])]
             if rows := min(map(self._has, parts)):
                 return self._found(term, _all(parts), "parts", [self._stem(part) for part in parts], rows)
-        return found
+        return lookup
 
     def strictly(self, term: Term) -> Lookup:
         """A term only as it was typed or inflected; for what must not be there, where a guess would hide hits."""
@@ -83,15 +83,15 @@ class Terms:
             return self._found(term, _all(wholes), "word", stems, rows)
         return Lookup(term, "", "nowhere", tuple(stems), 0, self._weight(0))
 
-    def related(self, found: Lookup) -> Lookup | None:
+    def related(self, lookup: Lookup) -> Lookup | None:
         """The words that may have been meant by a term; None where none are known or in the index."""
-        (stem, *more) = [self._stem(forms[0]) for forms in found.term.forms] or [""]
-        words = {} if more or found.term.exact else self._meanings.get(stem, {})
+        (stem, *more) = [self._stem(forms[0]) for forms in lookup.term.forms] or [""]
+        words = {} if more or lookup.term.exact else self._meanings.get(stem, {})
         known = {other: word for other, word in sorted(words.items()) if self._rows(other)}
         if not known:
             return None
         names, rows = tuple(known.values()), sum(map(self._rows, known))
-        return Lookup(found.term, _any(names), "related", tuple(known), rows, found.weight, names)
+        return Lookup(lookup.term, _any(names), "related", tuple(known), rows, lookup.weight, names)
 
     @cached_property
     def _meanings(self) -> dict[str, dict[str, str]]:
@@ -102,11 +102,11 @@ class Terms:
         self._db.executemany("INSERT INTO temp.stemmer(rowid, word) VALUES(?,?)", enumerate(words))
         self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.places USING fts5vocab(temp, stemmer, instance)")
         stems = {words[row]: stem for stem, row in self._db.execute("SELECT term, doc FROM temp.places WHERE offset=0")}
-        found: dict[str, dict[str, str]] = {}
+        meanings: dict[str, dict[str, str]] = {}
         for word, others in related.items():
-            meant = found.setdefault(stems[word], {})
+            meant = meanings.setdefault(stems[word], {})
             meant.update({stems[other]: other for other in others if stems[other] != stems[word]})
-        return found
+        return meanings
 
     def _found(self, term: Term, expression: str, how: str, stems: Sequence[str], rows: int) -> Lookup:
         return Lookup(term, f"({expression})", how, tuple(stems), rows, self._weight(rows), tuple(stems))
@@ -136,10 +136,8 @@ class Terms:
 
     def _beginning(self, start: str) -> list[tuple[str, int]]:
         """The words that begin so; where none does, the longest word that is a beginning of it."""
-        found = self._db.execute(
-            "SELECT term, doc FROM vocabulary WHERE term>=? AND term<? LIMIT 500", (start, start + "\U0010ffff")
-        )
-        words = _commonest(found)
+        query = "SELECT term, doc FROM vocabulary WHERE term>=? AND term<? LIMIT 500"
+        words = _commonest(self._db.execute(query, (start, start + "\U0010ffff")))
         for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
             if not words and (rows := self._rows(start[:length])):
                 words = [(start[:length], rows)]
@@ -148,23 +146,23 @@ class Terms:
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        found = self._db.execute("SELECT term, doc FROM vocabulary WHERE instr(term, ?) LIMIT 500", (part,))
-        return _commonest(found)
+        rows = self._db.execute("SELECT term, doc FROM vocabulary WHERE instr(term, ?) LIMIT 500", (part,))
+        return _commonest(rows)
 
 
 def _synonyms() -> dict[str, set[str]]:
     """For each word those that people in software use for the same thing; ``synonyms.txt`` has a line a meaning."""
-    found: dict[str, set[str]] = defaultdict(set)
+    related: dict[str, set[str]] = defaultdict(set)
     with open(os.path.join(os.path.dirname(__file__), "synonyms.txt"), encoding="ascii") as stream:
         for line in stream:
             words = line.split()
             for word in words:
-                found[word].update(words)
-    return found
+                related[word].update(words)
+    return related
 
 
-def _commonest(found: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(found, key=lambda row: -row[1])[:MOST_WORDS]
+def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(rows, key=lambda row: -row[1])[:MOST_WORDS]
 
 
 def _all(words: Iterable[str]) -> str:

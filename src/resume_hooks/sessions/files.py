@@ -65,11 +65,11 @@ def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
 
 def known_ids(where: Where) -> set[str]:
     """The ids in the names of all session files; no file is looked at."""
-    found = set()
+    ids = set()
     for folder in paths.all_folders(where):
         with contextlib.suppress(OSError):
-            found |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
-    return found
+            ids |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+    return ids
 
 
 def unlistable(where: Where) -> list[str]:
@@ -100,23 +100,23 @@ def linked(where: Where, session_id: str = "") -> list[str]:
 
 def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
     """A remedy's last sentences where folders can't be listed, or are links; "" where all are looked into."""
-    said = ""
+    remedy = ""
     if folders:
-        said = f" It may lie where nothing can be listed: check the permissions of {folders[0]}{_more(folders)}."
-    return f"{said} {where_linked(linked)}" if linked else said
+        remedy = f" It may lie where nothing can be listed: check the permissions of {folders[0]}{_more(folders)}."
+    return f"{remedy} {where_linked(linked)}" if linked else remedy
 
 
-def where_linked(found: Sequence[str]) -> str:
+def where_linked(places: Sequence[str]) -> str:
     """What to say of places behind symbolic links."""
-    verb = "lie" if len(found) > 1 else "lies"
+    verb = "lie" if len(places) > 1 else "lies"
     return (
-        f"{found[0]}{_more(found)} {verb} behind a symbolic link, which is not followed: name a session there by the "
+        f"{places[0]}{_more(places)} {verb} behind a symbolic link, which is not followed: name a session there by the "
         "path of its file, or move it to where the link is."
     )
 
 
-def _more(found: Sequence[str]) -> str:
-    return f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+def _more(places: Sequence[str]) -> str:
+    return f" and {len(places) - 1:,} more" if len(places) > 1 else ""
 
 
 def belongs(path: str, cwd: str) -> bool:
@@ -177,7 +177,7 @@ def is_known(session: SessionFile, where: Where) -> bool:
 
 def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
     """The sessions of a folder. OSError where it can't be listed, or its files can't be looked at."""
-    found = []
+    sessions = []
     with os.scandir(folder) as entries:
         for entry in entries:
             session_id = session_id_of(entry.name) if entry.name.startswith(prefix) else None
@@ -186,8 +186,8 @@ def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
             with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
-                    found.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
-    return found
+                    sessions.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
+    return sessions
 
 
 def _first(folder: str) -> None:

@@ -74,13 +74,13 @@ class Family:
         """The parent of the session at ``path``: as the file says, else as our links say."""
         return self._or_linked(_said(path), session_id_of(path) or "", path)
 
-    def _or_linked(self, said: Parent | None, session_id: str, path: str) -> Parent | None:
+    def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
         linked = Parent(link.parent_id, "", "continued", link.kind, link.at) if link else None
-        if said is None or linked is None or said.session_id == linked.session_id:
-            return said or linked
+        if recorded is None or linked is None or recorded.session_id == linked.session_id:
+            return recorded or linked
         # The two disagree: the one whose session still exists is right.
-        return said if self._is_there(said, path) or not self._is_there(linked, path) else linked
+        return recorded if self._is_there(recorded, path) or not self._is_there(linked, path) else linked
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
         """A file of a parent that can be read, the client's or a kept copy; None where it is gone."""
@@ -88,9 +88,9 @@ class Family:
 
     def readable(self, session_id: str) -> str | None:
         """The path of a session's kept copy; None where there is none that can be read."""
-        kept = self._kept(session_id)
+        archived = self._kept(session_id)
         try:
-            return opened(kept, self._where).path if kept else None
+            return opened(archived, self._where).path if archived else None
         except (SessionNotFound, WriteFailed):
             return None
 
@@ -116,9 +116,9 @@ class Family:
             return named
         if not parent.session_id:
             return None
-        found = find_session(parent.session_id, self._where)
+        path_by_id = find_session(parent.session_id, self._where)
         beside = os.path.join(here, f"{parent.session_id}.jsonl")
-        return next((path for path in (found, beside) if path and self._may_open(path, here)), None)
+        return next((path for path in (path_by_id, beside) if path and self._may_open(path, here)), None)
 
     def _may_open(self, path: str, here: str) -> bool:
         folder = os.path.dirname(path)
@@ -145,16 +145,16 @@ class Family:
             if located:
                 return *self._generation(located, seen), located
         with contextlib.suppress(SessionNotFound, WriteFailed):
-            if kept := self._kept(parent.session_id):
-                return *self._kept_generation(kept, seen), place_of(kept, self._where)
+            if archived := self._kept(parent.session_id):
+                return *self._kept_generation(archived, seen), place_of(archived, self._where)
         return _missing(parent), None, child
 
-    def _kept_generation(self, kept: ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+    def _kept_generation(self, archived: ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
         """The row of a vaulted session, which is not opened for it."""
-        seen.add(kept.session_id)
-        parent = self._or_linked(_noted(kept), kept.session_id, place_of(kept, self._where))
+        seen.add(archived.session_id)
+        parent = self._or_linked(_noted(archived), archived.session_id, place_of(archived, self._where))
         parent = None if parent is not None and parent.session_id in seen else parent
-        return _packed_row(kept, parent, self._where), parent
+        return _packed_row(archived, parent, self._where), parent
 
     def _generation(self, path: str, seen: set[str]) -> tuple[Ancestor, Parent | None]:
         """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
@@ -174,8 +174,8 @@ class Family:
         SessionNotFound where it can't be read.
         """
         by = self._superseded.get(session_id_of(path) or "", "")
-        there = find_session(by, self._where) or self._kept(by)
-        return there is not None and not HeadTail(path).touched
+        successor = find_session(by, self._where) or self._kept(by)
+        return successor is not None and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
         """Whether a row's session is superseded, wherever its file lies."""
@@ -185,7 +185,7 @@ class Family:
     def descendants(self, session_id: str) -> list[Descendant]:
         """Every session that came from ``session_id``, directly or not, parents before children, oldest first."""
         children = self._children()
-        found: list[Descendant] = []
+        descendants: list[Descendant] = []
         seen = {session_id}
         waiting = deque([session_id])
         while waiting:
@@ -196,19 +196,21 @@ class Family:
                 seen.add(session.session_id)
                 waiting.append(session.session_id)
                 with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                    found.append(Descendant(self._descendant(session, parent), parent_id))
-        return found
+                    descendants.append(Descendant(self._descendant(session, parent), parent_id))
+        return descendants
 
     def _descendant(self, session: SessionFile, parent: Parent) -> Ancestor:
-        kept = self._vaulted.get(session.session_id)
-        return _packed_row(kept, parent, self._where) if kept else _row(session.path, parent, self._where)
+        archived = self._vaulted.get(session.session_id)
+        return _packed_row(archived, parent, self._where) if archived else _row(session.path, parent, self._where)
 
     def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
         """The children of every session by its id, oldest first."""
         children: dict[str, list[tuple[SessionFile, Parent]]] = {}
         present = store.all_sessions(self._where)
-        self._vaulted = {kept.session_id: kept for kept in all_vaulted(self._where, {s.session_id for s in present})}
-        gone = [_as_file(kept, self._where) for kept in self._vaulted.values()]
+        self._vaulted = {
+            archived.session_id: archived for archived in all_vaulted(self._where, {s.session_id for s in present})
+        }
+        gone = [_as_file(archived, self._where) for archived in self._vaulted.values()]
         for session in sorted([*reversed(present), *gone], key=lambda session: session.mtime):
             with contextlib.suppress(SessionNotFound, WriteFailed):  # deleted since it was listed
                 parent = self._parent_of(session)
@@ -217,19 +219,19 @@ class Family:
         return children
 
     def _parent_of(self, session: SessionFile) -> Parent | None:
-        kept = self._vaulted.get(session.session_id)
-        if kept is None:
+        archived = self._vaulted.get(session.session_id)
+        if archived is None:
             return self.parent_of(session.path)
-        return self._or_linked(_noted(kept), kept.session_id, session.path)
+        return self._or_linked(_noted(archived), archived.session_id, session.path)
 
 
 def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     """The lineage without trimmed sessions; each row's parent is then the nearest one left."""
-    kept: list[Ancestor] = []
+    rows_left: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
-            kept.append(replace(row, parent_session_id=kept[-1].session_id if kept else None))
-    return kept
+            rows_left.append(replace(row, parent_session_id=rows_left[-1].session_id if rows_left else None))
+    return rows_left
 
 
 def _said(path: str) -> Parent | None:
@@ -239,16 +241,16 @@ def _said(path: str) -> Parent | None:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
 
-def _noted(kept: ArchivedSession) -> Parent | None:
+def _noted(archived: ArchivedSession) -> Parent | None:
     """What the note of a kept session says of its parent."""
-    said = kept.about.parent
-    return Parent(*said) if len(said) == len(Parent._fields) else None
+    noted = archived.about.parent
+    return Parent(*noted) if len(noted) == len(Parent._fields) else None
 
 
-def _as_file(kept: ArchivedSession, where: Where) -> SessionFile:
+def _as_file(archived: ArchivedSession, where: Where) -> SessionFile:
     """A kept session as the client had it."""
-    part = kept.transcript
-    return SessionFile(kept.session_id, place_of(kept, where), part.mtime_ns / 1e9, part.size)
+    part = archived.transcript
+    return SessionFile(archived.session_id, place_of(archived, where), part.mtime_ns / 1e9, part.size)
 
 
 def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
@@ -260,11 +262,11 @@ def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
     return replace(row, title=title, created=glance.created, ended=glance.ended, size=glance.size)
 
 
-def _packed_row(kept: ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
+def _packed_row(archived: ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
     """The row of a packed session, of what its note says."""
-    row = _derived(kept.session_id, place_of(kept, where), parent, KEPT)
-    title, about = one_line(plain(kept.title), TITLE_LENGTH), kept.about
-    return replace(row, title=title, created=about.created, ended=about.ended, size=kept.transcript.size)
+    row = _derived(archived.session_id, place_of(archived, where), parent, KEPT)
+    title, about = one_line(plain(archived.title), TITLE_LENGTH), archived.about
+    return replace(row, title=title, created=about.created, ended=about.ended, size=archived.transcript.size)
 
 
 def _derived(session_id: str, path: str, parent: Parent | None, status: str) -> Ancestor:

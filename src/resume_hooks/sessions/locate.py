@@ -73,17 +73,17 @@ def resolve(
     try:
         return _by_forms(words, around, resolvers)
     except SessionNotFound:
-        found = kept_copy(words, around, resolvers) if store is None else None
-        if found is None:
+        session = kept_copy(words, around, resolvers) if store is None else None
+        if session is None:
             raise
-        return found
+        return session
 
 
 def _by_forms(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile:
     for resolver in resolvers:
-        found = resolver(words, around)
-        if found is not None:
-            return found
+        session = resolver(words, around)
+        if session is not None:
+            return session
     raise not_found(words, around)
 
 
@@ -121,11 +121,11 @@ def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | Non
     except SessionNotFound:
         return None
     started = subagents_of(session.path)
-    found = [one for one in started if one.name == name] or [one for one in started if one.name.startswith(name)]
-    if len(found) == 1:
-        return _as_session(found[0], session.session_id)
-    if found:
-        raise AmbiguousLocator(locator, candidates(_as_session(one, session.session_id) for one in found))
+    fitting = [one for one in started if one.name == name] or [one for one in started if one.name.startswith(name)]
+    if len(fitting) == 1:
+        return _as_session(fitting[0], session.session_id)
+    if fitting:
+        raise AmbiguousLocator(locator, candidates(_as_session(one, session.session_id) for one in fitting))
     try:
         return resolve(locator, cwd, where)
     except SessionNotFound as error:
@@ -135,9 +135,9 @@ def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | Non
         ) from error
 
 
-def _as_session(found: Subagent, session_id: str) -> SessionFile:
+def _as_session(subagent: Subagent, session_id: str) -> SessionFile:
     try:
-        status = os.stat(found.path)
+        status = os.stat(subagent.path)
     except OSError as error:
-        raise SessionNotFound(f"{found.path} can't be read: {error.strerror}", "Was it just deleted?") from error
-    return SessionFile(f"{session_id}/{found.name}", found.path, status.st_mtime, status.st_size)
+        raise SessionNotFound(f"{subagent.path} can't be read: {error.strerror}", "Was it just deleted?") from error
+    return SessionFile(f"{session_id}/{subagent.name}", subagent.path, status.st_mtime, status.st_size)

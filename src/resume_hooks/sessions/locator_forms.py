@@ -48,10 +48,10 @@ class ResumeResolver(Protocol):
 
 def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     """``latest``, and ``latest~2`` for the second before it. The word is never a title: ``title:latest`` is."""
-    found = _LATEST.fullmatch(words)
-    if found is None:
+    match = _LATEST.fullmatch(words)
+    if match is None:
         return None
-    back = int(found[1] or 1) if found[1] is not None else 0
+    back = int(match[1] or 1) if match[1] is not None else 0
     current = current_session(around)
     if current is None:
         return latest(around.cwd, around.where, back=back)
@@ -63,9 +63,9 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
-    found = around.store.find(session_id)
-    if found is not None:
-        return around.nearest_copy([found, *around.store.sessions(around.projects, session_id)])
+    session = around.store.find(session_id)
+    if session is not None:
+        return around.nearest_copy([session, *around.store.sessions(around.projects, session_id)])
     missing = f"No session {words} under {around.where.projects}"
     if linked := around.store.linked(session_id):
         raise SessionNotFound(f"{missing} itself", where_linked(linked))
@@ -106,10 +106,10 @@ def by_title(words: str, around: Surroundings) -> SessionFile | None:
 def by_tag(words: str, around: Surroundings) -> SessionFile | None:
     """A tag; capitals don't matter. ``tag:words`` is that, or the whole of a title, and nothing else."""
     tag = _behind("tag", words)
-    found = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
-    if not found and tag != words:
+    sessions = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
+    if not sessions and tag != words:
         raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
-    return _only(words, found, around)
+    return _only(words, sessions, around)
 
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
@@ -181,11 +181,11 @@ def current_session(around: Surroundings) -> SessionFile | None:
     session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "")
     if not is_session_id(session_id):
         return None
-    found = around.store.find(session_id)
-    if found is None:
+    session = around.store.find(session_id)
+    if session is None:
         hidden = where_hidden(around.store.hidden(), around.store.linked())
         raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
-    return found
+    return session
 
 
 def not_found(words: str, around: Surroundings) -> SessionNotFound:
@@ -204,15 +204,15 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
     )
 
 
-def _only(words: str, found: list[SessionFile], around: Surroundings) -> SessionFile | None:
+def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> SessionFile | None:
     """The one session among those found, newest first, of which several may be copies."""
     copies: dict[str, list[SessionFile]] = {}
-    for session in found:
+    for session in sessions:
         copies.setdefault(session.session_id, []).append(session)
     if len(copies) > 1:
         shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
         raise AmbiguousLocator(words, around.candidates(shown), len(copies))
-    return around.nearest_copy(found) if found else None
+    return around.nearest_copy(sessions) if sessions else None
 
 
 def _by_number(words: str, digits: str, around: Surroundings) -> SessionFile | None:

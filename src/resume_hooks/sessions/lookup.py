@@ -140,8 +140,8 @@ class Surroundings:
     def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
             self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names)
-        found = self._sifted[pattern, near]
-        return [session for session in found if (facts := self._facts_of(session)) is not None and fits(facts)]
+        sifted = self._sifted[pattern, near]
+        return [session for session in sifted if (facts := self._facts_of(session)) is not None and fits(facts)]
 
     def _facts_of(self, session: SessionFile) -> Facts | None:
         if session.path not in self._facts:
@@ -182,13 +182,13 @@ def sift(pattern: re.Pattern[bytes], sessions: Iterable[SessionFile], read: dict
     Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both ends. What ``read``
     holds by path is not read again, and what was read is added to it.
     """
-    found = []
+    sifted = []
     for session in sessions:
         if session.path not in read:
             read[session.path] = _naming_lines(session)
         if pattern.search(read[session.path]):
-            found.append(session)
-    return found
+            sifted.append(session)
+    return sifted
 
 
 def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
@@ -241,12 +241,12 @@ def _naming_lines(session: SessionFile) -> bytes:
 
 def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
     """The lines of a region that hold one of these, each with its ending."""
-    found = []
+    lines = []
     for kind in kinds:
         place = region.find(kind)
         while place >= 0:
             end = region.find(b"\n", place)
             end = len(region) if end < 0 else end
-            found.append(region[region.rfind(b"\n", 0, place) + 1 : end] + b"\n")
+            lines.append(region[region.rfind(b"\n", 0, place) + 1 : end] + b"\n")
             place = region.find(kind, end)
-    return b"".join(found)
+    return b"".join(lines)

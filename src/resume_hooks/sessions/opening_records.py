@@ -123,8 +123,8 @@ def _told(setting: ChildSetting, parent: str | None, text: str, card: str, marks
 
 def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:
     """The record that tells a child of many records where it comes from; the screen doesn't show it."""
-    told = {"message": {"role": "user", "content": block}, "isMeta": True}
-    return _dump({**_envelope(setting, parent, "user", record_id), **told})
+    content = {"message": {"role": "user", "content": block}, "isMeta": True}
+    return _dump({**_envelope(setting, parent, "user", record_id), **content})
 
 
 def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: str) -> bytes:

@@ -125,10 +125,10 @@ class RecordLine(NamedTuple):
         """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
         with opened(self.file) as stream:
             stream.seek(self.offset)
-            found = stream.read(self.length)
-        if len(found) < self.length:
+            line = stream.read(self.length)
+        if len(line) < self.length:
             raise SessionNotFound(f"{self.file} changed while it was read", "Run the command again.")
-        return found
+        return line
 
     def record(self) -> Record | None:
         """What the line says; None for one that holds no JSON object."""
@@ -192,9 +192,9 @@ class RecordLines:
             return self.at(record)
         place = record if isinstance(record, RecordOffset) else RecordOffset(-1, record)
         spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
-        there = self.starting(place.offset)
-        if there is not None and (not spellings or not spellings.keys().isdisjoint(_uuids(there.record() or {}))):
-            return there
+        line = self.starting(place.offset)
+        if line is not None and (not spellings or not spellings.keys().isdisjoint(_uuids(line.record() or {}))):
+            return line
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
     def counted(self, entry: RecordLine) -> RecordLine:
@@ -226,13 +226,13 @@ def shortened(reference: str) -> str:
 def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
     """The line that a reference names in its session, counted where that costs nothing. UsageError for none."""
     named = reference.record
-    found = entries.find(named)
-    if found is not None:
-        return found
+    line = entries.find(named)
+    if line is not None:
+        return line
     if isinstance(named, int):
         count = len(entries)
-        there = f"lines 0 to {count - 1}" if count else "no lines"
-        raise UsageError(f"No line {named} in {entries.file}", f"It has {there}.")
+        lines = f"lines 0 to {count - 1}" if count else "no lines"
+        raise UsageError(f"No line {named} in {entries.file}", f"It has {lines}.")
     if isinstance(named, RecordOffset) and not named.uuid:
         remedy = "It may have been rewritten since: begin again at its end, with read LOCATOR --page."
         raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)

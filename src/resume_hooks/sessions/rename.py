@@ -66,7 +66,7 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
         (glance.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
         (glance.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
     ]
-    return _change(session, glance.title, new, [record for there, record in wanted if there != new], where)
+    return _change(session, glance.title, new, [record for current, record in wanted if current != new], where)
 
 
 def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:

@@ -47,8 +47,8 @@ def subagents_of(session_file: str) -> list[Subagent]:
     session_id = os.path.splitext(name)[0]
     inside = subagents_in(os.path.join(folder, session_id), session_id)
     beside = (path for path in _beside(folder) if owning_session(path) == session_id)
-    found = [*inside, *(Subagent(session_id, subagent_name(path) or "", path) for path in beside)]
-    return sorted(found, key=lambda subagent: subagent.name)
+    subagents = [*inside, *(Subagent(session_id, subagent_name(path) or "", path) for path in beside)]
+    return sorted(subagents, key=lambda subagent: subagent.name)
 
 
 def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
@@ -125,8 +125,8 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
     So is a name that is no UTF-8: no client makes one, and SQLite holds none.
     """
-    found = [file for folder in all_folders(where) for file in _files_in(folder)]
-    return [file for file in found if file.path.isascii() or encodable(file.path) == file.path]
+    files = [file for folder in all_folders(where) for file in _files_in(folder)]
+    return [file for file in files if file.path.isascii() or encodable(file.path) == file.path]
 
 
 def _files_in(folder: str) -> Iterator[TranscriptFile]:

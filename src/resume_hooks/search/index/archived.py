@@ -24,23 +24,23 @@ from resume_hooks.system.text import encodable
 class ArchivedSessions:
     """The vaulted sessions of a config home: ``states`` by id, as their notes are now; no note is read for that."""
 
-    def __init__(self, where: Where, found: Iterable[TranscriptFile]) -> None:
+    def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
-        present = {file.session_id for file in found if not file.agent}
+        present = {file.session_id for file in files if not file.agent}
         gone = (session_id for session_id in kept_ids(where) if session_id not in present)
         self.states = {session_id: state for session_id in gone if (state := _state(session_id, where))}
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
         rows = ((session_id, find(session_id, self._where)) for session_id in self.states)
-        wanted = {session_id for session_id, kept in rows if kept and kept.project in folders}
+        wanted = {session_id for session_id, archived in rows if archived and archived.project in folders}
         self.states = {session_id: state for session_id, state in self.states.items() if session_id in wanted}
 
     def files(self, session_id: str) -> list[TranscriptFile]:
         """The transcripts of a vaulted session and of its sub-agents."""
-        kept = find(session_id, self._where)
+        archived = find(session_id, self._where)
         state = self.states[session_id]
-        rows = [_found(kept, part, state, self._where) for part in kept.parts] if kept else []
+        rows = [_found(archived, part, state, self._where) for part in archived.parts] if archived else []
         return [row for row in rows if row and row.size]
 
 
@@ -56,21 +56,21 @@ class TranscriptPaths:
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
-            kept = find(session_id, self._where)
-            self._folders[session_id] = _folder(kept, self._where) if kept else None
+            archived = find(session_id, self._where)
+            self._folders[session_id] = _folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         return _within(folder, path, session_id) if folder else path
 
 
 @contextlib.contextmanager
-def briefly_opened(kept: ArchivedSession, where: Where) -> Iterator[str | None]:
+def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
     """The folder in which a kept session's transcript lies, None where it can't be opened.
 
     What had to be unpacked for it goes again after the block, so that one is there at a time.
     """
-    home = os.path.join(unpacked(where), kept.session_id)
+    home = os.path.join(unpacked(where), archived.session_id)
     known = os.path.lexists(home)
-    folder = _folder(kept, where)
+    folder = _folder(archived, where)
     opened_at = _opened_at(folder)
     try:
         yield folder
@@ -98,24 +98,24 @@ def _state(session_id: str, where: Where) -> int:
         status = os.lstat(os.path.join(folder_of(session_id, where), NOTE))
     except OSError:
         return 0
-    told = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()
-    return -1 - (zlib.crc32(told) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
+    stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()
+    return -1 - (zlib.crc32(stamp) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(kept: ArchivedSession, part: ArchivedFile, state: int, where: Where) -> TranscriptFile | None:
+def _found(archived: ArchivedSession, part: ArchivedFile, state: int, where: Where) -> TranscriptFile | None:
     """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
     below = beside(part.place)
-    is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{kept.session_id}/{FOLDER}/"))
-    if not (part == kept.transcript or is_agent) or not (path.isascii() or encodable(path) == path):
+    is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/"))
+    if not (part == archived.transcript or is_agent) or not (path.isascii() or encodable(path) == path):
         return None
-    return TranscriptFile(path, kept.project, kept.session_id, agent, state, part.size, part.mtime_ns)
+    return TranscriptFile(path, archived.project, archived.session_id, agent, state, part.size, part.mtime_ns)
 
 
-def _folder(kept: ArchivedSession, where: Where) -> str | None:
+def _folder(archived: ArchivedSession, where: Where) -> str | None:
     try:
-        return os.path.dirname(opened(kept, where).path)
+        return os.path.dirname(opened(archived, where).path)
     except (SessionNotFound, WriteFailed):
         return None
 

@@ -88,15 +88,15 @@ class _Task:
     def __init__(self, where: Where, limit: float, progress: Progress | None, needed: Collection[str] | None) -> None:
         self.path = index_file(where)
         self.where = where
-        self.found = all_files(where)
-        self.shelf = ArchivedSessions(where, self.found)
+        self.files = all_files(where)
+        self.shelf = ArchivedSessions(where, self.files)
         self.limit = limit
         self.progress = progress
         self.needed = needed
 
     def changes(self, db: sqlite3.Connection) -> tuple[list[FileWork], list[int]]:
         """What is to be read, and what is gone."""
-        return changes(db, self.found, self.shelf)
+        return changes(db, self.files, self.shelf)
 
     def bring_up(self, db: sqlite3.Connection) -> UpdateOutcome:
         """Index what changed, and then what was copied from it."""
@@ -115,7 +115,7 @@ class _Task:
 
 
 def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
-    if not task.found and not task.shelf.states and not os.path.lexists(task.path):
+    if not task.files and not task.shelf.states and not os.path.lexists(task.path):
         return OpenIndex(open_temporary(), UpdateOutcome(), [])  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
@@ -159,7 +159,7 @@ def _as_it_is(task: _Task, db: sqlite3.Connection) -> OpenIndex:
 def _for_once(task: _Task, why: str) -> OpenIndex:
     """An index in memory of what is needed now."""
     if task.needed is not None:
-        task.found = [file for file in task.found if file.folder in task.needed]
+        task.files = [file for file in task.files if file.folder in task.needed]
         task.shelf.keep_to(task.needed)
     with contextlib.ExitStack() as failing:
         db = open_temporary()

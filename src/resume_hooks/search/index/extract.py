@@ -92,21 +92,21 @@ class TextExtractor:
         self._sifting = sifting
         self._titles: set[str] = set()
 
-    def said(self, record: Record) -> RecordTexts | None:
+    def texts_of(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
         kind = records.kind(record)
         if kind in SILENT:
             return None
-        found: RecordTexts | None
+        texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            found = None if _is_card(record) else self._assistant(record)
+            texts = None if _is_card(record) else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
-            found = self._user(record)
+            texts = self._user(record)
         elif kind in TITLES:
-            found = self._title(string(record, TITLES[kind]))
+            texts = self._title(string(record, TITLES[kind]))
         else:
-            found = _other(record, kind)
-        return None if found is None or found.empty else found
+            texts = _other(record, kind)
+        return None if texts is None or texts.empty else texts
 
     def _assistant(self, record: Record) -> RecordTexts:
         reply: list[str] = []
@@ -135,11 +135,11 @@ class TextExtractor:
 
     def _user(self, record: Record) -> RecordTexts:
         tool = string(records.message(record), "tool_name") or string(record, "tool_name")
-        said: list[str] = []
+        spoken: list[str] = []
         results: list[str] = []
         for block in records.blocks(record):
             if block.get("type") == records.TEXT:
-                said.append(string(block, "text"))
+                spoken.append(string(block, "text"))
             elif block.get("type") == records.RESULT:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
@@ -148,8 +148,10 @@ class TextExtractor:
                     results += _answer(block, sifting=self._sifting and called in ("", "Bash"))
         if tool or results or records.kind(record) == records.RESULT:
             plain = [string(record, "content")] if not results else []
-            return RecordTexts("result", "" if tool == ENGINE else tool, "", "", "", _joined([*said, *results, *plain]))
-        return self._spoken(record, _joined(said))
+            return RecordTexts(
+                "result", "" if tool == ENGINE else tool, "", "", "", _joined([*spoken, *results, *plain])
+            )
+        return self._spoken(record, _joined(spoken))
 
     def _spoken(self, record: Record, text: str) -> RecordTexts:
         """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""

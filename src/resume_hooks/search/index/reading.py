@@ -128,7 +128,7 @@ def _read(stream: BinaryIO, job: ReadJob) -> Batch:
             break
         reader.take(line)
         end, lines = line.offset + len(line.raw), line.number + 1
-    calls = tuple(reader.listener.calls.items())[-MOST_CALLS:]
+    calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
     place = ReadPosition(end, lines, reader.turn, zlib.crc32(_before(stream, end)), reader.time, calls)
     return Batch(reader.rows, job.place.offset, place, more, torn, reader.cwd, reader.entrypoint)
 
@@ -155,7 +155,7 @@ class _RowReader:
         self.rows: list[IndexRow] = []
         self.turn = job.place.turns
         self.cwd = self.entrypoint = ""
-        self.listener = TextExtractor(dict(job.place.calls), subagent=job.subagent)
+        self.extractor = TextExtractor(dict(job.place.calls), subagent=job.subagent)
         self.time = job.place.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
@@ -167,12 +167,12 @@ class _RowReader:
         self.turn += opens_turn(record, subagent=self._subagent)
         self.cwd = self.cwd or string(record, "cwd")
         self.entrypoint = self.entrypoint or string(record, "entrypoint")
-        said = self.listener.said(record)
-        if said is None:
+        texts = self.extractor.texts_of(record)
+        if texts is None:
             return
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, own = _keys(record) if said.role != "title" else (_title_key(self._name, said.prompt), None)
+        key, own = _keys(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), None)
         self.rows.append(
             IndexRow(
                 line.number,
@@ -180,18 +180,18 @@ class _RowReader:
                 len(line.raw),
                 self.turn,
                 self.time,
-                said.role,
-                said.tool[:MOST_LABEL],
+                texts.role,
+                texts.tool[:MOST_LABEL],
                 string(record, "gitBranch")[:MOST_LABEL],
                 key,
                 own,
-                zlib.crc32("".join(said[2:6]).encode("utf-8", "replace")),
+                zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace")),
                 record.get("truncated") is True,
-                words_of(said.prompt) if said.prompt else b"",
-                words_of(said.reply) if said.reply else b"",
-                words_of(said.input, numbered=True) if said.input else b"",
-                words_of(said.result, numbered=True) if said.result else b"",
-                said.files,
+                words_of(texts.prompt) if texts.prompt else b"",
+                words_of(texts.reply) if texts.reply else b"",
+                words_of(texts.input, numbered=True) if texts.input else b"",
+                words_of(texts.result, numbered=True) if texts.result else b"",
+                texts.files,
             )
         )
 

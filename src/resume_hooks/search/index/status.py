@@ -41,10 +41,10 @@ class Status(NamedTuple):
 
 def status_of(where: Where) -> Status:
     """The state of the index of this config home."""
-    path, found = index_file(where), all_files(where)
-    there = (len(found), sum(file.size for file in found))
-    shelf = ArchivedSessions(where, found)
-    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(found) + len(shelf.states))
+    path, files = index_file(where), all_files(where)
+    there = (len(files), sum(file.size for file in files))
+    shelf = ArchivedSessions(where, files)
+    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(files) + len(shelf.states))
     if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
         return nothing
     try:
@@ -54,7 +54,7 @@ def status_of(where: Where) -> Status:
             if version != VERSION:
                 return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(path))
             counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
-            work, gone = changes(db, found, shelf)
+            work, gone = changes(db, files, shelf)
         finally:
             db.close()
     except (sqlite3.DatabaseError, TypeError):

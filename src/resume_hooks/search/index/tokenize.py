@@ -55,10 +55,10 @@ class _Forms(dict[bytes, bytes]):
         if len(self) >= REMEMBERED:
             self.clear()
         pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
-        found = b" ".join(form for piece in pieces for form in _forms(piece))
+        forms = b" ".join(form for piece in pieces for form in _forms(piece))
         if len(token) <= LONGEST_NAME:
-            self[token] = found
-        return found
+            self[token] = forms
+        return forms
 
 
 _known = _Forms()
@@ -81,11 +81,11 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
 def forms_of(word: str) -> list[list[str]]:
     """What a typed word is looked up as: for each token in it, its forms, the whole first and then its parts."""
     raw = word.encode("utf-8", "replace")
-    found: list[list[str]] = []
+    tokens: list[list[str]] = []
     for token in _SYMBOLS.sub(b" ", raw).translate(_TO_WORDS).split():
         forms = [form.decode() for form in _forms(token)]
-        found += [forms] if token.isascii() else [[form] for form in forms]
-    return [forms for forms in found if forms]
+        tokens += [forms] if token.isascii() else [[form] for form in forms]
+    return [forms for forms in tokens if forms]
 
 
 def folded(text: str) -> str:
@@ -117,11 +117,11 @@ def _is_random(token: bytes, parts: list[bytes]) -> bool:
 
 def _foreign(token: str) -> list[str]:
     """The words in a token beyond ASCII; scripts without spaces by every two characters."""
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(folded(token)):
         for run in re.findall(_RUNS, word):
             if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
-                found += (run[place : place + 2] for place in range(len(run) - 1))
+                words += (run[place : place + 2] for place in range(len(run) - 1))
             elif len(run.encode()) <= LONGEST:
-                found.append(run)
-    return list(dict.fromkeys(found))
+                words.append(run)
+    return list(dict.fromkeys(words))

@@ -51,7 +51,7 @@ class FileWork(NamedTuple):
     ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read.
     """
 
-    found: TranscriptFile
+    file: TranscriptFile
     file_id: int
     same: bool = False
 
@@ -61,13 +61,13 @@ Known = dict[str, tuple[int, int, int, int]]
 
 
 def changes(
-    db: sqlite3.Connection, found: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
+    db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
     rows = db.execute("SELECT path, id, inode, size, mtime FROM files")
     known = {path: (file_id, inode, size, mtime) for path, file_id, inode, size, mtime in rows}
     work = []
-    for file in found:
+    for file in files:
         file_id, *state = known.pop(file.path, (0,))
         if state != [file.inode, file.size, file.mtime]:
             work.append(FileWork(file, file_id, bool(file_id) and _is_same(state, file)))
@@ -149,7 +149,7 @@ class _Update:
             self._writer.drop(gone)
         for item in work:
             if item.same:
-                self._writer.settled_at(item.file_id, item.found)
+                self._writer.settled_at(item.file_id, item.file)
         left = [item for item in work if not item.same]
         total, done, files, waiting = sum(map(self._size, left)), 0, 0, len(left)
         with contextlib.closing(self._readings(left)) as results:
@@ -167,27 +167,27 @@ class _Update:
 
     def _size(self, item: FileWork) -> int:
         """Bytes of a file that are to be read."""
-        known = item.file_id and not self._writer.replaced(item.file_id, item.found)
-        return max(1, item.found.size - (self._writer.place(item.file_id).offset if known else 0))
+        known = item.file_id and not self._writer.replaced(item.file_id, item.file)
+        return max(1, item.file.size - (self._writer.place(item.file_id).offset if known else 0))
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Batch | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
 
         Packed sessions come first, one at a time; they are ancestors as a rule.
         """
-        kept: dict[str, list[FileWork]] = {}
+        by_session: dict[str, list[FileWork]] = {}
         for item in work:
-            if item.found.inode < 0:
-                kept.setdefault(item.found.session_id, []).append(item)
-        others = [(item, item.found.path) for item in work if item.found.inode >= 0]
-        for session_id, items in kept.items():
-            found = find(session_id, self._where)
-            if found is None:
-                others += [(item, item.found.path) for item in items]  # it went just now, which shows there
+            if item.file.inode < 0:
+                by_session.setdefault(item.file.session_id, []).append(item)
+        others = [(item, item.file.path) for item in work if item.file.inode >= 0]
+        for session_id, items in by_session.items():
+            archived = find(session_id, self._where)
+            if archived is None:
+                others += [(item, item.file.path) for item in items]  # it went just now, which shows there
                 continue
-            with briefly_opened(found, self._where) as folder:
-                at = [(item, read_at(item.found, folder) if folder else item.found.path) for item in items]
-                if folder is None or not folder.startswith(found.folder):  # unpacked for now
+            with briefly_opened(archived, self._where) as folder:
+                at = [(item, read_at(item.file, folder) if folder else item.file.path) for item in items]
+                if folder is None or not folder.startswith(archived.folder):  # unpacked for now
                     yield from self._read(at)
                     continue
             others += at
@@ -198,31 +198,31 @@ class _Update:
         entered = list(starmap(self._entered, _originals_first(work)))
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(self._job(item, path), item.found.size) for path, item in known.items()]
+        jobs = [(self._job(item, path), item.file.size) for path, item in known.items()]
         with contextlib.closing(readings([(job, max(1, size - job.place.offset)) for job, size in jobs])) as results:
             for job, batch in results:
                 yield known[job.path], batch
 
     def _entered(self, item: FileWork, path: str, parent: str) -> tuple[FileWork, str]:
         """A file with its id in the index, and where it is read; the id is 0 for one of which nothing is read."""
-        found, writer = item.found, self._writer
-        file_id = item.file_id or writer.add(found, found.session_id, parent)
-        if not found.agent:
+        file, writer = item.file, self._writer
+        file_id = item.file_id or writer.add(file, file.session_id, parent)
+        if not file.agent:
             return item._replace(file_id=file_id), path
-        session_id = found.session_id or subagents.owning_session(path)
+        session_id = file.session_id or subagents.owning_session(path)
         hidden = subagents.agent_type(path) in HELPERS
         writer.assign(file_id, session_id, hidden=hidden)
         if hidden or not session_id:
             if writer.place(file_id).offset:
                 writer.forget([file_id])
-            writer.remember(file_id, found)
+            writer.remember(file_id, file)
             return item._replace(file_id=0), path
         return item._replace(file_id=file_id), path
 
     def _job(self, item: FileWork, path: str) -> ReadJob:
-        replaced = self._writer.replaced(item.file_id, item.found)
+        replaced = self._writer.replaced(item.file_id, item.file)
         place = ReadPosition() if replaced else self._writer.place(item.file_id)
-        return ReadJob(path, place, bool(item.found.agent))
+        return ReadJob(path, place, bool(item.file.agent))
 
     def _take(self, item: FileWork, batch: Batch | None) -> int:
         """Write what was read; returns the bytes."""
@@ -230,8 +230,8 @@ class _Update:
             self._writer.drop([item.file_id])
             return 0
         # Of what is kept and was read in part the time is left out: its inode says that it is as it was.
-        found = item.found._replace(mtime=0) if batch.more and item.found.inode < 0 else item.found
-        self._writer.write(item.file_id, found, batch)
+        file = item.file._replace(mtime=0) if batch.more and item.file.inode < 0 else item.file
+        self._writer.write(item.file_id, file, batch)
         size = batch.place.offset - batch.start
         self._uncommitted += size
         if self._uncommitted >= COMMIT:
@@ -253,15 +253,15 @@ def _originals_first(work: Iterable[tuple[FileWork, str]]) -> list[tuple[FileWor
 
     A fork that the client made names no parent; it is then taken for younger if it was written to later.
     """
-    named = [(item, path, "" if item.found.agent else _parent_of(path)) for item, path in work]
-    parents = {item.found.session_id: parent for item, _, parent in named if parent}
-    return sorted(named, key=lambda row: (_depth(row[0], parents), row[0].found.mtime))
+    named = [(item, path, "" if item.file.agent else _parent_of(path)) for item, path in work]
+    parents = {item.file.session_id: parent for item, _, parent in named if parent}
+    return sorted(named, key=lambda row: (_depth(row[0], parents), row[0].file.mtime))
 
 
 def _depth(item: FileWork, parents: Mapping[str, str]) -> int:
     """How many of the files lie between one and its first ancestor; hostile ones may name each other."""
     seen: set[str] = set()
-    session_id = "" if item.found.agent else item.found.session_id
+    session_id = "" if item.file.agent else item.file.session_id
     while (parent := parents.get(session_id, "")) and session_id not in seen:
         seen.add(session_id)
         session_id = parent

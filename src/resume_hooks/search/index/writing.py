@@ -72,29 +72,29 @@ class Writer:
 
     def place(self, file_id: int) -> ReadPosition:
         """How far a file was read."""
-        found = self._db.execute("SELECT offset, lines, turns, checked, time, calls FROM files WHERE id=?", (file_id,))
+        row = self._db.execute("SELECT offset, lines, turns, checked, time, calls FROM files WHERE id=?", (file_id,))
         try:
-            *numbers, calls = found.fetchone()
-            offset, lines, turns, check, told = map(int, numbers)
+            *numbers, calls = row.fetchone()
+            offset, lines, turns, check, time = map(int, numbers)
             waiting = tuple((str(call), str(tool)) for call, tool in json.loads(calls))
         except (TypeError, ValueError) as error:
             raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
-        return ReadPosition(max(0, offset), lines, turns, check, told, waiting)
+        return ReadPosition(max(0, offset), lines, turns, check, time, waiting)
 
-    def replaced(self, file_id: int, found: TranscriptFile) -> bool:
+    def replaced(self, file_id: int, file: TranscriptFile) -> bool:
         """Whether a file is another one than what was read: files that are only appended to keep their inode and grow.
 
         In-place rewrites keep the time, sometimes the size and the last bytes as well.
         """
         inode, size = self._db.execute("SELECT inode, size FROM files WHERE id=?", (file_id,)).fetchone()
-        moved = (inode < 0) != (found.inode < 0)  # into the vault or out of it
-        return bool((inode != found.inode and not moved) or found.size <= size)
+        moved = (inode < 0) != (file.inode < 0)  # into the vault or out of it
+        return bool((inode != file.inode and not moved) or file.size <= size)
 
-    def add(self, found: TranscriptFile, session_id: str, parent: str = "") -> int:
+    def add(self, file: TranscriptFile, session_id: str, parent: str = "") -> int:
         """Take in a file with nothing of it read; returns its id. Children that were read before it are marked."""
-        values = (found.path, session_id, found.agent, found.folder, parent, 0)
+        values = (file.path, session_id, file.agent, file.folder, parent, 0)
         file_id = int(self._db.execute(_FILE, values).lastrowid or 0)
-        if not found.agent:
+        if not file.agent:
             self._db.execute(_MARK_CHILDREN, (session_id,))
         return file_id
 
@@ -102,26 +102,26 @@ class Writer:
         """Note whose a sub-agent is and whether it is left out; both may show only after its first record."""
         self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), file_id))
 
-    def write(self, file_id: int, found: TranscriptFile, batch: Batch) -> None:
+    def write(self, file_id: int, file: TranscriptFile, batch: Batch) -> None:
         """Add what was read of a file. What was read from the start again takes the place of what was known."""
         if batch.start == 0 and self.place(file_id).offset:
             self.forget([file_id])
         self._insert(file_id, batch.rows)
         if batch.more or batch.torn:
-            found = found._replace(size=min(found.size - 1, batch.place.offset))  # to be looked at again
-        self.remember(file_id, found, batch)
+            file = file._replace(size=min(file.size - 1, batch.place.offset))  # to be looked at again
+        self.remember(file_id, file, batch)
 
-    def remember(self, file_id: int, found: TranscriptFile, batch: Batch | None = None) -> None:
+    def remember(self, file_id: int, file: TranscriptFile, batch: Batch | None = None) -> None:
         """Note what the file looked like when it was read, and how far that was."""
         place = batch.place if batch else ReadPosition()
         about = (batch.cwd, batch.entrypoint) if batch else ("", "")
         calls = json.dumps(place.calls)
-        state = (found.inode, found.size, found.mtime, *place[:5], calls, *about, file_id)
+        state = (file.inode, file.size, file.mtime, *place[:5], calls, *about, file_id)
         self._db.execute(_PLACE, state)
 
-    def settled_at(self, file_id: int, found: TranscriptFile) -> None:
+    def settled_at(self, file_id: int, file: TranscriptFile) -> None:
         """Note that a file which was read lies elsewhere now, as it was."""
-        self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", (found.inode, found.folder, file_id))
+        self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", (file.inode, file.folder, file_id))
 
     def drop(self, file_ids: Collection[int]) -> None:
         """Take out files that are gone, all at once: each time all rows are looked at."""
@@ -189,8 +189,8 @@ class Writer:
 
     def _named_first(self, row: IndexRow) -> IndexRow:
         """A forked record under the key that it had at first: a fork of a fork names the fork."""
-        found = self._db.execute("SELECT key FROM aliases WHERE own=?", (row.key,)).fetchone()
-        key = found[0] if found else row.key
+        alias = self._db.execute("SELECT key FROM aliases WHERE own=?", (row.key,)).fetchone()
+        key = alias[0] if alias else row.key
         if row.own != key:  # a fork of ours keeps its ids
             self._db.execute("INSERT OR IGNORE INTO aliases VALUES(?,?)", (row.own, key))
         return row._replace(key=key)
