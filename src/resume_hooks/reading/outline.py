@@ -146,7 +146,8 @@ def _before_compactions(observer: OutlineScan, transcript: Transcript) -> set[in
     if not chain or not (chain[0].boundary or chain[0].summary):
         return set()
     by_uuid = {node.uuid: node for node in transcript.nodes}
-    before = _previous(transcript.nodes)
+    # What stands before each boundary and summary, for those that do not say what they follow.
+    before = {node.number: earlier for earlier, node in pairwise(transcript.nodes) if node.boundary or node.summary}
     seen: set[int] = set()
     node: Node | None = chain[0]
     while node is not None and node.number not in seen:
@@ -158,12 +159,6 @@ def _before_compactions(observer: OutlineScan, transcript: Transcript) -> set[in
     return seen
 
 
-def _previous(nodes: Sequence[Node]) -> dict[int, Node]:
-    """The record before each boundary and summary, for those that do not say what they follow."""
-    pairs = pairwise(nodes)
-    return {node.number: before for before, node in pairs if node.boundary or node.summary}
-
-
 def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
     """The sub-agents of a session in the order in which they were started, those of no known turn last."""
     found = subagents_of(session.path) if not observer.subagent else []
@@ -171,7 +166,9 @@ def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAge
     for one in sorted(found, key=lambda one: order.get(_id_of(one), len(order))):
         turn, task = observer.agents.get(_id_of(one), (None, ""))
         try:
-            ends, count = HeadTail(one.path), _lines(one.path)
+            ends = HeadTail(one.path)
+            with open(one.path, "rb") as stream:
+                count = sum(1 for _ in stream)
         except (OSError, SessionNotFound):
             continue  # deleted since it was listed
         words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
@@ -180,8 +177,3 @@ def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAge
 
 def _id_of(one: Subagent) -> str:
     return one.name.removeprefix(PREFIX)
-
-
-def _lines(path: str) -> int:
-    with open(path, "rb") as stream:
-        return sum(1 for _ in stream)

@@ -132,7 +132,7 @@ def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) 
         who = f"attachment {kind_of(record)}".rstrip()
     elif kind == records.SYSTEM:
         who = f"system {string(record, 'subtype')}".rstrip()
-    elif _answers(record):
+    elif kind == records.RESULT or records.results(record):
         state = "failed result" if failed_in(record) else "result"
         who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip() if shown.tool else state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
@@ -142,10 +142,6 @@ def _speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) 
     if record.get("isSidechain") and not subagent:
         who = f"sub-agent's {who}"
     return who
-
-
-def _answers(record: Record) -> bool:
-    return records.kind(record) == records.RESULT or bool(records.results(record))
 
 
 def failed_in(record: Record) -> list[str]:

@@ -86,12 +86,13 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
         if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
             return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
         several = len(records.results(record)) > 1
-        return "\n\n".join(_block(block, (calls or {}) if several else None) for block in blocks)
+        return "\n\n".join(block_text(block, (calls or {}) if several else None) for block in blocks)
     said = string(record, "content") or string(record, "summary")
     return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
 
 
-def _block(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
+def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
+    """One block of a message as text; a result is told apart by its call where ``calls`` are given."""
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
@@ -115,7 +116,7 @@ def _result(block: Record, calls: Mapping[str, ToolCall] | None) -> str:
     call = calls.get(string(block, "tool_use_id")) if calls else None
     parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
     parts += ["[error]"] if records.is_error(block) else []
-    return "\n".join([*parts, *map(_block, records.result_blocks(block))])
+    return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
 
 
 def _media(kind: str, block: Record) -> str:
@@ -163,8 +164,3 @@ def calls_in(record: Record) -> dict[str, ToolCall]:
         bare: Record = {"type": records.ASSISTANT, "uuid": "-", "message": record.get("message")}
         pieces(line, bare, node_of(bare, line))
     return pieces.calls
-
-
-def block_text(block: Record) -> str:
-    """One block of a message as text."""
-    return _block(block)

@@ -28,7 +28,9 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     Of a large file that was compacted only the part since then, where that alone decides; else the whole. Numbers and
     offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
     """
-    start = _start_of_live(path)
+    with opened(path) as stream:
+        offset = _offset_of_live(stream)
+        start = ScanStart(offset, Numbers(offset).of(stream, offset))
     seeing = observers()
     if start.offset:
         part = scan(path, observers=seeing, start=start)
@@ -43,13 +45,6 @@ def is_live_part_within(path: str, limit: int) -> bool:
     with opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
-
-
-def _start_of_live(path: str) -> ScanStart:
-    """Where the records begin that the last compaction left; the start of the file where the whole is to be read."""
-    with opened(path) as stream:
-        offset = _offset_of_live(stream)
-        return ScanStart(offset, Numbers(offset).of(stream, offset))
 
 
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:

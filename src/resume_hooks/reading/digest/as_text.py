@@ -122,11 +122,13 @@ def _fitted(fixed: Sequence[str], digest: Digest, names: _Names, shares: Mapping
 
 def _best(name: str, digest: Digest, names: _Names, share: Share) -> list[str]:
     """A section with as many of its entries as its share holds; the first one is cut to it."""
-    whole = _whole(digest, name)
+    whole = len(digest.of(name)) + digest.omitted.get(name, 0)
     room = share.room - _size([_head(name, whole, 0), _more(whole)])
     rows: list[str] = []
     for entry in digest.of(name):
-        text = _path_end(entry.text, share.entry) if name in _PATHS else cut(entry.text, share.entry)
+        text = cut(entry.text, share.entry)
+        if name in _PATHS and len(entry.text) > share.entry:
+            text = f"…{entry.text[1 - share.entry :]}"
         row = _row(entry._replace(text=text), names, room - len(BULLET) - 1 if not rows else None)
         room -= len(BULLET) + len(row) + 1
         if room < 0:
@@ -158,14 +160,6 @@ def _row(entry: DigestEntry, names: _Names, room: int | None = None) -> str:
         if room - len(tail) >= len(text) // 2:  # rather half of the text with its note
             return unmarked(cut(text, room - len(tail)) + tail)
     return unmarked(cut(text, max(1, room or 1)))
-
-
-def _path_end(path: str, most: int) -> str:
-    return path if len(path) <= most else f"…{path[1 - most :]}"
-
-
-def _whole(digest: Digest, name: str) -> int:
-    return len(digest.of(name)) + digest.omitted.get(name, 0)
 
 
 def _size(rows: Sequence[str]) -> int:

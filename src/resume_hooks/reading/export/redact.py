@@ -67,7 +67,7 @@ class ExportRedactor:
             return text
         clean, secrets = without_secrets(text)
         left_out.update(secret.kind for secret in secrets)
-        return self._homes.sub(_tilde, clean) if self._homes else clean
+        return self._homes.sub(lambda match: "-~" if match[0].startswith("-") else "~", clean) if self._homes else clean
 
     def block(self, block: Record) -> Record:
         """A block of a message, or a whole message, with each text in it as it may be shown."""
@@ -93,10 +93,6 @@ class ExportRedactor:
             if clean.startswith(beginning) and "[secret removed" in clean:
                 return self._clean(beginning + value, self.left_out).removeprefix(beginning)
         return self._value(value, depth)
-
-
-def _tilde(found: re.Match[str]) -> str:
-    return "-~" if found.group().startswith("-") else "~"
 
 
 def _homes(where: Where, folders: Iterable[str]) -> re.Pattern[str] | None:

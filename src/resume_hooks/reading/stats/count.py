@@ -42,12 +42,17 @@ def count(path: str, *, agent: bool = False) -> Counts:
 
     Of a child ``before`` is what its own first line says, 0 if that says nothing.
     """
-    seen = _Seen(_derived(path))
+    try:
+        parent = read_parent(path)
+    except OSError:
+        parent = None
+    seen = _Seen(parent)
     with opened(path) as stream:
         for line in read_lines(stream):
             if _may_tell(line.raw) and (record := records.parse(line.body)) is not None:
                 seen.take(record, agent=agent)
-    return seen.counts(_before(path) if seen.parent else 0)
+    size = stated(path) if parent else None
+    return seen.counts(size.original if size else 0)
 
 
 def _may_tell(raw: bytes) -> bool:
@@ -55,18 +60,6 @@ def _may_tell(raw: bytes) -> bool:
     if b'"usage"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
         return True
     return b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw)
-
-
-def _derived(path: str) -> Parent | None:
-    try:
-        return read_parent(path)
-    except OSError:
-        return None
-
-
-def _before(path: str) -> int:
-    told = stated(path)
-    return told.original if told else 0
 
 
 class _Seen:

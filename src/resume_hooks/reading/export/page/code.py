@@ -79,13 +79,9 @@ def _coloured(text: str, lexer_name: str) -> str:
     lexer = get_lexer_by_name(lexer_name)
     parts: list[str] = []
     for _, kind, said in lexer.get_tokens_unprocessed(seen(text)):
-        name = _class_of(str(kind))
+        name = next((name for beginning, name in CLASSES if str(kind).startswith(beginning)), "")
         parts.append(element("span", said, class_=name) if name and said.strip() else said)
     return joined(parts)
-
-
-def _class_of(kind: str) -> str:
-    return next((name for beginning, name in CLASSES if kind.startswith(beginning)), "")
 
 
 def picture(found: MediaPart) -> Html:

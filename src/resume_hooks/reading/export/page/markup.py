@@ -29,11 +29,7 @@ class Html(str):
 def seen(text: str) -> str:
     """A text in which nothing hides: a terminal's colours are gone, other controls are spelled out."""
     lines = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSEEN.sub(_spelled, lines)
-
-
-def _spelled(found: re.Match[str]) -> str:
-    return f"[U+{ord(found.group()):04X}]"
+    return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape(text: str) -> Html:
