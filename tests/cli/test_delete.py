@@ -169,7 +169,8 @@ def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> Non
 
     assert finding()[0] == "ok"
     assert "deleted sessions: 1, " in finding()[1]
-    os.rename(Path(kept) / "manifest.json", Path(kept) / "moving.json")
+    manifest = Path(kept) / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"complete": False}))
     assert finding() == ("note", "a delete was interrupted")
     assert b"interrupted" in cli("restore", "--list").stdout
 

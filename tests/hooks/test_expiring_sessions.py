@@ -134,9 +134,9 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     aged(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle(end) == b""
-    assert pending.wanted(Where()) == [session_id(1)]
+    assert pending.pending_ids(Where()) == [session_id(1)]
     background.catch_up(start(config_home, "clear"))
-    assert (pending.wanted(Where()), kept_ids(config_home.where)) == ([], [session_id(1)])
+    assert (pending.pending_ids(Where()), kept_ids(config_home.where)) == ([], [session_id(1)])
 
 
 def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

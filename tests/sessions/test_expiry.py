@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.sessions.expiry import SOON, Ending, Endings, Ends, Found, is_kept
+from resume_hooks.sessions.expiry import SOON, DatedSession, Ending, Endings, Ends, is_kept
 from resume_hooks.sessions.files import SessionFile, session_file
 from tests.archive.retention.aged import DAY, aged, with_backups, with_output
 from tests.builders import ConfigHome
@@ -60,7 +60,7 @@ def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
 
 def test_when_the_next_one_ends() -> None:
     """The first that is not before a moment; None where none is."""
-    ends = Ends(Found("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
+    ends = Ends(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
     assert [ends.after(moment) for moment in (0, 1_051, 1_101, 1_301)] == [1_050, 1_100, 1_300, None]
 
 

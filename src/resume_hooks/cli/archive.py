@@ -12,7 +12,7 @@ from resume_hooks import clock
 from resume_hooks.archive.retention import archive_now
 from resume_hooks.archive.retention.archive_now import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import first_use_notice
-from resume_hooks.archive.vault.forget import forget
+from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import Gone, went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, delete
-from resume_hooks.archive.trash.contents import Entry, Stray
+from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
@@ -99,7 +99,7 @@ def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_jso
     emit("delete", data, text, as_json=as_json, warnings=_still_kept([entry]) if agreed else [])
 
 
-def _still_kept(entries: Sequence[Entry]) -> list[str]:
+def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
     kept = (entry for entry in entries if find(entry.session_id, Where()))
     return [STAYS.format(title=entry.title, session_id=entry.session_id) for entry in kept]
@@ -136,7 +136,7 @@ def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, 
     emit("delete", data, text, as_json=as_json, warnings=[*told, *(_still_kept(gone) if agreed else [])])
 
 
-def _all(entries: Sequence[Entry], strays: Sequence[Stray]) -> str:
+def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
     """What goes for good, counted; ``""`` for nothing."""
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
@@ -147,7 +147,7 @@ def _all(entries: Sequence[Entry], strays: Sequence[Stray]) -> str:
     return f"{' and '.join(said)}, {size}" if said else ""
 
 
-def _count(entries: Sequence[Entry]) -> str:
+def _count(entries: Sequence[TrashEntry]) -> str:
     return "1 session" if len(entries) == 1 else f"{len(entries):,} sessions"
 
 

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import Entry, Stray
+from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.trash.restore import Restoration
 from resume_hooks.archive.vault import lookup
 from resume_hooks.archive.vault import restore as retrieval
@@ -64,7 +64,7 @@ def command(locator: str | None, listing: bool, dry_run: bool, as_json: bool) ->
     emit("restore", data, lambda: _text(decided, dry_run=dry_run), as_json=as_json, warnings=decided.warnings)
 
 
-def _found(locator: str) -> Entry | ArchivedSession:
+def _found(locator: str) -> TrashEntry | ArchivedSession:
     """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
     try:
         return contents.find(locator, Where())
@@ -102,7 +102,7 @@ def _from_vault(kept: ArchivedSession, *, dry_run: bool, as_json: bool) -> None:
     emit("restore", data, text, as_json=as_json, warnings=decided.warnings)
 
 
-def deleted_row(entry: Entry, where: Where) -> dict[str, Any]:
+def deleted_row(entry: TrashEntry, where: Where) -> dict[str, Any]:
     """A session in the trash, or on its way there or back, in its documented JSON form."""
     return {
         "session_id": entry.session_id,
@@ -119,17 +119,17 @@ def deleted_row(entry: Entry, where: Where) -> dict[str, Any]:
     }
 
 
-def deleted_line(entry: Entry) -> str:
+def deleted_line(entry: TrashEntry) -> str:
     """The same as one line for people."""
     return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
 
-def stray_rows(strays: Iterable[Stray]) -> list[dict[str, Any]]:
+def stray_rows(strays: Iterable[StrayFolder]) -> list[dict[str, Any]]:
     """What lies in the trash and is no session, in its documented JSON form."""
     return [stray._asdict() for stray in strays]
 
 
-def stray_lines(strays: Sequence[Stray]) -> list[str]:
+def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     """The same for people: counted where it was half removed, else one by one."""
     gone = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in gone))
@@ -141,7 +141,7 @@ def stray_lines(strays: Sequence[Stray]) -> list[str]:
     ]
 
 
-def held_text(entry: Entry) -> str:
+def held_text(entry: TrashEntry) -> str:
     """What a session takes, for people."""
     return f"{size_text(entry.size)} in {'1 file' if entry.files == 1 else f'{entry.files:,} files'}"
 
@@ -160,7 +160,7 @@ def _list(*, as_json: bool) -> None:
     emit("restore", data, text, as_json=as_json)
 
 
-def _row(entry: Entry) -> str:
+def _row(entry: TrashEntry) -> str:
     when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
     note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"

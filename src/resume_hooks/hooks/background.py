@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
+from resume_hooks.archive.retention.ancestors import keep_parents, keep_wanted
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError

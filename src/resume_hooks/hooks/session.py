@@ -137,7 +137,7 @@ def _mark(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.keep(_mark_of(pid), {"session_id": session_id, "at": time.time()})
-        pending.want(session_id, Where())  # an ancestor from now on; the next start keeps it, and nobody waits for that
+        pending.add(session_id, Where())  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
 def _take_mark(pid: int) -> Optional[str]:

@@ -30,7 +30,7 @@ AHEAD = 60
 _EXACT = 0.001
 
 
-class Found(NamedTuple):
+class DatedSession(NamedTuple):
     """A session file: its last write in seconds since the epoch, its size in bytes."""
 
     session_id: str
@@ -46,7 +46,7 @@ class Ending(NamedTuple):
     does, else files that belong to it.
     """
 
-    session: Found
+    session: DatedSession
     at: float
     written: float
     whole: bool
@@ -58,7 +58,7 @@ class Ends(NamedTuple):
     ``period`` are the seconds that all of them have from their last write; ``files`` the last writes.
     """
 
-    session: Found
+    session: DatedSession
     period: float
     files: tuple[float, ...]
 
@@ -94,10 +94,12 @@ class Endings:
                     folders.add(entry.name)
                 elif (session_id := session_id_of(entry.name)) and entry.is_file(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
-                    sessions += [Found(session_id, entry.path, status.st_mtime, status.st_size)] * bool(status.st_size)
+                    sessions += [DatedSession(session_id, entry.path, status.st_mtime, status.st_size)] * bool(
+                        status.st_size
+                    )
         return [Ends(each, self._period, tuple(self._files(each, folders))) for each in sessions]
 
-    def _files(self, session: Found, folders: set[str]) -> Iterator[float]:
+    def _files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
         """The times of what goes by itself."""
         if session.session_id in folders:
             yield from _times(os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
 from resume_hooks.storage.locks import lock
-from resume_hooks.storage.state_file import MODE, sweep, sync_folder, temporary_in
+from resume_hooks.storage.state_file import MODE, create, read_open, sweep, sync_folder, temporary_in
 
 BUFFER = 1024 * 1024
 """Bytes that are written at a time."""
@@ -157,14 +157,8 @@ def _append(descriptor: int, lines: bytes) -> int:
 def _unshare(path: str, descriptor: int) -> None:
     """Put a copy of an open file in its place, that no other name leads to."""
     temporary = temporary_in(os.path.dirname(path))
-    copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     try:
-        with os.fdopen(copy, "wb") as stream:
-            offset = 0
-            while piece := os.pread(descriptor, BUFFER, offset):
-                offset += stream.write(piece)
-            stream.flush()
-            os.fsync(stream.fileno())
+        create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):

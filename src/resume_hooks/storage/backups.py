@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.storage.append_carryover import CHUNK, begins_with
+from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import locked_folder
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import create, read_open
 
 FOLDER = "backups"
 NOT_KEPT = "The session was not backed up to"
@@ -41,7 +41,7 @@ def keep(session_id: str, descriptor: int, where: Where) -> str:
     path = os.path.join(folder_of(session_id, where), f"{clock.now().replace(':', '-')}.jsonl")
     whole = False
     try:
-        _copy(descriptor, path)
+        create(path, read_open(descriptor, os.fstat(descriptor).st_size))
         whole = begins_with(descriptor, path)
     except OSError as error:
         raise _refused(path, error) from error
@@ -63,16 +63,6 @@ def drop(path: str) -> None:
     """Remove a backup that stands for nothing."""
     with contextlib.suppress(OSError):
         os.unlink(path)
-
-
-def _copy(descriptor: int, path: str) -> None:
-    size, offset = os.fstat(descriptor).st_size, 0
-    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-    with os.fdopen(target, "wb", buffering=0) as stream:
-        os.chmod(path, MODE)  # whatever the umask took away
-        while offset < size and (piece := os.pread(descriptor, min(CHUNK, size - offset), offset)):
-            offset += stream.write(piece)
-        os.fsync(target)
 
 
 def _refused(path: str, error: OSError) -> WriteFailed:

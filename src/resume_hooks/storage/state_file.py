@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.paths import private_folder
 
 MODE = 0o600
+
+PIECE = 1024 * 1024
+"""Bytes that are read at a time."""
 
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
@@ -25,16 +29,32 @@ def replace(path: str, content: bytes) -> None:
     sweep(folder)
     temporary = temporary_in(folder)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(descriptor)
+        create(temporary, [content])
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
     sync_folder(folder)
+
+
+def create(path: str, pieces: Iterable[bytes]) -> int:
+    """Write a new private file, synced; its size. OSError where it can't be written, or something has its name."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+    with os.fdopen(descriptor, "wb") as stream:
+        os.chmod(path, MODE)  # whatever the umask took away
+        for piece in pieces:
+            stream.write(piece)
+        stream.flush()
+        os.fsync(descriptor)
+        return stream.tell()
+
+
+def read_open(descriptor: int, size: int) -> Iterator[bytes]:
+    """The first ``size`` bytes of an open file, a piece at a time, as far as it has them; its position stays."""
+    offset = 0
+    while offset < size and (piece := os.pread(descriptor, min(PIECE, size - offset), offset)):
+        offset += len(piece)
+        yield piece
 
 
 def temporary_in(folder: str) -> str:

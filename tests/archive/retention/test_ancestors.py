@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.retention import ancestors, cost_check, keeper, pending
-from resume_hooks.archive.retention.ancestors import keep_ancestors
-from resume_hooks.archive.retention.backlog import keep_parents, keep_wanted
+from resume_hooks.archive.retention import ancestors, background, pending
+from resume_hooks.archive.retention.ancestors import keep_ancestors, keep_parents, keep_wanted
 from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -55,7 +54,7 @@ def test_a_parent_that_is_kept_costs_no_more(config_home: ConfigHome, monkeypatc
     root = aged(config_home, 1, 0)
     rolled(config_home, root)
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "keep", None)
+        patch.setattr(background, "keep", None)
         assert rolled(config_home, root).warnings == ()
     rolled(config_home, went_on(root.path))
     kept = find(root.session_id, config_home.where)
@@ -73,17 +72,17 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
-    assert pending.wanted(config_home.where) == [root.session_id]
+    assert pending.pending_ids(config_home.where) == [root.session_id]
     assert keep_wanted(config_home.where, never) == 1
     (state / "vault").unlink()
     assert keep_wanted(config_home.where, never) == 0
-    assert (kept_ids(config_home.where), pending.wanted(config_home.where)) == ([root.session_id], [])
+    assert (kept_ids(config_home.where), pending.pending_ids(config_home.where)) == ([root.session_id], [])
 
 
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
     """A verb does not wait for a large session; the next start's second hook archives it."""
     root = aged(config_home, 1, 0)
-    with_backups(config_home, root, 0, count=cost_check.MOST_FILES + 1)
+    with_backups(config_home, root, 0, count=background.MOST_FILES + 1)
     assert rolled(config_home, root).warnings == ()
     assert kept_ids(config_home.where) == []
     assert keep_wanted(config_home.where, at_once) == 1
@@ -96,15 +95,15 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ancestors, "LIMIT", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (kept_ids(config_home.where), pending.wanted(config_home.where)) == ([], [root.session_id])
+    assert (kept_ids(config_home.where), pending.pending_ids(config_home.where)) == ([], [root.session_id])
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
-    pending.want(session_id(1), config_home.where)
+    pending.add(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert keep_wanted(config_home.where, never) == 0
-    assert pending.wanted(config_home.where) == []
+    assert pending.pending_ids(config_home.where) == []
 
 
 def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -142,6 +141,6 @@ def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch
     def refuse(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")
 
-    monkeypatch.setattr(keeper, "keep", refuse)
+    monkeypatch.setattr(background, "keep", refuse)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == (f"The ancestor {root.session_id} is not in the vault yet: No room.",)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from resume_hooks.archive.retention import cost_check, keep_expiring
+from resume_hooks.archive.retention import background, keep_expiring
 from resume_hooks.archive.retention.keep_expiring import Slice, archive
 from resume_hooks.sessions.archived.manifest import find, kept_ids
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
@@ -97,9 +97,9 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
 def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, what: str) -> None:
     """Many files or bytes; others go on meanwhile."""
     session = aged(config_home, 1, 29)
-    folder = with_backups(config_home, session, 29, count=cost_check.MOST_FILES + 1 if what == "files" else 1)
+    folder = with_backups(config_home, session, 29, count=background.MOST_FILES + 1 if what == "files" else 1)
     if what == "bytes":
-        (folder / "large@v1").write_bytes(bytes(cost_check.MOST_BYTES))
+        (folder / "large@v1").write_bytes(bytes(background.MOST_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)

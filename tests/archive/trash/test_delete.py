@@ -55,7 +55,7 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.Entry:
+def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.TrashEntry:
     """Plan and write."""
     return deletion.write(deletion.plan(session, home.where), home.where, **how)
 
@@ -445,7 +445,7 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
 def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, change: dict[str, object]) -> None:
     """Of another version, damaged, or with a place where no session's part belongs: no entry, left alone."""
     entry = delete(laid_out(config_home), config_home)
-    note = Path(entry.folder) / contents.DONE
+    note = Path(entry.folder) / contents.MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
     assert contents.held(config_home.where) == []
     assert os.path.isdir(entry.folder)
@@ -570,7 +570,7 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    path = Path(entry.folder) / contents.DONE
+    path = Path(entry.folder) / contents.MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
     (stray,) = contents.strays(Where(environ))
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 6 + (note is not None))

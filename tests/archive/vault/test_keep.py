@@ -128,7 +128,7 @@ def test_written_while_it_is_packed(config_home: ConfigHome, monkeypatch: pytest
                 stream.truncate(size // 2 if how == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
 
-    monkeypatch.setattr(keeping, "_first", meanwhile)
+    monkeypatch.setattr(keeping, "read_open", meanwhile)
     if how == "appended":
         assert kept_files(keep(session, config_home.where), config_home) == before
     else:

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.vault import commit, pack_writer, restore
-from resume_hooks.archive.vault import forget as forgetting
 from resume_hooks.archive.vault import keep as keeping
 from resume_hooks.archive.vault import rewrite as rewriting
-from resume_hooks.archive.vault.forget import forget
+from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was
 from resume_hooks.archive.vault.pack_writer import lines_of
@@ -39,7 +38,7 @@ from tests.needs import REPO
 MODULES = {
     str(module.__file__)
     for module in (
-        locks, forgetting, keeping, commit, unpack, pack_writer, packs, state_file, restore,
+        locks, keeping, commit, unpack, pack_writer, packs, state_file, restore,
         rewriting,
     )
 }  # fmt: skip

@@ -155,9 +155,10 @@ def trash_notes(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         where = "/".join(draws.pick(steps) for _ in range(1 + draws.below(4))) if draws.coin() else place
         part = {"place": draws.pick((where, draws.text(), draws.json())), "files": 1, "size": 4, "sha256": draws.text()}
+        parts = [part, *draws.many(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
-        row = note(draws, {"version": 1, **texts, "parts": [part, *draws.many(2, lambda: {**part, "place": place})]})
-        (folder / draws.pick((contents.DONE, contents.BEGUN))).write_bytes(row)
+        row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
+        (folder / contents.MANIFEST).write_bytes(row)
         held = contents.held(home.where)
         assert len(held) + len(contents.strays(home.where)) == 1
         for entry in held:
@@ -168,8 +169,7 @@ def trash_notes(home: ConfigHome) -> Try:
                 told(error)
             else:
                 assert all(step.path.startswith(homes) for step in decided.steps)
-        for name in (contents.DONE, contents.BEGUN):
-            (folder / name).unlink(missing_ok=True)
+        (folder / contents.MANIFEST).unlink()
         assert precious.read_text() == "precious"
 
     return one

@@ -228,7 +228,7 @@ def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
 def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
     (entry,) = contents.held(planted.home.where)
-    contents.renote(contents.unweighed(entry))
+    contents.write_manifest(contents.unweighed(entry))
     scrub(planted.home, planted.path)
     (entry,) = contents.held(planted.home.where)
     assert all(part.sha256 for part in entry.parts)

@@ -77,7 +77,7 @@ def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrub(config_home, path)
-    assert {(row.place.kind, "note can't be read" in row.why) for row in left} == {("trash", True)}
+    assert {(row.place.kind, "manifest can't be read" in row.why) for row in left} == {("trash", True)}
     assert note.parent.name in left[0].place.path
 
 

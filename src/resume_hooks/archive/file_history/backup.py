@@ -17,12 +17,12 @@ from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.archive.file_history import plan
-from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, Source, Version, Wanted
+from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
 from resume_hooks.archive.file_history.safe_paths import Root
 from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.paths import Where, private_folder, read_regular
 from resume_hooks.storage import backups, project_files, safe_tree, state_file
-from resume_hooks.storage.state_file import MODE, sync_folder
+from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.transcripts.records import Record, string
 
 FOLDER = "files"
@@ -91,7 +91,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             "The copies beside it are what it overwrote.",
         )
     root = Root.of(string(manifest, "root"), where)
-    rows = [_wanted(root, row, Source(folder, (name,))) for row in _list(manifest.get("files"))]
+    rows = [_wanted(root, row, StoredContent(folder, (name,))) for row in _list(manifest.get("files"))]
     folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
     decided = plan.decide(session_id, root, [row for row in rows if row])
     return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
@@ -140,7 +140,7 @@ def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Rec
     name = None
     if content is not None:
         name = str(number)
-        _put(os.path.join(folder, name), content)
+        state_file.create(os.path.join(folder, name), [content])
     return {"path": change.place.path, "before": _row(change.before, name), "after": _row(change.after, None)}
 
 
@@ -161,26 +161,18 @@ def _row(version: Version | None, name: str | None) -> Record | None:
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _wanted(root: Root, row: Any, run: Source) -> Wanted | None:
+def _wanted(root: Root, row: Any, run: StoredContent) -> WantedFile | None:
     """A row of a manifest as a wanted file: as it was before, expected as it was after."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
     before, after = row.get("before"), row.get("after")
     name, mode = (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
-    source = Source(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
+    source = StoredContent(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
     expected = string(after, "sha256") if isinstance(after, dict) else ""
     why = "its copy has no name" if before is not None and source is None else ""
-    return Wanted(root.place(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
+    return WantedFile(root.place(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected))
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _put(path: str, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(descriptor)

@@ -64,7 +64,7 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class History:
+class FileHistory:
     """A session's file history; ``states`` in the order of their prompts, ``parents`` by the uuid of each record.
 
     ``edits`` are the last of each path, ``edited`` the lines of all of them.
@@ -79,7 +79,7 @@ class History:
     lines: Mapping[str, int] = field(repr=False)
 
 
-def read(session: SessionFile) -> History:
+def read(session: SessionFile) -> FileHistory:
     """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
     tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
@@ -98,7 +98,7 @@ def read(session: SessionFile) -> History:
         if node.kind == "user" and ((turn := turns.get(node.number)) or node.uuid in known)
     )
     parents = {node.uuid: node.parent for node in transcript.nodes}
-    return History(session, states, prompts, gathered.edits, tuple(gathered.edited), parents, numbers)
+    return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), parents, numbers)
 
 
 def text_digest(text: bytes) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks.archive.file_history.diff import Difference, difference
 from resume_hooks.archive.file_history.history import text_digest
-from resume_hooks.archive.file_history.safe_paths import Place, Root
+from resume_hooks.archive.file_history.safe_paths import ProjectPath, Root
 from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
@@ -27,7 +27,7 @@ PERMISSIONS = 0o777
 """Bits of a mode that are given back; set-user-id and the like are nobody's to bring."""
 
 
-class Source(NamedTuple):
+class StoredContent(NamedTuple):
     """Where a content is kept: a file at ``parts`` below ``root``."""
 
     root: str
@@ -39,17 +39,17 @@ class Expected(NamedTuple):
 
     text: str = ""
     exact: str = ""
-    source: Source | None = None
+    source: StoredContent | None = None
 
 
-class Wanted(NamedTuple):
+class WantedFile(NamedTuple):
     """A file as it is to be: as in its ``source``, or not at all where it has none.
 
     ``mode`` None: as the source has it. ``why`` it can't be had, ``""`` where it can. ``expected`` None: not known.
     """
 
-    place: Place
-    source: Source | None = None
+    place: ProjectPath
+    source: StoredContent | None = None
     mode: int | None = None
     why: str = ""
     expected: Expected | None = None
@@ -71,11 +71,11 @@ class Change(NamedTuple):
     telling what is gone from what was refused. ``changed_since``: the file is not as the session knew it last.
     """
 
-    place: Place
+    place: ProjectPath
     action: str
     why: str = ""
     missing: bool = False
-    source: Source | None = None
+    source: StoredContent | None = None
     before: Version | None = None
     after: Version | None = None
     over: os.stat_result | None = None
@@ -112,7 +112,7 @@ class FilesPlan:
         return tuple(change for change in self.changes if change.left)
 
 
-def decide(session_id: str, root: Root, wanted: Iterable[Wanted]) -> FilesPlan:
+def decide(session_id: str, root: Root, wanted: Iterable[WantedFile]) -> FilesPlan:
     """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
     if not safe_tree.SUPPORTED:
         raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
@@ -126,7 +126,7 @@ def decide(session_id: str, root: Root, wanted: Iterable[Wanted]) -> FilesPlan:
     return FilesPlan(session_id, root, changes)
 
 
-def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_result | None]:
+def look(root: Root, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
     """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched.
 
     A read-only file is put back like any other: that is its folder's matter, as for git.
@@ -147,7 +147,7 @@ def look(root: Root, top: int, place: Place) -> tuple[bytes | None, os.stat_resu
     return (content if found else None), found
 
 
-def require_folder(top: int, place: Place) -> None:
+def require_folder(top: int, place: ProjectPath) -> None:
     """WriteFailed where the folder of a file, or the one that it would be made in, takes no files from us."""
     if not safe_tree.takes_files(top, place.parts[:-1]):
         raise WriteFailed(
@@ -156,7 +156,7 @@ def require_folder(top: int, place: Place) -> None:
         )
 
 
-def taken(source: Source) -> tuple[bytes, int]:
+def taken(source: StoredContent) -> tuple[bytes, int]:
     """A kept content and its mode. OSError or WriteFailed where it is gone or no plain file."""
     content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
@@ -167,7 +167,7 @@ def version_of(content: bytes, mode: int) -> Version:
     return Version(hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS)
 
 
-def _decide(root: Root, top: int, wanted: Wanted) -> Change:
+def _decide(root: Root, top: int, wanted: WantedFile) -> Change:
     place = wanted.place
     if place.why or root.moved(place, wanted.folder):
         return Change(place, "none", why=place.why or "it lay behind a link")
@@ -203,7 +203,7 @@ def _decide(root: Root, top: int, wanted: Wanted) -> Change:
     )
 
 
-def _content(source: Source | None) -> tuple[bytes | None, int]:
+def _content(source: StoredContent | None) -> tuple[bytes | None, int]:
     """A content and its mode; none for no file."""
     return taken(source) if source is not None else (None, 0)
 

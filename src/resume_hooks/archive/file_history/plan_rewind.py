@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resume_hooks.archive.file_history.history import Backup, Edit, History
-from resume_hooks.archive.file_history.plan import Expected, FilesPlan, Source, Wanted, decide
-from resume_hooks.archive.file_history.safe_paths import Place, Root
+from resume_hooks.archive.file_history.history import Backup, Edit, FileHistory
+from resume_hooks.archive.file_history.plan import Expected, FilesPlan, StoredContent, WantedFile, decide
+from resume_hooks.archive.file_history.safe_paths import ProjectPath, Root
 from resume_hooks.archive.file_history.target import Aim
 from resume_hooks.errors import CantRestore
 from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
@@ -27,13 +27,13 @@ FIRST = 1
 UNKNOWN = "the client kept no copy of it from before its first edit"
 
 
-def plan(history: History, aimed: Aim, where: Where) -> FilesPlan:
+def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
     """What takes the files back to a prompt. CantRestore where the project's folder is not sure or can't be opened."""
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
     root = Root.of(_home(session), where)
-    store = _Store(root, Source(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
+    store = _Store(root, StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
     return decide(session.session_id, root, store.wanted(history, aimed))
 
 
@@ -70,9 +70,9 @@ class _Store:
     """Where the backups of a session lie."""
 
     root: Root
-    folder: Source
+    folder: StoredContent
 
-    def wanted(self, history: History, aimed: Aim) -> Iterator[Wanted]:
+    def wanted(self, history: FileHistory, aimed: Aim) -> Iterator[WantedFile]:
         """Each file that was tracked at the prompt, or later, as it was then."""
         tracked = _Tracked(self.root, history)
         own = tracked.states[aimed.state.message]
@@ -88,10 +88,10 @@ class _Store:
             expected = self._expected(tracked.last.get(path), tracked.edits.get(path))
             yield self._wanted(tracked.places[path], own.get(path) or first.get(path), expected)
 
-    def _wanted(self, place: Place, backup: Backup | None, expected: Expected | None) -> Wanted:
+    def _wanted(self, place: ProjectPath, backup: Backup | None, expected: Expected | None) -> WantedFile:
         if backup is None or backup.name == "":
-            return Wanted(place, why=UNKNOWN if backup is None else "its backup has no name that a client gives")
-        return Wanted(place, self._source(backup), expected=expected, folder=backup.folder)
+            return WantedFile(place, why=UNKNOWN if backup is None else "its backup has no name that a client gives")
+        return WantedFile(place, self._source(backup), expected=expected, folder=backup.folder)
 
     def _expected(self, last: tuple[int, Backup] | None, edit: Edit | None) -> Expected | None:
         """What the session last knew of a file: by its last backup, or by an edit since."""
@@ -99,20 +99,20 @@ class _Store:
             return Expected(edit.digest) if edit.digest else None
         return Expected(source=self._source(last[1])) if last is not None and last[1].name != "" else None
 
-    def _source(self, backup: Backup) -> Source | None:
+    def _source(self, backup: Backup) -> StoredContent | None:
         """The file that holds a backup; None where there was no file."""
         if backup.name is None:
             return None
-        return Source(self.folder.root, (*self.folder.parts, backup.name))
+        return StoredContent(self.folder.root, (*self.folder.parts, backup.name))
 
 
 class _Tracked:
     """The tracked files by what they are called below the project's root, however a record calls them."""
 
-    def __init__(self, root: Root, history: History) -> None:
+    def __init__(self, root: Root, history: FileHistory) -> None:
         self._root = root
         self._names: dict[str, str] = {}
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ProjectPath] = {}
         self.edits = {self._name(path): edit for path, edit in history.edits.items()}
         self.states = {
             state.message: {self._name(path): backup for path, backup in state.backups.items()}

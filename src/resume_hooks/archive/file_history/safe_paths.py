@@ -19,7 +19,7 @@ MAX_DEPTH = 100
 _OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-class Place(NamedTuple):
+class ProjectPath(NamedTuple):
     """A tracked path: ``parts`` below the root, or none and ``why`` it is refused, as the end of a sentence."""
 
     path: str
@@ -43,16 +43,16 @@ class Root(NamedTuple):
         closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> ProjectPath:
         """Where a tracked path leads."""
         inner = self._below(path)
         if inner is None:
-            return Place(path, (), "it lies outside the project")
+            return ProjectPath(path, (), "it lies outside the project")
         parts = tuple(inner.split("/"))
         why = _objection(inner, parts) or self._closed(inner)
-        return Place(path, (), why) if why else Place(inner, parts)
+        return ProjectPath(path, (), why) if why else ProjectPath(inner, parts)
 
-    def moved(self, place: Place, folder: str) -> bool:
+    def moved(self, place: ProjectPath, folder: str) -> bool:
         """Whether a file lay, links resolved, in a ``folder`` that its path does not say: it was behind a link."""
         above = "/".join(place.parts[:-1])
         return bool(folder and above) and not folder.endswith(f"/{above}")

@@ -9,7 +9,7 @@ import bisect
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.file_history.history import History, Prompt, State
+from resume_hooks.archive.file_history.history import FileHistory, Prompt, State
 from resume_hooks.errors import NoFileHistory, UsageError
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import references
@@ -58,7 +58,7 @@ def parse(text: str) -> Target:
     raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)
 
 
-def aim(history: History, target: Target) -> Aim:
+def aim(history: FileHistory, target: Target) -> Aim:
     """The prompt that is meant, with its state. UsageError, NoFileHistory where there is no such."""
     prompt = _prompt(history, target)
     beside = _Beside(history, prompt)
@@ -77,7 +77,7 @@ def aim(history: History, target: Target) -> Aim:
     return Aim(prompt, same or reached[-1], same is not None, states)
 
 
-def _unedited(history: History, nearest: list[State], prompt: Prompt) -> State | None:
+def _unedited(history: FileHistory, nearest: list[State], prompt: Prompt) -> State | None:
     """The nearest state, if no tool wrote a file between it and a prompt: then it is the prompt's as well."""
     for state in nearest:
         start, end = sorted((state.line, prompt.line))
@@ -92,7 +92,7 @@ def told(prompt: Prompt) -> str:
     return f'{place} "{one_line(prompt.words, WORDS)}"'
 
 
-def _prompt(history: History, target: Target) -> Prompt:
+def _prompt(history: FileHistory, target: Target) -> Prompt:
     """The prompt that was named. UsageError with its neighbours where it is none."""
     prompts = history.prompts
     if target.turn is not None:
@@ -127,7 +127,7 @@ class _Beside:
     What has no ancestor in common with the prompt is not beside it: a compaction cuts the links.
     """
 
-    def __init__(self, history: History, prompt: Prompt) -> None:
+    def __init__(self, history: FileHistory, prompt: Prompt) -> None:
         self._parents = history.parents
         self._prompt = prompt.uuid
         self._above = set(self._way_up(prompt.uuid))

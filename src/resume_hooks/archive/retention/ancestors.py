@@ -9,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.archive.retention.cost_check import is_quick
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where
-from resume_hooks.sessions.expiry import Found, is_kept
-from resume_hooks.sessions.files import is_known, session_file
-from resume_hooks.sessions.lineage import Ancestor
+from resume_hooks.paths import Where, find_session
+from resume_hooks.sessions.expiry import DatedSession, is_kept
+from resume_hooks.sessions.files import all_sessions, is_known, session_file
+from resume_hooks.sessions.lineage import Ancestor, Family
+
+if TYPE_CHECKING:
+    from resume_hooks.archive.retention.background import BackgroundArchiver
 
 LIMIT = 0.05
 """Seconds that a verb spends on this at most, the last one begun aside."""
@@ -34,23 +37,59 @@ def keep_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unkept(path, where))]
     if not due:
         return []
-    from resume_hooks.archive.retention.keeper import Keeper  # noqa: PLC0415 - 15 ms that most children need not wait for
+    from resume_hooks.archive.retention.background import is_quick  # noqa: PLC0415 - see _archiver
 
-    keeper, until, said = Keeper(where), time.monotonic() + LIMIT, []
-    for session in due if keeper.may else ():
+    archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
+    for session in due if archiver.may else ():
         try:
             if time.monotonic() > until or not is_quick(session, where):
-                pending.want(session.session_id, where)
+                pending.add(session.session_id, where)
             else:
-                keeper.keep(session.path)
+                archiver.keep(session.path)
         except (ResumeHooksError, OSError) as error:
             said.append(f"The ancestor {session.session_id} is not in the vault yet: {_why(error)}.")
             with contextlib.suppress(OSError):
-                pending.want(session.session_id, where)
+                pending.add(session.session_id, where)
     return said
 
 
-def unkept(path: str, where: Where) -> Found | None:
+def keep_wanted(where: Where, is_over: Callable[[], bool]) -> int:
+    """Keep the ancestors that were left for later, until time is over; how many are left still."""
+    archiver, left = _archiver(where), 0
+    for session_id in pending.pending_ids(where):
+        session = unkept(find_session(session_id, where) or "", where) if archiver.may else None
+        if session and is_over():
+            left += 1
+            continue
+        try:
+            if session is None or archiver.keep(session.path):
+                pending.remove(session_id, where)
+        except ResumeHooksError:
+            left += 1
+    return left
+
+
+def keep_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
+    """Keep what sessions were made of that were written after ``since``: clients fork without telling anybody.
+
+    ``since`` is in seconds since the epoch. Whether there was time to look at all of them.
+    """
+    family, archiver, seen = Family(where), _archiver(where), set[str]()
+    for child in all_sessions(where) if archiver.may else ():
+        if child.mtime < since:
+            break
+        if is_over():
+            return False
+        with contextlib.suppress(ResumeHooksError):
+            parent = family.parent_of(child.path)
+            path = family.locate(parent, child.path) if parent else None
+            if path and path not in seen and (session := unkept(path, where)):
+                archiver.keep(session.path)
+            seen.add(path or "")
+    return True
+
+
+def unkept(path: str, where: Where) -> DatedSession | None:
     """The session at a path, where it is one that the client deletes, and the vault has not got it as it is."""
     try:
         session = session_file(path)
@@ -58,8 +97,14 @@ def unkept(path: str, where: Where) -> Found | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    return None if is_kept(session.session_id, session.mtime, where) else Found(*session)
+    return None if is_kept(session.session_id, session.mtime, where) else DatedSession(*session)
 
 
 def _why(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _archiver(where: Where) -> BackgroundArchiver:
+    from resume_hooks.archive.retention.background import BackgroundArchiver  # noqa: PLC0415 - 15 ms, mostly not needed
+
+    return BackgroundArchiver(where)

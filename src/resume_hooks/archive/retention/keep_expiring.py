@@ -59,18 +59,17 @@ def archive(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *
 def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
-    from resume_hooks.archive.retention.cost_check import is_quick  # noqa: PLC0415
-    from resume_hooks.archive.retention.keeper import Keeper  # noqa: PLC0415
+    from resume_hooks.archive.retention.background import BackgroundArchiver, is_quick  # noqa: PLC0415
 
-    keeper, kept, failed, left = Keeper(where), 0, 0, 0
-    for number, ending in enumerate(due if keeper.may else ()):
+    archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
+    for number, ending in enumerate(due if archiver.may else ()):
         if is_over() and kept + failed:
             return kept, failed, left + len(due) - number
         if waiting and not is_quick(ending.session, where):
             left += 1
             continue
         try:
-            kept += keeper.keep(ending.session.path)
+            kept += archiver.keep(ending.session.path)
         except ResumeHooksError:
             failed += 1
     return kept, failed, left

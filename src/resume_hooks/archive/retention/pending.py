@@ -15,7 +15,7 @@ PREFIX = "keep-"
 PENDING = "pending"
 
 
-def want(session_id: str, where: Where) -> None:
+def add(session_id: str, where: Where) -> None:
     """Note that a session is to be kept. OSError where the state folder can't be written."""
     path = _place(session_id, where)
     private_folder(os.path.dirname(path), where)
@@ -23,7 +23,7 @@ def want(session_id: str, where: Where) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def wanted(where: Where) -> list[str]:
+def pending_ids(where: Where) -> list[str]:
     """The ids of the sessions that are to be kept, sorted."""
     folder = os.path.join(where.state, PENDING)
     try:
@@ -34,7 +34,7 @@ def wanted(where: Where) -> list[str]:
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
-def forget(session_id: str, where: Where) -> None:
+def remove(session_id: str, where: Where) -> None:
     """A session is kept now, or there is nothing left to keep."""
     path = _place(session_id, where)
     with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""What the trash holds: deleted sessions in our state folder, each with a note that says where its parts came from.
+"""What the trash holds: deleted sessions in our state folder, each with a manifest that says where its parts came from.
 
-``trash/<session id>/<instant>/`` holds the parts under names of their own. The note is there before the first part is
-and is finished after the last: an interrupted delete is told by it, and can be taken back.
+``trash/<session id>/<instant>/`` holds the parts under names of their own. The manifest is there before the first part
+and is complete after the last, so that an interrupted delete can be taken back.
 """
 
 from __future__ import annotations
@@ -20,18 +20,14 @@ from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.sessions.transcript_files import PREFIX
-from resume_hooks.storage import project_files
-from resume_hooks.storage.atomic import create_session
+from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import is_stub, remove, weigh
 from resume_hooks.storage.state_file import sync_folder
 
 FOLDER = "trash"
-BEGUN = "moving.json"
-"""The note of a delete that is under way, or was interrupted."""
-
-DONE = "manifest.json"
-"""The note of a finished one: it has the digests, too."""
+MANIFEST = "manifest.json"
+"""In each entry's folder; of a finished delete it has the digests, too."""
 
 GONE = ".gone"
 """What the name of a folder ends with that is being removed for good."""
@@ -45,7 +41,7 @@ _LAST = re.compile(r"(.*)@([0-9TZ:.-]+)")
 """A locator with the instant of one of several deletes behind it."""
 
 
-class Part(NamedTuple):
+class TrashPart(NamedTuple):
     """A file or folder of a session. ``place`` is where it belongs, from the config home on; the rest as ``Weight``."""
 
     place: str
@@ -63,7 +59,7 @@ class Part(NamedTuple):
         return os.path.join(where.config, *self.place.split("/"))
 
 
-class Entry(NamedTuple):
+class TrashEntry(NamedTuple):
     """A deleted session. ``folder`` is where it is kept, ``parts`` begin with the transcript; instants as transcripts.
 
     ``complete`` is false where the delete was interrupted: parts may still lie where they were.
@@ -75,7 +71,7 @@ class Entry(NamedTuple):
     cwd: str
     ended: str
     deleted_at: str
-    parts: tuple[Part, ...]
+    parts: tuple[TrashPart, ...]
     complete: bool
 
     @property
@@ -98,16 +94,16 @@ class Entry(NamedTuple):
         """What names this delete and no other of the session."""
         return f"{self.session_id}@{self.instant}"
 
-    def kept(self, part: Part) -> str:
+    def kept(self, part: TrashPart) -> str:
         """Where a part lies in the trash."""
         return os.path.join(self.folder, part.name)
 
-    def hidden(self, part: Part, where: Where) -> str:
+    def hidden(self, part: TrashPart, where: Where) -> str:
         """What a part is called, beside its place, while it is copied to the trash."""
         folder, name = os.path.split(part.path(where))
         return os.path.join(folder, f".{name}.{self.instant}.moving")
 
-    def lies(self, part: Part, where: Where) -> str:
+    def lies(self, part: TrashPart, where: Where) -> str:
         """Where a part that is to come back lies; ``""`` where it is neither in the trash nor on the way there."""
         both = (self.kept(part), self.hidden(part, where))
         return next((path for path in both if os.path.lexists(path) and not (part.size and is_stub(path))), "")
@@ -118,7 +114,7 @@ class Entry(NamedTuple):
         return [place for part, place in places if not (os.path.lexists(place) or self.lies(part, where))]
 
 
-class Stray(NamedTuple):
+class StrayFolder(NamedTuple):
     """A folder in the trash that is no session: ``gone`` where it was being removed, else its note can't be read."""
 
     folder: str
@@ -148,25 +144,25 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     return made
 
 
-def note(entry: Entry) -> None:
-    """Write an entry's note, whole and synced. WriteFailed where it can't be."""
-    create_session(_note_of(entry), [_noted(entry)], lambda _: None)
+def write_manifest(entry: TrashEntry) -> None:
+    """Write an entry's manifest, whole and synced. WriteFailed where it can't be."""
+    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
+    del row["folder"]
+    path = os.path.join(entry.folder, MANIFEST)
+    try:
+        state_file.replace(path, orjson.dumps(row, option=orjson.OPT_INDENT_2))
+    except OSError as error:
+        raise project_files.refused(path, error) from error
 
 
-def renote(entry: Entry) -> None:
-    """Write an entry's note in place of the one that is there, whole and synced. WriteFailed where it can't be."""
-    path = _note_of(entry)
-    project_files.write(path, _noted(entry), project_files.state_of(path))
-
-
-def weighed(entry: Entry) -> Entry:
+def weighed(entry: TrashEntry) -> TrashEntry:
     """A whole entry with its parts as they are now in the trash; another one as it is. OSError."""
     if not entry.complete:
         return entry
-    return entry._replace(parts=tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts))
+    return entry._replace(parts=tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts))
 
 
-def unweighed(entry: Entry) -> Entry:
+def unweighed(entry: TrashEntry) -> TrashEntry:
     """An entry whose parts are known without their digests, for as long as they change."""
     return entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts))
 
@@ -187,7 +183,7 @@ def drop(folder: str) -> None:
         os.rmdir(os.path.dirname(folder))
 
 
-def held(where: Where) -> list[Entry]:
+def held(where: Where) -> list[TrashEntry]:
     """Every deleted session that can be told, the last deleted first."""
     owned = ((path, os.path.basename(path)) for path in _folders_in(_home(where)))
     own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
@@ -195,7 +191,7 @@ def held(where: Where) -> list[Entry]:
     return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
 
 
-def strays(where: Where) -> list[Stray]:
+def strays(where: Where) -> list[StrayFolder]:
     """Every folder in the trash that is no session, with what can be counted of it."""
     found = []
     for path in _folders_in(_home(where)):
@@ -204,7 +200,7 @@ def strays(where: Where) -> list[Stray]:
             gone = folder != path and folder.endswith(GONE)
             if gone or _read(folder, session_id) is None:
                 sizes = list(_sizes(folder))
-                found += [Stray(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
+                found += [StrayFolder(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
     return found
 
 
@@ -215,7 +211,7 @@ def holds(session_id: str, where: Where) -> bool:
     return any(_read(folder, session_id) for folder in _folders_in(os.path.join(_home(where), session_id)))
 
 
-def find(locator: str, where: Where) -> Entry:
+def find(locator: str, where: Where) -> TrashEntry:
     """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
 
     ``@`` and an instant behind any of them name one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
@@ -240,20 +236,10 @@ def find(locator: str, where: Where) -> Entry:
     return found[0]
 
 
-def _named(wanted: str, entries: list[Entry], where: Where) -> list[Entry]:
+def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEntry]:
     by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
     return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(where))]
-
-
-def _note_of(entry: Entry) -> str:
-    return os.path.join(entry.folder, DONE if entry.complete else BEGUN)
-
-
-def _noted(entry: Entry) -> bytes:
-    row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
-    del row["folder"], row["complete"]
-    return orjson.dumps(row, option=orjson.OPT_INDENT_2)
 
 
 def _sizes(folder: str) -> Iterator[int]:
@@ -277,20 +263,20 @@ def _folders_in(folder: str) -> list[str]:
         return []
 
 
-def _read(folder: str, session_id: str) -> Entry | None:
+def _read(folder: str, session_id: str) -> TrashEntry | None:
     """The entry that a folder's note tells; None where there is none that can be acted upon."""
-    complete = os.path.lexists(os.path.join(folder, DONE))
-    row = read_object(os.path.join(folder, DONE if complete else BEGUN))
+    row = read_object(os.path.join(folder, MANIFEST))
+    complete = row.get("complete")
     texts = [row.get(name) for name in ("title", "cwd", "ended", "deleted_at")]
     parts = tuple(part for each in _rows(row) if (part := _part(each, session_id)))
     if row.get("version") != VERSION or folder.endswith(GONE):
         return None
-    if not all(isinstance(text, str) for text in texts) or not parts:
+    if not all(isinstance(text, str) for text in texts) or not isinstance(complete, bool) or not parts:
         return None
     if parts[0].name != f"{session_id}.jsonl" or len(parts) != len(_rows(row)):
         return None
     title, cwd, ended, deleted_at = map(str, texts)
-    return Entry(session_id, folder, title, cwd, ended, deleted_at, parts, complete)
+    return TrashEntry(session_id, folder, title, cwd, ended, deleted_at, parts, complete)
 
 
 def _rows(row: Mapping[str, object]) -> list[object]:
@@ -298,14 +284,14 @@ def _rows(row: Mapping[str, object]) -> list[object]:
     return parts if isinstance(parts, list) else []
 
 
-def _part(row: object, session_id: str) -> Part | None:
+def _part(row: object, session_id: str) -> TrashPart | None:
     """A part as a note has it; None where its place is none that a session's parts have."""
     if not isinstance(row, dict):
         return None
-    place, files, size, digest = (row.get(name) for name in Part._fields)
+    place, files, size, digest = (row.get(name) for name in TrashPart._fields)
     if not (isinstance(place, str) and isinstance(files, int) and isinstance(size, int) and isinstance(digest, str)):
         return None
-    return Part(place, files, size, digest) if _is_place(place.split("/"), session_id) else None
+    return TrashPart(place, files, size, digest) if _is_place(place.split("/"), session_id) else None
 
 
 def _is_place(steps: list[str], session_id: str) -> bool:
@@ -317,7 +303,7 @@ def _is_place(steps: list[str], session_id: str) -> bool:
     return steps[0] == PROJECTS and len(steps) == 3 and own
 
 
-def _candidate(entry: Entry, where: Where) -> dict[str, object]:
+def _candidate(entry: TrashEntry, where: Where) -> dict[str, object]:
     return {
         "session_id": entry.session_id,
         "locator": entry.locator,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import Entry, Part, Stray
+from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry, TrashPart
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
@@ -36,7 +36,7 @@ class Deletion(NamedTuple):
     """
 
     session: SessionFile
-    entry: Entry
+    entry: TrashEntry
     live: str
     derived: tuple[Descendant, ...]
 
@@ -63,7 +63,7 @@ def plan(session: SessionFile, where: Where) -> Deletion:
     title = encodable(plain_line(glance.title))
     cwd = encodable(home_folder(glance))
     ended = clock.from_epoch(session.mtime)
-    entry = Entry(session.session_id, "", title, cwd, ended, deleted_at=clock.now(), parts=parts, complete=False)
+    entry = TrashEntry(session.session_id, "", title, cwd, ended, deleted_at=clock.now(), parts=parts, complete=False)
     derived = Family(where).descendants(session.session_id)
     return Deletion(session, entry, why_live(session, where), tuple(derived))
 
@@ -77,7 +77,7 @@ def require_quiet(session: SessionFile, where: Where) -> None:
         )
 
 
-def write(decided: Deletion, where: Where, *, force: bool = False) -> Entry:
+def write(decided: Deletion, where: Where, *, force: bool = False) -> TrashEntry:
     """Move a session to the trash; what the trash then holds.
 
     SessionLive where it is live and not ``force``; WriteFailed, SessionNotFound where something can't be moved: all is
@@ -94,13 +94,13 @@ def write(decided: Deletion, where: Where, *, force: bool = False) -> Entry:
         return _moved(decided.entry._replace(folder=folder, deleted_at=at), where)
 
 
-def empty(entries: Iterable[Entry], where: Where, strays: Iterable[Stray] = ()) -> list[Entry]:
+def empty(entries: Iterable[TrashEntry], where: Where, strays: Iterable[StrayFolder] = ()) -> list[TrashEntry]:
     """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
 
     Where a delete was interrupted the entry stays: its parts may be the only ones. What another command took meanwhile
     is passed over. WriteFailed where something can't be removed; all else is.
     """
-    removed: list[Entry] = []
+    removed: list[TrashEntry] = []
     failed: list[tuple[str, OSError | PlaceTaken]] = []
     with contents.only_one(where):
         left = {stray.folder for stray in contents.strays(where)}
@@ -125,15 +125,15 @@ def empty(entries: Iterable[Entry], where: Where, strays: Iterable[Stray] = ()) 
     return removed
 
 
-def _moved(entry: Entry, where: Where) -> Entry:
+def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
     kept = False
     try:
-        contents.note(entry)
+        contents.write_manifest(entry)
         for part in entry.parts:
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
-        weighed = tuple(Part(part.place, *weigh(entry.kept(part))) for part in entry.parts)
+        weighed = tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
-        contents.note(whole)
+        contents.write_manifest(whole)
         kept = True
     except FileNotFoundError as error:
         raise SessionNotFound(
@@ -144,12 +144,10 @@ def _moved(entry: Entry, where: Where) -> Entry:
     finally:  # also where the user interrupts
         if not kept:
             _put_back(entry, where)
-    with contextlib.suppress(OSError):
-        os.unlink(os.path.join(entry.folder, contents.BEGUN))
     return whole
 
 
-def _put_back(entry: Entry, where: Where) -> None:
+def _put_back(entry: TrashEntry, where: Where) -> None:
     """Undo what was moved; the note goes last. What can't be put back stays where it is, and the note with it."""
     for part in reversed(entry.parts):
         kept, place = entry.kept(part), part.path(where)
@@ -168,11 +166,11 @@ def _put_back(entry: Entry, where: Where) -> None:
         contents.drop(entry.folder)
 
 
-def _back(entry: Entry) -> str:
+def _back(entry: TrashEntry) -> str:
     return f"resume-hooks restore {shlex.quote(entry.locator)}"
 
 
-def _parts(session: SessionFile, where: Where) -> Iterable[Part]:
+def _parts(session: SessionFile, where: Where) -> Iterable[TrashPart]:
     """The transcript, then what belongs to it; links are left where they are. OSError where it can't be listed."""
     folder = os.path.dirname(session.path)
     key = f"{PROJECTS}/{os.path.basename(folder)}"
@@ -190,9 +188,9 @@ def _parts(session: SessionFile, where: Where) -> Iterable[Part]:
         yield _part(backups, where)  # a copy in another project would miss them
 
 
-def _part(place: str, where: Where) -> Part:
-    part = Part(place, 0, 0)
-    return Part(place, *weigh(part.path(where), contents=False))
+def _part(place: str, where: Where) -> TrashPart:
+    part = TrashPart(place, 0, 0)
+    return TrashPart(place, *weigh(part.path(where), contents=False))
 
 
 def _is_folder(path: str) -> bool:

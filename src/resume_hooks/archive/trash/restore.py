@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.contents import Entry, Part
+from resume_hooks.archive.trash.contents import TrashEntry, TrashPart
 from resume_hooks.clock import DAY
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, find_session, private_folder
@@ -45,14 +45,14 @@ class Step(NamedTuple):
 class Restoration(NamedTuple):
     """A restore to be, transcript last."""
 
-    entry: Entry
+    entry: TrashEntry
     path: str
     steps: tuple[Step, ...]
     aged: bool
     warnings: tuple[str, ...]
 
 
-def plan(entry: Entry, where: Where) -> Restoration:
+def plan(entry: TrashEntry, where: Where) -> Restoration:
     """Decide how a session comes back; nothing is moved.
 
     PlaceTaken where something else lies in its place, SessionNotFound where its transcript is gone from the trash.
@@ -105,7 +105,7 @@ def write(decided: Restoration, where: Where) -> Restoration:
     return now._replace(warnings=(*now.warnings, *left))
 
 
-def leave_companions(entry: Entry, where: Where) -> None:
+def leave_companions(entry: TrashEntry, where: Where) -> None:
     """Put what belongs to an id, and lies with an entry that is to be removed, to a session of that id that is there.
 
     Nothing that is there is touched. OSError, PlaceTaken.
@@ -149,7 +149,7 @@ def _write(decided: Restoration, where: Where) -> None:
         ) from error
 
 
-def _swept(entry: Entry, where: Where) -> list[str]:
+def _swept(entry: TrashEntry, where: Where) -> list[str]:
     """Remove what an interrupted delete left beside the places, where it is back; what differs from that stays."""
     left = []
     for part in entry.parts:
@@ -168,7 +168,7 @@ def _swept(entry: Entry, where: Where) -> list[str]:
     return left
 
 
-def _lent(entry: Entry, place: str, where: Where) -> list[Step]:
+def _lent(entry: TrashEntry, place: str, where: Where) -> list[Step]:
     """A part that went with another delete of the session, as far as its place is free."""
     others = (other for other in contents.held(where) if other.session_id == entry.session_id)
     parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
@@ -177,7 +177,7 @@ def _lent(entry: Entry, place: str, where: Where) -> list[Step]:
     )
 
 
-def _free(entry: Entry, part: Part, where: Where) -> Iterator[Step]:
+def _free(entry: TrashEntry, part: TrashPart, where: Where) -> Iterator[Step]:
     """What an entry has of a part, as far as its place is free."""
     kept, place = entry.lies(part, where), part.path(where)
     for name in inside(kept) if kept and os.path.lexists(place) else [""] if kept else []:
@@ -187,7 +187,7 @@ def _free(entry: Entry, part: Part, where: Where) -> Iterator[Step]:
             yield Step(one, other, there=False)
 
 
-def _steps(entry: Entry, kept: str, place: str) -> Iterator[Step]:
+def _steps(entry: TrashEntry, kept: str, place: str) -> Iterator[Step]:
     """A part as a whole where its place is free, else file by file. PlaceTaken where something else is there."""
     if not os.path.lexists(place) or is_stub(place):
         yield Step(kept, place, there=False)

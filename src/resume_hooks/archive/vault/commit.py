@@ -8,18 +8,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import NOTE, folder_of, is_link, vault
+from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, unpacked, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find, unreadable, why_unreadable, written
 from resume_hooks.sessions.archived.packs import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import state_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import remove
+from resume_hooks.storage.state_file import sync_folder
 
 PATIENCE = 10.0
 """Seconds that another command at the same session is waited for."""
@@ -86,6 +88,27 @@ def commit(kept: ArchivedSession) -> ArchivedSession:
     path = os.path.join(kept.folder, NOTE)
     state_file.replace(path, written(whole))
     return whole
+
+
+def forget(kept: ArchivedSession, where: Where) -> None:
+    """Remove what is kept of a session, and what was unpacked from it. The client's own files stay.
+
+    WriteFailed where something can't be removed, SessionLive where another command is at it.
+    """
+    with only_one(kept.session_id, where):
+        try:
+            if os.path.lexists(note := os.path.join(kept.folder, NOTE)):
+                os.unlink(note)
+                sync_folder(kept.folder)
+            for name in os.listdir(kept.folder):
+                if name != LOCK:  # it goes with the folder, when it is let go
+                    remove(os.path.join(kept.folder, name))
+        except OSError as error:
+            raise WriteFailed(
+                f"{error.filename or kept.folder} could not be removed: {error.strerror or error}",
+                "Check its permissions, then run it again.",
+            ) from error
+        shutil.rmtree(os.path.join(unpacked(where), kept.session_id), ignore_errors=True)
 
 
 def sweep(session_id: str, where: Where) -> None:

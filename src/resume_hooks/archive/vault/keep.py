@@ -17,15 +17,14 @@ from resume_hooks import clock
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.policy import require_allowed
-from resume_hooks.archive.vault.sources import ClientFile, Sources
+from resume_hooks.archive.vault.sources import ClientFile, Sources, about_of
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
-from resume_hooks.sessions.archived.index_entry import about_of
 from resume_hooks.sessions.archived.layout import PROJECTS, beside, folder_of, own_home
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, EarlierState, find
-from resume_hooks.sessions.archived.packs import PIECE
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.storage.state_file import read_open
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
@@ -203,7 +202,7 @@ def _add(pack: PackWriter, source: ClientFile, before: ArchivedFile | None) -> t
         mode = stat.S_IMODE(status.st_mode) & 0o777
         draft = ArchivedFile(source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size)
         prefix = _Prefix(before.size if before else 0)
-        added = pack.add(draft, prefix.through(_first(stream.fileno(), status.st_size)))
+        added = pack.add(draft, prefix.through(read_open(stream.fileno(), status.st_size)))
     if added.size < status.st_size:
         raise OSError(errno.EIO, "It was cut short while it was read", source.path)
     return added, None if before is None or prefix.sha256 == before.sha256 else before
@@ -227,10 +226,3 @@ class _Prefix:
     def sha256(self) -> str:
         """In hex; ``""`` for a content that is shorter."""
         return "" if self._left else self._whole.hexdigest()
-
-
-def _first(descriptor: int, size: int) -> Iterator[bytes]:
-    offset = 0
-    while offset < size and (piece := os.pread(descriptor, min(PIECE, size - offset), offset)):
-        offset += len(piece)
-        yield piece

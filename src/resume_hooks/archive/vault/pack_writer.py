@@ -14,7 +14,7 @@ from typing import Self
 
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.manifest import ArchivedFile
-from resume_hooks.sessions.archived.packs import PackDamaged
+from resume_hooks.sessions.archived.unpack import hashed
 from resume_hooks.storage.state_file import MODE
 
 PRESET = 1
@@ -57,15 +57,15 @@ class PackWriter:
     def copy(self, files: Sequence[ArchivedFile], change: Change | None = None) -> dict[ArchivedFile, ArchivedFile]:
         """Append files of the session's other packs, through a change; where each lies then.
 
-        PackDamaged where one is not what its manifest says.
+        OSError where one is not what its manifest says.
         """
         placed = {}
         for file, pieces in packs.contents(self._folder, files):
             whole = hashlib.sha256()
-            hashed = _hashed(pieces, whole)
-            placed[file] = self.add(file, change(file, hashed) if change else hashed)
+            content = hashed(pieces, whole)
+            placed[file] = self.add(file, change(file, content) if change else content)
             if whole.hexdigest() != file.sha256:
-                raise PackDamaged(None, "It is not what was archived: its hash differs", file.place)
+                raise OSError(None, "It is not what was archived: its hash differs", file.place)
         return placed
 
     def finish(self) -> None:
@@ -96,9 +96,3 @@ def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
         left += [rest] if rest else []
     if left:
         yield b"".join(left)
-
-
-def _hashed(pieces: Iterator[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
-    for piece in pieces:
-        whole.update(piece)
-        yield piece

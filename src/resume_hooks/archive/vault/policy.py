@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks import clock, settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.vault import policy_state
-from resume_hooks.archive.vault.forget import forget
+from resume_hooks.archive.vault.commit import forget
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.paths import Where

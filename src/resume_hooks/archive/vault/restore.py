@@ -18,7 +18,7 @@ from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, Write
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
-from resume_hooks.sessions.archived.unpack import compared, pieces_of, sha_of
+from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import is_same, is_stub
@@ -35,7 +35,7 @@ RENAMED = "{path} is something else by now, so the kept one comes back under a n
 LEFT = "{path} is there and not the same; it was left alone."
 
 
-class Piece(NamedTuple):
+class RestoredFile(NamedTuple):
     """A file on its way back: where it can be read, and where it goes."""
 
     part: ArchivedFile
@@ -49,7 +49,7 @@ class Retrieval(NamedTuple):
     kept: ArchivedSession
     session_id: str
     path: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RestoredFile, ...]
     warnings: tuple[str, ...]
 
 
@@ -117,12 +117,12 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
     return decided
 
 
-def _put(piece: Piece, renamed: str) -> None:
+def _put(piece: RestoredFile, renamed: str) -> None:
     """Write one file and compare it as read back; lines of transcripts under the new id, if there is one."""
     whole, before = hashlib.sha256(), hashlib.sha256()
 
     def pieces() -> Iterator[bytes]:
-        content: Iterable[bytes] = _hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
+        content: Iterable[bytes] = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
         if renamed and piece.path.endswith(".jsonl"):
             content = (_renamed(line, renamed) for line in lines_of(iter(content)))
         for each in content:
@@ -138,12 +138,6 @@ def _put(piece: Piece, renamed: str) -> None:
     create_session(piece.path, pieces(), check)
 
 
-def _hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
-    for piece in pieces:
-        whole.update(piece)
-        yield piece
-
-
 def _renamed(line: bytes, session_id: str) -> bytes:
     """A line under the new id; one that names no session as it is."""
     body = line.rstrip(b"\r\n")
@@ -156,13 +150,13 @@ def _renamed(line: bytes, session_id: str) -> bytes:
 
 def _pieces(
     kept: ArchivedSession, session_id: str, folder: str, source: str, where: Where
-) -> tuple[list[Piece], list[str]]:
+) -> tuple[list[RestoredFile], list[str]]:
     """What has to be put, transcript last, and sentences on what is there and differs."""
     pieces, left = [], []
     for part in (*kept.parts[1:], kept.transcript):
         own = part is kept.transcript
         path = _target(part, kept.session_id, session_id, folder, where)
-        piece = Piece(part, os.path.join(source, *beside(part.place).split("/")), path)
+        piece = RestoredFile(part, os.path.join(source, *beside(part.place).split("/")), path)
         if not os.path.lexists(path) or is_stub(path):
             own_folder = os.path.dirname(path)
             _require_real(own_folder, folder if part.place.startswith(PROJECTS) else os.path.dirname(own_folder))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
+from resume_hooks.sessions.archived.manifest import About
 from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.lookup import titles_of
 from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.head_tail import HeadTail
+
+MOST_TITLES = 100
+"""Titles, and pull requests, that a manifest names; more are no session's."""
 
 MAX_DEPTH = 8
 """Folders below a session's own that are looked into."""
@@ -102,3 +108,17 @@ def _agents_in(folder: str) -> list[str]:
             )
     except OSError:
         return []
+
+
+def about_of(path: str, parent: Sequence[str]) -> About:
+    """What the transcript at ``path`` says; ``parent`` are the fields of the one it names. SessionNotFound if gone."""
+    glance = HeadTail(path)
+    return About(
+        created=encodable(glance.created),
+        ended=encodable(glance.ended),
+        titles=tuple(sorted(map(encodable, titles_of(glance))))[:MOST_TITLES],
+        tag=encodable(glance.tag),
+        pulls=tuple(sorted(map(encodable, glance.pull_requests)))[:MOST_TITLES],
+        listed=glance.is_listed,
+        parent=tuple(map(encodable, parent)),
+    )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.archive.trash.contents import Stray
+from resume_hooks.archive.trash.contents import StrayFolder
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.verify import ArchiveFinding
 from resume_hooks.cli.schema.base import Like, Strict
@@ -29,8 +29,8 @@ class DeletedSession(Strict):
     complete: bool = Field(description="false: the delete was not finished; restore joins what it moved with the rest")
 
 
-StrayFolder = Annotated[
-    Stray,
+TrashStray = Annotated[
+    StrayFolder,
     Like(size="bytes", gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged"),
 ]
 
@@ -50,7 +50,7 @@ class DeleteForm(Strict):
     live: str = Field(description="why the session counts as live; empty where it does not")
     derived: list[DerivedSession]
     emptied: list[DeletedSession] = Field(description="with --empty-trash: what is gone for good")
-    strays: list[StrayFolder] = Field(description="with --empty-trash: what goes beside the sessions")
+    strays: list[TrashStray] = Field(description="with --empty-trash: what goes beside the sessions")
     written: bool
 
 
@@ -105,5 +105,5 @@ class RestoreForm(Strict):
     vault: list[KeptSession] = Field(
         description="what the vault alone holds, of a session or of its earlier states; empty with a locator"
     )
-    strays: list[StrayFolder] = Field(description="what else the trash holds; empty with a locator")
+    strays: list[TrashStray] = Field(description="what else the trash holds; empty with a locator")
     written: bool

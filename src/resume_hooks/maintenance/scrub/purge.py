@@ -168,22 +168,22 @@ def _clear_kept(place: Place, cleaner: Cleaner, where: Where) -> None:
 
 
 def _clear_trashed(place: Place, cleaner: Cleaner, where: Where) -> None:
-    """Rewrite the files of a deleted session; while they don't fit the digests of its note, it holds none."""
+    """Rewrite the files of a deleted session; while they don't fit the digests of its manifest, it holds none."""
     with contents.only_one(where):
         entry = next((each for each in contents.held(where) if each.folder == place.path), None)
         if entry is None:
             raise WriteFailed(
-                f"{place.path} is of no deleted session that can be told: its note can't be read",
+                f"{place.path} is of no deleted session that can be told: its manifest can't be read",
                 "Update this resume-hooks, or move it away.",
             )
         entry = entry._replace(title=cleaner.words(entry.title))
-        contents.renote(contents.unweighed(entry))
+        contents.write_manifest(contents.unweighed(entry))
         for path in files_in(entry.folder):
-            if os.path.dirname(path) != entry.folder or os.path.basename(path) not in {contents.BEGUN, contents.DONE}:
+            if os.path.dirname(path) != entry.folder or os.path.basename(path) != contents.MANIFEST:
                 own = os.path.basename(path) == entry.parts[0].name
                 kind = TRANSCRIPT if own else SUBAGENT if subagent_name(path) else TRASHED
                 replace.replace(place._replace(kind=kind, path=path), cleaner, where)
-        contents.renote(contents.weighed(entry))
+        contents.write_manifest(contents.weighed(entry))
 
 
 def _indexed(row: Row, where: Where) -> Row:

@@ -15,10 +15,6 @@ PIECE = 1024 * 1024
 """Bytes that are read or written at a time."""
 
 
-class PackDamaged(OSError):
-    """A pack that can't be read, or holds something else than was written."""
-
-
 def read(path: str, offset: int = 0) -> Iterator[bytes]:
     """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
     with open_regular(path, follow=False) as packed:
@@ -27,13 +23,13 @@ def read(path: str, offset: int = 0) -> Iterator[bytes]:
             while not unpacker.eof:
                 raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
                 if unpacker.needs_input and not raw:
-                    raise PackDamaged(errno.EIO, "The pack ends too early", path)
+                    raise OSError(errno.EIO, "The pack ends too early", path)
                 piece = unpacker.decompress(raw, PIECE)
                 if offset < len(piece):
                     yield piece[offset:]
                 offset = max(0, offset - len(piece))
         except lzma.LZMAError as error:
-            raise PackDamaged(errno.EIO, f"The pack is damaged: {error}", path) from error
+            raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
 
 
 def contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
@@ -72,7 +68,7 @@ class Stream:
             if not self._left:
                 self._left = next(self._pieces, b"")
             if not self._left:
-                raise PackDamaged(errno.EIO, "The pack ends too early", self._name)
+                raise OSError(errno.EIO, "The pack ends too early", self._name)
             piece, self._left = self._left[:size], self._left[size:]
             size -= len(piece)
             self.offset += len(piece)

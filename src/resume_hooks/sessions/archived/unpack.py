@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, is_session_id, open_regular, private_folde
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
-from resume_hooks.storage.state_file import MODE, process_runs, sync_folder
+from resume_hooks.storage.state_file import MODE, create, process_runs, sync_folder
 
 MAX_UNPACKED = 2 * 1024**3
 """Bytes of unpacked sessions above which those go that were not opened for longest."""
@@ -165,17 +165,18 @@ def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str) -> None:
     path = os.path.join(folder, beside(part.place))
     private_folder(os.path.dirname(path))
     whole = hashlib.sha256()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-    with os.fdopen(descriptor, "wb") as stream:
-        for piece in pieces:
-            whole.update(piece)
-            stream.write(piece)
-        stream.flush()
-        os.fsync(descriptor)
+    create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was kept: its hash differs", path)
     os.chmod(path, part.mode | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
+
+
+def hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
+    """Pieces as they are, all of which ``whole`` has seen."""
+    for piece in pieces:
+        whole.update(piece)
+        yield piece
 
 
 def sha_of(path: str, size: int) -> str:
