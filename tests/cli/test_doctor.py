@@ -15,7 +15,7 @@ def test_doctor_prints_it(cli: Cli, document: Document) -> None:
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
     data = document("doctor", "--bundle")["data"]
-    assert (data["file"], data["report"]["report"]) == ("", 1)
+    assert (data["file"], data["report"]["report"]) == ("", 2)
 
 
 def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
     done = cli("doctor", "--bundle", "-o", str(file))
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())
     assert file.stat().st_mode & 0o777 == 0o600
-    assert BugReport.model_validate_json(file.read_bytes()).report == 1
+    assert BugReport.model_validate_json(file.read_bytes()).report == 2
     again = cli("doctor", "--bundle", "-o", str(file))
     assert (again.returncode, again.stderr.split(b"\n")[0]) == (
         2,

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.maintenance.scrub import child, findings
-from resume_hooks.maintenance.scrub.findings import LEFT, Findings
+from resume_hooks.maintenance.scrub.findings import LEFT, ScrubFindings
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
@@ -68,7 +68,7 @@ def without(rows: Sent) -> Sent:
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
 
 
-def looked(home: ClientHome, path: Path) -> Findings:
+def looked(home: ClientHome, path: Path) -> ScrubFindings:
     """What is found of a session that nobody has touched for a while."""
     os.utime(path, (time.time() - 600,) * 2)
     return findings.look_everywhere(session_file(str(path)), Where(environ_of(home)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.maintenance.find_moved_repo import Place, Traces, neighbours, places, siblings, traces
+from resume_hooks.maintenance.find_moved_repo import MovedFolder, Traces, neighbours, places, siblings, traces
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
 from tests.needs import need
@@ -68,7 +68,7 @@ def test_a_repository_that_was_renamed(repository: Path) -> None:
     new = repository.with_name("project")
     repository.rename(new)
     assert places(lost(repository, commits=(commit[:7],)), siblings(str(repository)), Where(ENVIRON)) == [
-        Place(str(new), (commit[:7],), 0, 0, worktree=False)
+        MovedFolder(str(new), (commit[:7],), 0, 0, worktree=False)
     ]
 
 

@@ -24,9 +24,9 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLE
 def command(bundle: bool, output: str | None, as_json: bool) -> int:
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings, counts,
-    sizes, hook times and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look
-    through it before you pass it on.
+    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings that
+    you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
+    it before you pass it on.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def command(bundle: bool, output: str | None, as_json: bool) -> int:
 
 
 def _report(findings: list[Finding]) -> dict[str, Any]:
-    # What it counts takes modules that a quick look at the installation does without.
+    # A look at the installation does without.
     from resume_hooks.maintenance.bug_report import report  # noqa: PLC0415
 
     return report(findings, current_folder(), Where())

@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.maintenance.fsck.findings import SEVERITIES, Group, Report
+from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
@@ -63,7 +63,7 @@ def command(
     return int(bool(hidden) or any(not report.clean for report in reports))
 
 
-def render(report: Report) -> str:
+def render(report: DefectReport) -> str:
     """A report for people: by severity, each kind with what clients do with it, then what to do."""
     if not report.groups:
         return f"{report.session_id}: clean"
@@ -76,7 +76,7 @@ def render(report: Report) -> str:
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
 
 
-def _group(group: Group) -> Iterator[str]:
+def _group(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
     word = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
     yield f"{word}  {kind.code}: {kind.consequence}"
@@ -88,7 +88,7 @@ def _group(group: Group) -> Iterator[str]:
         yield f"         and {len(group.findings) - SHOWN:,} more"
 
 
-def _overview(reports: list[Report], hidden: list[str]) -> str:
+def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
     """One line a session with problems and a folder that can't be listed, and the totals."""
     rows = []
     for report in reports:
@@ -102,7 +102,7 @@ def _overview(reports: list[Report], hidden: list[str]) -> str:
     return "\n".join([*rows, *unseen, totals, *more])
 
 
-def _problems(report: Report) -> str:
+def _problems(report: DefectReport) -> str:
     return ", ".join(
         _counted(count, severity) for severity in SEVERITIES if severity != "note" and (count := report.count(severity))
     )
@@ -139,7 +139,7 @@ def _lost(lost: list[str]) -> str:
     return "\n".join(["What could not be kept:", *(f"  {line}" for line in lost)])
 
 
-def _data(reports: list[Report], hidden: Sequence[str] = ()) -> dict[str, Any]:
+def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:
     sessions = [report.data() for report in reports]
     return {"sessions": sessions, "unlistable": list(hidden), "repair": None, "lost": []}
 

@@ -18,7 +18,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.maintenance import find_moved_repo
-from resume_hooks.maintenance.find_moved_repo import Place
+from resume_hooks.maintenance.find_moved_repo import MovedFolder
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_kept, only_kept
@@ -40,7 +40,7 @@ class Lost(NamedTuple):
     """
 
     why: str
-    homes: tuple[Place, ...]
+    homes: tuple[MovedFolder, ...]
     kept: bool = False
 
     def refusal(self, session: SessionFile) -> ResumeHooksError:
@@ -65,7 +65,7 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
     if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
-        return Lost(why, (*(Place(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
+        return Lost(why, (*(MovedFolder(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
     if not os.path.isdir(folder):
         return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, where))
     if _is_looked_for(session, folder, where):
@@ -73,7 +73,7 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
     why = f"{whither}, where clients do not look for it in {kept}."
-    home = Place(real, (), 0, 0, worktree=False)
+    home = MovedFolder(real, (), 0, 0, worktree=False)
     return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
 
 
@@ -117,7 +117,7 @@ def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
     return name in project_names(folder, Where(environment(begun, where)))
 
 
-def _homes(session: SessionFile, folder: str, where: Where) -> tuple[Place, ...]:
+def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
     """The folders that something speaks for, then the current one."""
     here = _here()
     known = find_moved_repo.neighbours(one.path for one in all_sessions(where))
@@ -126,10 +126,10 @@ def _homes(session: SessionFile, folder: str, where: Where) -> tuple[Place, ...]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 
-def _told(place: Place, here: str) -> str:
+def _told(place: MovedFolder, here: str) -> str:
     """What a folder is that nothing else speaks for."""
     return "the current folder" if place.folder == here else "the folder that it leads to"
 
 
-def _here() -> Place:
-    return Place(canonical(current_folder()), (), 0, 0, worktree=False)
+def _here() -> MovedFolder:
+    return MovedFolder(canonical(current_folder()), (), 0, 0, worktree=False)

@@ -18,7 +18,15 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import SessionLive, UsageError
 from resume_hooks.maintenance.scrub import child, findings, literals
 from resume_hooks.maintenance.scrub.child import ScrubPlan
-from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Findings, Row, Wanted
+from resume_hooks.maintenance.scrub.findings import (
+    HELD,
+    LEFT,
+    OUTSIDE,
+    REMOVED,
+    Holding,
+    ScrubFindings,
+    ScrubReach,
+)
 from resume_hooks.maintenance.scrub.locations import INDEXED
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.maintenance.scrub.related_sessions import OWN
@@ -83,7 +91,7 @@ def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
     _refuse(how)
     client = "" if how["in_place"] else client_to_start(how)
     named = literals.named(_asked()) if how["secret_stdin"] else {}
-    wanted = Wanted(how["lineage"], how["everywhere"], how["backups"], how["documents"], how["client"])
+    wanted = ScrubReach(how["lineage"], how["everywhere"], how["backups"], how["documents"], how["client"])
     session = located(locator)
     if how["in_place"] and not how["dry_run"]:
         clear_left(Where())
@@ -91,7 +99,7 @@ def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
     return _in_place(found, how) if how["in_place"] else _in_a_child(found, how, client)
 
 
-def _in_a_child(found: Findings, how: ScrubHow, client: str) -> int:
+def _in_a_child(found: ScrubFindings, how: ScrubHow, client: str) -> int:
     decided = _planned(found, how)
     if decided is not None:
         require_start(client, decided.draft)
@@ -107,15 +115,15 @@ def _in_a_child(found: Findings, how: ScrubHow, client: str) -> int:
     return 0
 
 
-def _planned(found: Findings, how: ScrubHow) -> ScrubPlan | None:
+def _planned(found: ScrubFindings, how: ScrubHow) -> ScrubPlan | None:
     """The child to be; None where the session holds nothing that it would have to be without."""
     if not any(row.place.relation == OWN for row in found.held):
         return None
     return child.plan(found.session, Where(), found.scanner, output_dir=how["output_dir"])
 
 
-def _in_place(found: Findings, how: ScrubHow) -> int:
-    rows: Sequence[Row] = found.rows
+def _in_place(found: ScrubFindings, how: ScrubHow) -> int:
+    rows: Sequence[Holding] = found.rows
     done = False
     if found.held and not how["dry_run"]:
         if found.live:
@@ -130,8 +138,8 @@ def _in_place(found: Findings, how: ScrubHow) -> int:
 
 
 def _answer(
-    found: Findings,
-    rows: Sequence[Row],
+    found: ScrubFindings,
+    rows: Sequence[Holding],
     how: ScrubHow,
     made: Receipt | None,
     warnings: list[str],
@@ -158,12 +166,12 @@ def _answer(
     emit("scrub", data, text, as_json=how["as_json"], warnings=warnings)
 
 
-def _place_data(row: Row) -> dict[str, Any]:
+def _place_data(row: Holding) -> dict[str, Any]:
     place = row.place._asdict()
     return {**place, "secrets": row.kinds, "state": row.state, "why": row.why}
 
 
-def _facts(found: Findings, rows: Sequence[Row]) -> str:
+def _facts(found: ScrubFindings, rows: Sequence[Holding]) -> str:
     """What was found, as text."""
     kinds: Counter[str] = Counter()
     for row in rows:
@@ -182,7 +190,7 @@ def _facts(found: Findings, rows: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def _line(row: Row) -> str:
+def _line(row: Holding) -> str:
     place = row.place
     whose = {"": "", OWN: ""}.get(place.relation, f"{place.relation} ")
     counted = _counted(row.kinds) or ("made anew" if place.kind == INDEXED else "")
@@ -194,7 +202,7 @@ def _counted(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 
-def _command(found: Findings, how: ScrubHow) -> str:
+def _command(found: ScrubFindings, how: ScrubHow) -> str:
     """The command that takes them out of the originals."""
     words = ["resume-hooks", "scrub", found.session.session_id, "--in-place"]
     words += [word for kind in how["kind"] for word in ("--kind", kind)]

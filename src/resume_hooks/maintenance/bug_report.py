@@ -5,29 +5,23 @@ Made of numbers, of words of ours and of versions; what could hold anything else
 
 from __future__ import annotations
 
+import contextlib
+import getpass
 import importlib.metadata
 import os
 import platform
 import re
 import sqlite3
-import sys
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import __version__, clock, settings
-from resume_hooks.maintenance.anonymize import Anonymous
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.paths import Where, read_object
-from resume_hooks.reading.stats import state_sizes
-from resume_hooks.reading.stats.cache import gather
-from resume_hooks.reading.stats.totals import figures, hook_data
-from resume_hooks.sessions import link_log, locate
-from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
 
-VERSION = 1
+VERSION = 2
 """Of the form of a report."""
 
 TOLD = frozenset(
@@ -45,15 +39,6 @@ LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich
 LAST_ENTRIES = 20
 """Entries of the log that are told."""
 
-KINDS = frozenset(
-    {"handoff", "rollover", "trim", "smart-trim", "untrim", "rewind", "fork", "repair", "scrub", "rehome", "clear"}
-)
-PARTS = frozenset(
-    {"backups", "index.db", "index.db-wal", "links.jsonl", "log", "pending", "plugin", "settings.json", "stats.json"}
-    | {"trash", "vault"}
-)
-"""Names in the state folder that are ours; whatever else lies there is summed up."""
-
 PATHS = frozenset({"handoff_dir", "ledger_file"})
 """Settings that name folders and files of the user's."""
 
@@ -69,12 +54,8 @@ def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any
         "report": VERSION,
         "made_at": clock.now(),
         "versions": _versions(who),
-        "terminal": _terminal(where),
         "findings": [_finding(finding, who) for finding in findings],
         "settings": _settings(where, who),
-        "counts": _counts(where),
-        "state": _state(where),
-        "hooks": _hooks(where),
         "log": _log(where),
     }
 
@@ -125,65 +106,23 @@ def _word(value: object) -> str:
     return value if _WORD.fullmatch(value) else "other"
 
 
-def _terminal(where: Where) -> dict[str, Any]:
-    return {
-        "term": _word(where.environ.get("TERM")),
-        "program": _word(where.environ.get("TERM_PROGRAM")),
-        "colours": _word(where.environ.get("COLORTERM")),
-        "multiplexer": next(
-            (name for name, key in (("tmux", "TMUX"), ("screen", "STY")) if where.environ.get(key)), ""
-        ),
-        "ssh": "SSH_CONNECTION" in where.environ,
-        "wsl": "WSL_DISTRO_NAME" in where.environ,
-        "no_color": bool(where.environ.get("NO_COLOR")),
-        "in_client": "CLAUDECODE" in where.environ,
-        "encoding": _word(sys.stdout.encoding),
-    }
-
-
 def _finding(finding: Finding, who: Anonymous) -> dict[str, Any]:
     detail = who.text(finding.detail) if finding.code in TOLD else ""
     return {"code": finding.code, "level": finding.level, "detail": detail}
 
 
 def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
-    rows = []
+    """The settings that somebody set."""
+    rows: list[dict[str, Any]] = []
     for name, setting in settings.load(where).items():
-        value: object = list(setting.value) if isinstance(setting.value, tuple) else setting.value
-        if setting.source != "default" and not isinstance(value, int):
-            words = value if isinstance(value, list) else [value]
+        value: object = setting.value
+        if setting.source == "default":
+            continue
+        if not isinstance(value, int):
+            words = value if isinstance(value, tuple) else (value,)
             value = "set" if name in PATHS else who.text(", ".join(map(_word, words)))
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
-
-
-def _counts(where: Where) -> dict[str, Any]:
-    files = all_files(where)
-    sizes = sorted((file.size for file in files if not file.agent), reverse=True)
-    kinds = Counter(link.kind if link.kind in KINDS else "other" for link in link_log.read_links(where))
-    return {
-        "projects": len({file.folder for file in files}),
-        "sessions": len(sizes),
-        "subagents": len(files) - len(sizes),
-        "bytes": sum(file.size for file in files),
-        "largest": sizes[0] if sizes else 0,
-        "unlistable": len(locate.unlistable(where)),
-        "links": dict(sorted(kinds.items())),
-    }
-
-
-def _state(where: Where) -> list[dict[str, Any]]:
-    rows: dict[str, state_sizes.FolderSize] = {}
-    for part in state_sizes.parts(where):
-        name = part.name if part.name in PARTS else "other"
-        known = rows.get(name, state_sizes.FolderSize(name, 0, 0))
-        rows[name] = state_sizes.FolderSize(name, known.files + part.files, known.size + part.size)
-    return [row._asdict() for row in rows.values()]
-
-
-def _hooks(where: Where) -> list[dict[str, Any]]:
-    found = figures(gather(where).transcripts, "", lambda _: True).hooks
-    return [hook_data(row) for row in found if _WORD.fullmatch(row.event)]
 
 
 def _log(where: Where) -> list[str]:
@@ -194,3 +133,56 @@ def _log(where: Where) -> list[str]:
         if _HEAD.fullmatch(first):
             found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))
     return found
+
+
+PATH = "<path>"
+USER = "<user>"
+
+_SHARED = ("/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/etc/claude-code", "/opt/homebrew/bin", "/dev")
+"""Where nothing of a user's lies."""
+
+_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
+_AT_HOME = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
+"""Of a path in the home a hidden first folder, such as that of a tool, is told."""
+
+_ABSOLUTE = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
+_SHORTEST_NAME = 2
+
+
+class Anonymous:
+    """Knows whom to leave out: the user of this machine, the folder of a project, the homes of client and user."""
+
+    def __init__(self, cwd: str, where: Where) -> None:
+        places = [
+            (where.state, "<state>"),
+            (where.config, "<config>"),
+            (cwd, "<project>"),
+            (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
+        ]
+        known = {path.rstrip("/"): name for place, name in places for path in (place, os.path.realpath(place))}
+        # The longest first; a home that is the root folder would be part of every path.
+        self._places = sorted(((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0]))
+        words = sorted((re.escape(name) for name in _names(where)), key=len, reverse=True)
+        self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
+
+    def text(self, said: str) -> str:
+        """A sentence of ours without paths of the user's and without the user's name."""
+        for path, name in self._places:
+            said = re.sub(rf"{re.escape(path)}(?![\w.-])", name, said)
+        said = _KEY.sub(rf"\1{PATH}", said)
+        said = _AT_HOME.sub(rf"~/\1{PATH}", said)
+        said = _ABSOLUTE.sub(lambda found: found[0] if _is_shared(found[0]) else PATH, said)
+        return self._user.sub(USER, said) if self._user else said
+
+
+def _is_shared(path: str) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in _SHARED)
+
+
+def _names(where: Where) -> set[str]:
+    """What the user may be called: by the system, by the environment, by the name of the home."""
+    given = {where.environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
+    given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
+    with contextlib.suppress(OSError, KeyError, ImportError):  # an id without a name, as in some containers
+        given.add(getpass.getuser())
+    return {name for name in given if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}}

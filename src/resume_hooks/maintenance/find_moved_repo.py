@@ -59,7 +59,7 @@ class Traces(NamedTuple):
     files: tuple[str, ...]
 
 
-class Place(NamedTuple):
+class MovedFolder(NamedTuple):
     """A folder that the session's may have become, and what speaks for it."""
 
     folder: str
@@ -95,7 +95,7 @@ def traces(path: str, folder: str) -> Traces:
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
-def places(found: Traces, folders: Iterable[str], where: Where) -> list[Place]:
+def places(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
     """The folders that something speaks for, the likeliest first: among ``folders`` and the worktrees of them."""
     deadline = time.monotonic() + PATIENCE
     old = canonical(found.folder)
@@ -106,7 +106,7 @@ def places(found: Traces, folders: Iterable[str], where: Where) -> list[Place]:
         files = _held(folder, found.files)
         enough = 2 * files >= len(found.files) > 0
         if known or worktree or enough:
-            likely.append(Place(folder, known, files, len(found.files), worktree))
+            likely.append(MovedFolder(folder, known, files, len(found.files), worktree))
     likely.sort(key=lambda place: (len(place.commits), place.files, place.worktree), reverse=True)
     return list({place.folder: place for place in reversed(likely)}.values())[::-1]
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, Report
+from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, DefectReport
 from resume_hooks.paths import Where
 from resume_hooks.sessions.files import SessionFile
 from tests.builders import (
@@ -36,7 +36,7 @@ UNWELL = {
 """The real sessions with errors; each was looked at, and what is named was not in what client 2.1.329 sent of it."""
 
 
-def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None) -> Report:
+def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None) -> DefectReport:
     """The report on a session with these bytes."""
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.maintenance.scrub import findings
-from resume_hooks.maintenance.scrub.findings import LEFT, Wanted
+from resume_hooks.maintenance.scrub.findings import LEFT, ScrubReach
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.files import session_file
 from resume_hooks.storage import append_carryover
@@ -25,7 +25,7 @@ from tests.maintenance.scrub.planting import places_with, plant
 STEPS = ("replace", "rename", "link", "unlink", "mkdir", "rmdir", "fsync", "fchown", "utime")
 """The calls that can be the last one of a step; what is written between two of them has no name yet."""
 
-WANTED = Wanted(parents=True, others=True, file_backups=True, documents=True, client=True)
+WANTED = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
 MOST = 2_000
 
 

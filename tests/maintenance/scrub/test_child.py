@@ -90,7 +90,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     """What is read back is looked at once more; nothing of a child that failed is left."""
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan(found.session, config_home.where, found.scanner)
-    monkeypatch.setattr(child._Marking, "line", lambda _self, body: body)
+    monkeypatch.setattr(child._LineCleaner, "line", lambda _self, body: body)
     with pytest.raises(CheckFailed, match="no secret is found in it"):
         write(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]

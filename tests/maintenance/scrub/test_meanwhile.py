@@ -19,8 +19,8 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub import purge as purging
 from resume_hooks.maintenance.scrub import replace as replacing
-from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, Row
-from resume_hooks.maintenance.scrub.locations import TRANSCRIPT, Place
+from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, Holding
+from resume_hooks.maintenance.scrub.locations import TRANSCRIPT, Location
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.paths import Where
@@ -41,7 +41,7 @@ def path(config_home: ConfigHome) -> Path:
     return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
 
 
-def scrub(path: Path, environ: Mapping[str, str]) -> list[Row]:
+def scrub(path: Path, environ: Mapping[str, str]) -> list[Holding]:
     """Scrub a session in place."""
     return purge(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
 
@@ -49,9 +49,9 @@ def scrub(path: Path, environ: Mapping[str, str]) -> list[Row]:
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
     """Have some work done just before the session's own transcript is replaced, once."""
     replace = replacing.replace
-    done: list[Place] = []
+    done: list[Location] = []
 
-    def late(place: Place, *rest: Any) -> None:
+    def late(place: Location, *rest: Any) -> None:
         if place.kind == TRANSCRIPT and place.relation == OWN and not done:
             done.append(place)
             work()

@@ -16,7 +16,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import SessionLive
 from resume_hooks.maintenance.scrub import child, findings
-from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, REMOVED, Row, Wanted
+from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
 from resume_hooks.maintenance.scrub.literals import named
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.sessions import locate
@@ -26,7 +26,7 @@ from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.maintenance.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, laid, places_with, plant
 
-ALL = Wanted(parents=True, others=True, file_backups=True, documents=True, client=True)
+ALL = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
 
 INDEX = ".claude/resume-hooks/index.db"
 """It holds the words of every session, so of those, too, that still tell the secret."""
@@ -38,7 +38,9 @@ def planted(config_home: ConfigHome) -> Planted:
     return plant(config_home)
 
 
-def scrub(home: ConfigHome, path: Path, wanted: Wanted = ALL, values: Mapping[str, str] | None = None) -> list[Row]:
+def scrub(
+    home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
+) -> list[Holding]:
     """Scrub a session in place."""
     found = findings.look_everywhere(session_file(str(path)), home.where, wanted=wanted, named=values)
     return purge(found, home.where)
@@ -105,7 +107,7 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
 def test_only_what_was_asked_for(planted: Planted) -> None:
     """Without more words the family, its copies and the index; the rest is listed with what asks for it."""
     home = planted.home
-    rows = scrub(home, planted.path, Wanted())
+    rows = scrub(home, planted.path, ScrubReach())
     left = set(places_with(home)) - {INDEX}
     other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
     assert left == {
@@ -121,10 +123,10 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
 def test_children_alone_leave_the_parent(planted: Planted) -> None:
     """A scrub of a child names the parent, and reaches it with ``parents`` alone."""
     home, child = planted.home, planted.children[1]
-    rows = scrub(home, child, Wanted())
+    rows = scrub(home, child, ScrubReach())
     assert str(planted.path) in {row.place.path for row in rows if row.state == OUTSIDE}
     assert SECRETS[0].encode() in planted.path.read_bytes()
-    scrub(home, planted.children[0], Wanted(parents=True))
+    scrub(home, planted.children[0], ScrubReach(parents=True))
     assert SECRETS[0].encode() not in planted.path.read_bytes()
 
 

@@ -13,7 +13,7 @@ from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import keep
 from resume_hooks.maintenance.audit.report import audit
 from resume_hooks.maintenance.scrub import findings
-from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, Row
+from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, Holding
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.files import session_file
@@ -34,7 +34,7 @@ def path(config_home: ConfigHome) -> Path:
     return path
 
 
-def scrub(home: ConfigHome, path: Path) -> list[Row]:
+def scrub(home: ConfigHome, path: Path) -> list[Holding]:
     """Scrub a session in place; what is left."""
     clear_left(home.where)
     rows = purge(findings.look_everywhere(session_file(str(path)), home.where), home.where)

@@ -1,4 +1,4 @@
-"""The forms of stats, and of doctor with its bug report, which holds some of the same figures."""
+"""The forms of stats, and of doctor with its bug report."""
 
 from __future__ import annotations
 
@@ -73,38 +73,12 @@ class Versions(Strict):
     libraries: dict[str, str]
 
 
-class TerminalKind(Strict):
-    """What kind of terminal it is."""
-
-    term: str
-    program: str
-    colours: str
-    multiplexer: str
-    ssh: bool
-    wsl: bool
-    no_color: bool
-    in_client: bool
-    encoding: str
-
-
 class ReportedSetting(Strict):
-    """A setting; of a path only that it is set."""
+    """A setting that somebody set; of a path only that it is."""
 
     key: str
-    value: int | str | list[str]
-    source: Literal["default", "file", "environment", "plugin"]
-
-
-class ReportedCounts(Strict):
-    """How much there is."""
-
-    projects: int
-    sessions: int
-    subagents: int
-    bytes: int
-    largest: int = Field(description="bytes of the largest session")
-    unlistable: int
-    links: dict[str, int] = Field(description="links between sessions by kind")
+    value: int | str
+    source: Literal["file", "environment", "plugin"]
 
 
 class BugReport(Strict):
@@ -113,14 +87,10 @@ class BugReport(Strict):
     report: int = Field(description="version of this form")
     made_at: str
     versions: Versions
-    terminal: TerminalKind
     findings: list[Annotated[Finding, Like(name=None, remedy=None, level=Level)]] = Field(
         description="a detail is left out where it could name something of the user's"
     )
     settings: list[ReportedSetting]
-    counts: ReportedCounts
-    state: list[StatePart]
-    hooks: list[HookRow]
     log: list[str] = Field(description="the last bugs: where in the code, nothing else")
 
 

@@ -66,7 +66,7 @@ class FsckSession(Strict):
                 consequence="what the clients and the API do with it",
                 count=int,
                 findings=(
-                    list[Annotated[fsck.Finding, Like(kind=None, record="0-based line number")]],
+                    list[Annotated[fsck.Defect, Like(kind=None, record="0-based line number")]],
                     f"the first {fsck.LISTED}",
                 ),
             ),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.archive.vault.pack_writer import lines_of
-from resume_hooks.maintenance.audit.scan import LARGEST_TEXT, Finding, in_line, in_text
+from resume_hooks.maintenance.audit.scan import LARGEST_TEXT, FoundSecret, in_line, in_text
 from resume_hooks.paths import ENDING
 from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 
 
-def in_kept(kept: ArchivedSession) -> tuple[Finding, ...]:
+def in_kept(kept: ArchivedSession) -> tuple[FoundSecret, ...]:
     """The secrets in all parts of a kept session; each names its part. OSError where one can't be read."""
     return tuple(
         found._replace(part=part.place)
@@ -20,7 +20,7 @@ def in_kept(kept: ArchivedSession) -> tuple[Finding, ...]:
     )
 
 
-def _in_part(part: ArchivedFile, pieces: Iterable[bytes]) -> Iterator[Finding]:
+def _in_part(part: ArchivedFile, pieces: Iterable[bytes]) -> Iterator[FoundSecret]:
     if not part.place.endswith(ENDING) and part.size <= LARGEST_TEXT:
         yield from in_text(b"".join(pieces))
         return

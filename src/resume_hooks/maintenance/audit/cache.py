@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from resume_hooks.maintenance.audit.scan import Finding, Scanned
+from resume_hooks.maintenance.audit.scan import FileScan, FoundSecret
 from resume_hooks.paths import Where, is_private, read_regular
 from resume_hooks.redaction.rules import rules
 from resume_hooks.storage import state_file
@@ -24,7 +24,7 @@ MOST_KEPT = 10_000
 """Findings of one file that are remembered; a file with more is looked at anew each time."""
 
 
-class Memory:
+class AuditCache:
     """The last look at every file, by path."""
 
     def __init__(self, where: Where) -> None:
@@ -33,16 +33,18 @@ class Memory:
         self._seen: set[str] = set()
         self._changed = False
 
-    def known(self, path: str) -> Scanned | None:
+    def known(self, path: str) -> FileScan | None:
         """The last look at a file; None where there was none that can be understood."""
         self._seen.add(path)
         try:
             inode, size, mtime_ns, offset, lines, edge, findings = self._files[path]
-            return Scanned(inode, size, mtime_ns, offset, lines, edge, tuple(Finding(*found) for found in findings))
+            return FileScan(
+                inode, size, mtime_ns, offset, lines, edge, tuple(FoundSecret(*found) for found in findings)
+            )
         except (KeyError, TypeError, ValueError):
             return None
 
-    def note(self, path: str, scanned: Scanned) -> None:
+    def note(self, path: str, scanned: FileScan) -> None:
         """Remember a look."""
         if len(scanned.findings) > MOST_KEPT:
             return

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.maintenance.audit.archived import in_kept
-from resume_hooks.maintenance.audit.cache import FILE_NAME, Memory
-from resume_hooks.maintenance.audit.scan import Scanned, scan
+from resume_hooks.maintenance.audit.cache import FILE_NAME, AuditCache
+from resume_hooks.maintenance.audit.scan import FileScan, scan
 from resume_hooks.maintenance.scrub.inspect import is_lines
 from resume_hooks.maintenance.scrub.locations import (
     BACKUP,
@@ -21,7 +21,7 @@ from resume_hooks.maintenance.scrub.locations import (
     SUBAGENT,
     TRANSCRIPT,
     TRASHED,
-    Place,
+    Location,
     files_in,
     inventory,
     notes_of,
@@ -84,7 +84,7 @@ def audit(
 
     ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
     """
-    work = _Work(where, [text for place in _places(sessions, where) for text in _texts(place)], progress)
+    work = _AuditRun(where, [text for place in _places(sessions, where) for text in _texts(place)], progress)
     leaks = [leak for text in work.texts for leak in work.leaks(text)]
     failed = work.memory.store(everything=sessions is None)
     wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
@@ -98,19 +98,19 @@ def audit(
     )
 
 
-class _Text(NamedTuple):
+class _AuditFile(NamedTuple):
     """A file, or the folder of a kept session, that is looked at, and the place that it belongs to."""
 
-    place: Place
+    place: Location
     path: str
     size: int
 
 
-class _Work:
+class _AuditRun:
     """The looks of one audit; a file with several names is read once."""
 
-    def __init__(self, where: Where, texts: list[_Text], progress: Progress) -> None:
-        self.memory = Memory(where)
+    def __init__(self, where: Where, texts: list[_AuditFile], progress: Progress) -> None:
+        self.memory = AuditCache(where)
         self.texts = texts
         self.size = sum(text.size for text in texts)
         self.read = 0
@@ -118,9 +118,9 @@ class _Work:
         self._where = where
         self._progress = progress
         self._done = 0
-        self._looks: dict[tuple[int, int], Scanned] = {}
+        self._looks: dict[tuple[int, int], FileScan] = {}
 
-    def leaks(self, text: _Text) -> Iterator[Leak]:
+    def leaks(self, text: _AuditFile) -> Iterator[Leak]:
         """What a text holds; one that is there and can't be read is told as ``unread``."""
         before = self.read
         try:
@@ -138,7 +138,7 @@ class _Work:
         self._done += size
         self._progress(self._done, self.size)
 
-    def _look(self, text: _Text) -> Scanned:
+    def _look(self, text: _AuditFile) -> FileScan:
         known = self.memory.known(text.path)
         if text.place.kind == KEPT:
             scanned = self._look_at_kept(text, known)
@@ -150,7 +150,7 @@ class _Work:
         self.memory.note(text.path, scanned)
         return scanned
 
-    def _look_at_kept(self, text: _Text, known: Scanned | None) -> Scanned:
+    def _look_at_kept(self, text: _AuditFile, known: FileScan | None) -> FileScan:
         """What the vault holds of a session is read anew where its note was written anew. OSError."""
         session_id = text.place.session_id
         kept = manifest.find(session_id, self._where)
@@ -163,10 +163,10 @@ class _Work:
             return known
         findings = in_kept(kept)
         self._told(text.size)
-        return Scanned(*told, 0, 0, "", findings)
+        return FileScan(*told, 0, 0, "", findings)
 
 
-def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Place]:
+def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
     for place in inventory({}, where):
         unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
         if sessions is None or place.session_id in sessions or unknown:
@@ -176,7 +176,7 @@ def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Place]:
         yield from (place for place in notes_of(where) if place.kind != INDEXED and place.path != own)
 
 
-def _texts(place: Place) -> Iterator[_Text]:
+def _texts(place: Location) -> Iterator[_AuditFile]:
     """The files of a place; nothing of what is gone by now."""
     inner = place.kind == TRASHED and os.path.isdir(place.path) and not os.path.islink(place.path)
     paths = files_in(place.path) if inner else [place.path]
@@ -185,10 +185,10 @@ def _texts(place: Place) -> Iterator[_Text]:
             size = os.lstat(path).st_size
             if place.kind == KEPT:
                 size = sum(os.lstat(inner).st_size for inner in files_in(path))
-            yield _Text(place, path, size)
+            yield _AuditFile(place, path, size)
 
 
-def _leaks(text: _Text, scanned: Scanned) -> Iterator[Leak]:
+def _leaks(text: _AuditFile, scanned: FileScan) -> Iterator[Leak]:
     place = text.place
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for found in scanned.findings:

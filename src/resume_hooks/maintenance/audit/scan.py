@@ -25,7 +25,7 @@ _EDGE = 4096
 """Bytes at the start and before where a look ended that tell whether a file was only appended to."""
 
 
-class Finding(NamedTuple):
+class FoundSecret(NamedTuple):
     """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
 
     ``uuid`` and ``time`` are the record's, "" where the line is none that has them; ``part`` is the place of the file
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     part: str = ""
 
 
-class Scanned(NamedTuple):
+class FileScan(NamedTuple):
     """A file as it was looked at: what tells it, how far it was read in whole lines, and what was found."""
 
     inode: int
@@ -50,10 +50,10 @@ class Scanned(NamedTuple):
     offset: int
     lines: int
     edge: str
-    findings: tuple[Finding, ...]
+    findings: tuple[FoundSecret, ...]
 
 
-def scan(path: str, known: Scanned | None, *, lines: bool, told: Callable[[int], None]) -> Scanned:
+def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]) -> FileScan:
     """Look through a file, of which ``known`` is the last look; ``told`` is given the bytes read. OSError.
 
     ``lines`` is for transcripts, which grow by lines; any other file is looked at as a whole text.
@@ -65,23 +65,23 @@ def scan(path: str, known: Scanned | None, *, lines: bool, told: Callable[[int],
         if not lines and status.st_size <= LARGEST_TEXT:
             findings = tuple(in_text(stream.read()))
             told(status.st_size)
-            return Scanned(status.st_ino, status.st_size, status.st_mtime_ns, 0, 0, "", findings)
+            return FileScan(status.st_ino, status.st_size, status.st_mtime_ns, 0, 0, "", findings)
         start = known if known and known.inode == status.st_ino and _continues(stream, known, status.st_size) else None
         return _grown(stream, start, status, told)
 
 
-def in_line(line: bytes, number: int, offset: int) -> Iterator[Finding]:
+def in_line(line: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
     """The secrets in one line, which has a ``number`` and begins at ``offset`` of its file."""
     found = find_in_line(line)
     record = (parse(line) or {}) if found else {}
     for secret in found:
         length = secret.end - secret.start
-        yield Finding(
+        yield FoundSecret(
             secret.kind, number, offset + secret.start, length, string(record, "uuid"), string(record, "timestamp")
         )
 
 
-def in_text(raw: bytes) -> Iterator[Finding]:
+def in_text(raw: bytes) -> Iterator[FoundSecret]:
     """The secrets in a whole text; none in what is no text."""
     if b"\0" in raw[: 2 * _EDGE]:
         return  # a picture, a program
@@ -89,10 +89,10 @@ def in_text(raw: bytes) -> Iterator[Finding]:
     for span in seen(raw) if any(True for _ in suspects(raw)) else ():
         number += raw.count(b"\n", counted, span.start)
         counted = span.start
-        yield Finding(span.kind, number, span.start, span.end - span.start, "", "")
+        yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "")
 
 
-def _grown(stream: BinaryIO, known: Scanned | None, status: os.stat_result, told: Callable[[int], None]) -> Scanned:
+def _grown(stream: BinaryIO, known: FileScan | None, status: os.stat_result, told: Callable[[int], None]) -> FileScan:
     offset, number = (known.offset, known.lines) if known else (0, 0)
     findings = [found for found in known.findings if found.line < number] if known else []
     stream.seek(offset)
@@ -106,12 +106,12 @@ def _grown(stream: BinaryIO, known: Scanned | None, status: os.stat_result, told
         whole = block.rfind(b"\n") + 1
         number += block.count(b"\n")
         offset += whole
-    return Scanned(
+    return FileScan(
         status.st_ino, status.st_size, status.st_mtime_ns, offset, number, _edge(stream, offset), tuple(findings)
     )
 
 
-def _in_block(block: bytes, number: int, offset: int) -> Iterator[Finding]:
+def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
     """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file."""
     end = counted = 0
     for place in sorted(suspects(block)):
@@ -124,7 +124,7 @@ def _in_block(block: bytes, number: int, offset: int) -> Iterator[Finding]:
         yield from in_line(block[start:end], number, offset + start)
 
 
-def _continues(stream: BinaryIO, known: Scanned, size: int) -> bool:
+def _continues(stream: BinaryIO, known: FileScan, size: int) -> bool:
     return size >= known.offset > 0 and _edge(stream, known.offset) == known.edge
 
 

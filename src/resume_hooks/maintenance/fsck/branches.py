@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -26,7 +26,7 @@ HINT_LOST = Kind("leaf-hint-dangling", "warning", "Clients ignore the hint and g
 HINT_OLD = Kind("leaf-hint-old", "warning", "Clients since 2.1.220 follow the hint, away from the newest branch.")
 
 
-class Hint(NamedTuple):
+class LeafHint(NamedTuple):
     """A ``last-prompt`` that names the end of the conversation, in the line ``record``."""
 
     record: int
@@ -42,7 +42,7 @@ class Branch(NamedTuple):
     live_turns: int
 
 
-class History(NamedTuple):
+class LiveHistory(NamedTuple):
     """The live conversation with what its compactions dropped, oldest first; ``turns`` counts prompts up to each."""
 
     path: Sequence[Node]
@@ -69,7 +69,7 @@ def earlier(transcript: Transcript, logical: Mapping[str, str]) -> dict[str, str
     return found
 
 
-def history(transcript: Transcript, before: Mapping[str, str]) -> History:
+def history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
     """Walk back from the live end through compactions; ``before`` tells what stands before each boundary."""
     nodes = {node.uuid: node for node in transcript.nodes}
     chain = transcript.chain
@@ -89,7 +89,7 @@ def history(transcript: Transcript, before: Mapping[str, str]) -> History:
     for each in path:
         count += each.prompt
         turns[each.uuid] = count
-    return History(path, turns, frozenset(walked) | frozenset(places))
+    return LiveHistory(path, turns, frozenset(walked) | frozenset(places))
 
 
 def branches(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
@@ -112,7 +112,7 @@ def branches(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
 class _Depth:
     """How deep each record stands in its branch: the branch's first record, its fork, turns up to the record."""
 
-    def __init__(self, nodes: Mapping[str, Node], live: History, before: Mapping[str, str]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]) -> None:
         self._nodes = nodes
         self._live = live
         self._before = before
@@ -151,7 +151,7 @@ class _Depth:
         return node
 
 
-def of_branches(transcript: Transcript, logical: Mapping[str, str], hints: Sequence[Hint]) -> Iterator[Finding]:
+def of_branches(transcript: Transcript, logical: Mapping[str, str], hints: Sequence[LeafHint]) -> Iterator[Defect]:
     """Branches that are longer or newer than the live one, and hints that lead elsewhere.
 
     ``logical``: the logical parent of each compaction's boundary, as the file names it.
@@ -166,17 +166,17 @@ def of_branches(transcript: Transcript, logical: Mapping[str, str], hints: Seque
         told = f"{branch.turns} turns end here; the branch {start}, the live one has {branch.live_turns} since"
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
             newer = True
-            yield Finding(NEWER, told, branch.leaf.number, branch.leaf.uuid)
+            yield Defect(NEWER, told, branch.leaf.number, branch.leaf.uuid)
         elif branch.turns > branch.live_turns:
-            yield Finding(LONGER, told, branch.leaf.number, branch.leaf.uuid)
+            yield Defect(LONGER, told, branch.leaf.number, branch.leaf.uuid)
     yield from _of_hint(transcript, hints, newer=newer)
 
 
-def _of_hint(transcript: Transcript, hints: Sequence[Hint], *, newer: bool) -> Iterator[Finding]:
+def _of_hint(transcript: Transcript, hints: Sequence[LeafHint], *, newer: bool) -> Iterator[Defect]:
     if not hints:
         return
     last = hints[-1]
     if all(node.uuid != last.leaf for node in transcript.nodes):
-        yield Finding(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
+        yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
     elif newer and any(node.uuid == last.leaf for node in transcript.chain):
-        yield Finding(HINT_OLD, f"It names {last.leaf}, off the newest branch", last.record)
+        yield Defect(HINT_OLD, f"It names {last.leaf}, off the newest branch", last.record)

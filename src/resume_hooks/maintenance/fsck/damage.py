@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 import orjson
 
-from resume_hooks.maintenance.fsck.findings import Finding, Kind
-from resume_hooks.maintenance.fsck.salvage import pieces
+from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, Line, read_lines
 from resume_hooks.transcripts.nodes import Node, node_of
@@ -53,27 +53,27 @@ CRLF = Kind("line-crlf", "note", "Every client takes the line end as white space
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def of_line(line: Line, node: Node | None) -> Iterator[Finding]:
+def of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     """What is odd about the bytes of a line that was read."""
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
-        yield Finding(BYTE_MARK, "The file begins with a byte order mark", line.number, uuid)
+        yield Defect(BYTE_MARK, "The file begins with a byte order mark", line.number, uuid)
     if raw.endswith(b"\r\n"):
-        yield Finding(CRLF, "The line ends with CR LF", line.number, uuid)
+        yield Defect(CRLF, "The line ends with CR LF", line.number, uuid)
     if line.torn:
-        yield Finding(UNENDED, "The last line has no line feed", line.number, uuid)
+        yield Defect(UNENDED, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and not _is_utf8(raw):
-        yield Finding(UTF8, "The line holds bytes that are no UTF-8", line.number, uuid)
+        yield Defect(UTF8, "The line holds bytes that are no UTF-8", line.number, uuid)
 
 
-def of_text(line: Line, node: Node) -> Iterator[Finding]:
+def of_text(line: Line, node: Node) -> Iterator[Defect]:
     """Half characters in a record that is sent."""
     if _ESCAPED.search(line.raw) and not _has_whole_pairs(line.body):
-        yield Finding(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
+        yield Defect(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
 
 
-def of_bad_lines(transcript: Transcript) -> Iterator[Finding]:
+def of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
     """The lines that hold no record, read once more."""
     if not transcript.bad_lines:
         return
@@ -85,17 +85,17 @@ def of_bad_lines(transcript: Transcript) -> Iterator[Finding]:
                 yield _bad(line, known)
 
 
-def _bad(line: Line, known: set[str]) -> Finding:
+def _bad(line: Line, known: set[str]) -> Defect:
     found = [node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line)]
     size = f"{len(line.body):,} bytes"
     if found:
         kind = GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
-        return Finding(kind, f"{size} that are no record hold {len(found)} within them", line.number, found[0].uuid)
+        return Defect(kind, f"{size} that are no record hold {len(found)} within them", line.number, found[0].uuid)
     if not line.raw.strip(b"\0\r\n\t "):
-        return Finding(NUL, f"{size} of NULs", line.number)
+        return Defect(NUL, f"{size} of NULs", line.number)
     if line.torn:
-        return Finding(TORN, f"The last line breaks off after {size}", line.number)
-    return Finding(GARBAGE, f"{size} that are no JSON object", line.number)
+        return Defect(TORN, f"The last line breaks off after {size}", line.number)
+    return Defect(GARBAGE, f"{size} that are no JSON object", line.number)
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -112,3 +112,47 @@ def _has_whole_pairs(body: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
+_DECODER = json.JSONDecoder()
+
+
+def pieces(line: Line) -> list[Line]:
+    """The whole linked records within a line that is none as a whole."""
+    found: list[Line] = []
+    text = line.raw.decode("latin-1")  # a character a byte: places in the text are places in the file
+    place = 0
+    while start := _START.search(text, place):
+        try:
+            _, end = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            place = start.end()
+            continue
+        piece = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
+        record = records.parse(piece.raw)
+        if record is not None and records.kind(record) in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
+            found.append(piece)
+        place = end
+    return found
+
+
+def salvaged(transcript: Transcript) -> list[Node]:
+    """The transcript's nodes and, of those within its bad lines, the ones that it has nowhere else; in file order.
+
+    Pieces of one line share its number.
+    """
+    if not transcript.bad_lines:
+        return transcript.nodes
+    bad = set(transcript.bad_lines)
+    nodes = list(transcript.nodes)
+    known = {node.uuid for node in nodes}
+    with open(transcript.path, "rb") as stream:
+        for line in read_lines(stream):
+            if line.number in bad:
+                nodes += [node for node in map(_node, pieces(line)) if node.uuid not in known]
+    return sorted(nodes, key=lambda node: node.offset)
+
+
+def _node(piece: Line) -> Node:
+    return node_of(records.parse(piece.raw) or {}, piece)

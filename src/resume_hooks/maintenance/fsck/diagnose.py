@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.maintenance.fsck import branches, compactions, damage, links, messages, pairs, sequence, thinking
-from resume_hooks.maintenance.fsck.branches import Hint
-from resume_hooks.maintenance.fsck.companions import Named, of_companions
-from resume_hooks.maintenance.fsck.findings import Finding, Kind, Report, report
-from resume_hooks.maintenance.fsck.retention import Trimmed, of_originals
+from resume_hooks.maintenance.fsck import branches, damage, links, messages, order
+from resume_hooks.maintenance.fsck.branches import LeafHint
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
+from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_companions, of_originals
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import records
@@ -22,20 +21,20 @@ from resume_hooks.transcripts.write_scan import SNAPSHOTS
 UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", repairable=False)
 
 
-class Ledger:
+class DefectCollector:
     """An observer of ``transcript.scan``.
 
     ``certain`` holds whatever is chosen for the conversation; ``where_live`` only for records that are part of it.
     """
 
     def __init__(self) -> None:
-        self.certain: list[Finding] = []
-        self.where_live: list[Finding] = []
-        self.hints: list[Hint] = []
+        self.certain: list[Defect] = []
+        self.where_live: list[Defect] = []
+        self.hints: list[LeafHint] = []
         self.logical: dict[str, str] = {}
-        self.named = Named()
-        self.trimmed = Trimmed()
-        self.thoughts = thinking.Thoughts()
+        self.named = NamedFiles()
+        self.trimmed = TrimmedRecords()
+        self.thoughts = messages.ThinkingCheck()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
@@ -59,38 +58,38 @@ class Ledger:
     def _keep_books(self, line: Line, record: Record) -> None:
         kind = records.kind(record)
         if kind == "last-prompt" and string(record, "leafUuid"):
-            self.hints.append(Hint(line.number, string(record, "leafUuid")))
+            self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
         elif kind in SNAPSHOTS:
             self.named.take_snapshot(record, line.number)
 
 
-def examine(session: SessionFile, where: Where) -> Report:
+def examine(session: SessionFile, where: Where) -> DefectReport:
     """Everything that is broken in a session. Never raises for what is in the file: that is a finding."""
     try:
         _, found = diagnose(session, where)
     except ResumeHooksError as error:
-        return report(session.session_id, session.path, [Finding(UNREADABLE, error.message)])
+        return report(session.session_id, session.path, [Defect(UNREADABLE, error.message)])
     return found
 
 
-def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] = ()) -> tuple[Transcript, Report]:
+def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] = ()) -> tuple[Transcript, DefectReport]:
     """A session as it was read, and what is broken in it. SessionNotFound, NotATranscript as ``scan``."""
-    ledger = Ledger()
+    ledger = DefectCollector()
     transcript = scan(session.path, observers=(ledger, *observers))
     found = _findings(transcript, ledger, session.session_id, where)
     return transcript, report(session.session_id, session.path, found)
 
 
-def _findings(transcript: Transcript, ledger: Ledger, session_id: str, where: Where) -> Iterator[Finding]:
+def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, where: Where) -> Iterator[Defect]:
     live = {node.number for node in transcript.chain}
     yield from ledger.certain
     yield from damage.of_bad_lines(transcript)
     yield from (finding for finding in ledger.where_live if finding.record in live)
-    yield from thinking.of_alone(transcript.chain, ledger.thoughts.alone)
-    yield from pairs.of_pairs(transcript.chain)
+    yield from messages.of_alone(transcript.chain, ledger.thoughts.alone)
+    yield from order.of_pairs(transcript.chain)
     yield from links.of_ties(transcript)
     yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
-    yield from compactions.of_compactions(transcript)
-    yield from sequence.of_sequence(transcript, session_id_of(transcript.path))
+    yield from links.of_compactions(transcript)
+    yield from order.of_sequence(transcript, session_id_of(transcript.path))
     yield from of_companions(ledger.named, session_id, where)
     yield from of_originals(ledger.trimmed, transcript.path, where)

@@ -26,7 +26,7 @@ class Kind(NamedTuple):
     repairable: bool = True
 
 
-class Finding(NamedTuple):
+class Defect(NamedTuple):
     """One defect. ``record`` is a 0-based line number, None where no single record is meant."""
 
     kind: Kind
@@ -35,11 +35,11 @@ class Finding(NamedTuple):
     uuid: str = ""
 
 
-class Group(NamedTuple):
+class DefectGroup(NamedTuple):
     """The findings of one kind, in the order of the file."""
 
     kind: Kind
-    findings: tuple[Finding, ...]
+    findings: tuple[Defect, ...]
 
     def data(self) -> dict[str, Any]:
         """The group in its documented JSON form."""
@@ -47,12 +47,12 @@ class Group(NamedTuple):
         return {**self.kind._asdict(), "count": len(self.findings), "findings": rows}
 
 
-class Report(NamedTuple):
+class DefectReport(NamedTuple):
     """What was found in one session."""
 
     session_id: str
     session_file: str
-    groups: tuple[Group, ...]
+    groups: tuple[DefectGroup, ...]
 
     @property
     def clean(self) -> bool:
@@ -70,15 +70,15 @@ class Report(NamedTuple):
         return {**head, **counts, "kinds": [group.data() for group in self.groups]}
 
 
-def report(session_id: str, session_file: str, findings: Iterable[Finding]) -> Report:
+def report(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
     """Gather findings by kind, the worst first."""
-    by_kind: dict[Kind, list[Finding]] = {}
+    by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
-    groups = [Group(kind, tuple(sorted(found, key=_place))) for kind, found in by_kind.items()]
+    groups = [DefectGroup(kind, tuple(sorted(found, key=_place))) for kind, found in by_kind.items()]
     groups.sort(key=lambda group: (SEVERITIES.index(group.kind.severity), _place(group.findings[0])))
-    return Report(session_id, session_file, tuple(groups))
+    return DefectReport(session_id, session_file, tuple(groups))
 
 
-def _place(finding: Finding) -> int:
+def _place(finding: Defect) -> int:
     return -1 if finding.record is None else finding.record

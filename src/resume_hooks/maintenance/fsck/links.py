@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, Segment
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
@@ -29,7 +29,7 @@ TWICE = Kind("uuid-repeated", "error", "The last one wins: what the earlier reco
 COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 
 
-def of_ties(transcript: Transcript) -> Iterator[Finding]:
+def of_ties(transcript: Transcript) -> Iterator[Defect]:
     """Every broken link of a transcript."""
     nodes = {node.uuid: node for node in transcript.nodes}
     yield from _of_chain(transcript, nodes)
@@ -37,14 +37,14 @@ def of_ties(transcript: Transcript) -> Iterator[Finding]:
     for node in transcript.nodes:
         above = nodes.get(node.parent) if node.parent else None
         if above is not None and above.number > node.number:
-            yield Finding(LATER, f"Its parent stands in record {above.number}", node.number, node.uuid)
+            yield Defect(LATER, f"Its parent stands in record {above.number}", node.number, node.uuid)
         elif node.parent and above is None and node.uuid not in on_chain and node.kind != "progress":
-            yield Finding(ASIDE, f"Its parent {node.parent} is not in the file", node.number, node.uuid)
+            yield Defect(ASIDE, f"Its parent {node.parent} is not in the file", node.number, node.uuid)
     yield from _of_circles(transcript, nodes)
     yield from _of_repetitions(transcript)
 
 
-def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Finding]:
+def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Defect]:
     """Gaps of the live chain: bridged within it, a cut at its start."""
     graph = Graph(transcript.nodes, transcript.size)
     before: Node | None = None
@@ -53,11 +53,11 @@ def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Fin
             yield _start(transcript, node)
         elif before is not None and node.parent is not None and node.parent not in nodes:
             message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
-            yield Finding(BRIDGED, message, node.number, node.uuid)
+            yield Defect(BRIDGED, message, node.number, node.uuid)
         before = node
 
 
-def _start(transcript: Transcript, first: Node) -> Finding:
+def _start(transcript: Transcript, first: Node) -> Defect:
     on_chain = {node.uuid for node in transcript.chain}
     lost = sum(
         node.prompt and not node.sidechain and node.uuid not in on_chain
@@ -66,10 +66,10 @@ def _start(transcript: Transcript, first: Node) -> Finding:
     )
     tail = f"; {lost} earlier turns are lost" if lost else ""
     message = f"Its parent {first.parent} leads nowhere{tail}"
-    return Finding(CUT if lost else DANGLING, message, first.number, first.uuid)
+    return Defect(CUT if lost else DANGLING, message, first.number, first.uuid)
 
 
-def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Finding]:
+def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Defect]:
     """One finding a circle, at the record that closes it in the order of the file."""
     settled: set[str] = set()
     for start in transcript.nodes:
@@ -81,17 +81,73 @@ def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[F
         if node is not None and node.uuid in path:
             round_trip = list(path)[list(path).index(node.uuid) :]
             first = min((nodes[uuid] for uuid in round_trip), key=lambda found: found.number)
-            yield Finding(
+            yield Defect(
                 CYCLE, f"Its parents lead back to itself, past {len(round_trip)} records", first.number, first.uuid
             )
         settled.update(path)
 
 
-def _of_repetitions(transcript: Transcript) -> Iterator[Finding]:
+def _of_repetitions(transcript: Transcript) -> Iterator[Defect]:
     seen: dict[str, Node] = {}
     for node in transcript.nodes:
         first = seen.setdefault(node.uuid, node)
         if first is not node:
             same = transcript.read(first).get("message") == transcript.read(node).get("message")
             kind = COPY if same else TWICE
-            yield Finding(kind, f"Record {first.number} has the same uuid", node.number, node.uuid)
+            yield Defect(kind, f"Record {first.number} has the same uuid", node.number, node.uuid)
+
+
+UNDONE = Kind(
+    "compaction-undone",
+    "warning",
+    "Clients send what it dropped again, without its summary; in files over 5 MiB they lose that instead.",
+    repairable=False,
+)
+MARKS_LOST = Kind(
+    "segment-lost",
+    "error",
+    "Clients go on without the messages that the compaction kept: the summary alone is left of them.",
+)
+
+
+def of_compactions(transcript: Transcript) -> Iterator[Defect]:
+    """What is wrong with the last compaction of the main conversation; earlier ones are cut off with it."""
+    last = next((node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None)
+    if last is None:
+        return
+    if all(node.uuid != last.uuid for node in transcript.chain):
+        yield from _undone(transcript, last)
+    elif last.segment is not None:
+        missing = missing_marks(last.segment, {node.uuid: node for node in transcript.nodes})
+        if missing:
+            yield Defect(MARKS_LOST, f"{', '.join(missing)} of what it kept can't be found", last.number, last.uuid)
+
+
+def missing_marks(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
+    """The marks of kept messages that lead nowhere, in words."""
+    missing = [] if segment.anchor in nodes else [f"the anchor {segment.anchor}"]
+    if segment.uuids is not None:
+        return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
+    return missing if segment.head in walked(segment, nodes) else [*missing, f"the way to {segment.head}"]
+
+
+def walked(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
+    """The records from the tail of a segment up to its head, or as far as they lead; oldest first."""
+    found: dict[str, None] = {}
+    node = nodes.get(segment.tail)
+    while node is not None and node.uuid not in found:
+        found[node.uuid] = None
+        if node.uuid == segment.head:
+            break
+        node = nodes.get(node.parent) if node.parent else None
+    return list(found)[::-1]
+
+
+def _undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
+    """The record that leads around the compaction; a conversation that was rewound to before it has none."""
+    places = {node.uuid: node.number for node in transcript.nodes}
+    for node in transcript.chain:
+        before = places.get(node.parent or "", last.number)
+        if node.number > last.number > before:
+            message = f"It hangs on record {before}, before the compaction in record {last.number}"
+            yield Defect(UNDONE, message, node.number, node.uuid)

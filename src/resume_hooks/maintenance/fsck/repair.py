@@ -12,15 +12,13 @@ from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
-from resume_hooks.maintenance.fsck.compactions import MARKS_LOST
-from resume_hooks.maintenance.fsck.companions import OUTPUT_GONE
-from resume_hooks.maintenance.fsck.damage import GARBAGE, TORN, UTF8
+from resume_hooks.maintenance.fsck.damage import GARBAGE, TORN, UTF8, salvaged
 from resume_hooks.maintenance.fsck.diagnose import diagnose
-from resume_hooks.maintenance.fsck.findings import Finding, Report
-from resume_hooks.maintenance.fsck.links import TWICE
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
+from resume_hooks.maintenance.fsck.links import MARKS_LOST, TWICE
+from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
-from resume_hooks.maintenance.fsck.salvage import salvaged
-from resume_hooks.maintenance.fsck.thinking import ALTERED, without_thinking
+from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import tokens
@@ -43,7 +41,7 @@ _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 class RepairPlan(RewritePlan):
     """A repaired child; ``lost`` says in words what it can't hold."""
 
-    report: Report
+    report: DefectReport
     lost: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
@@ -125,7 +123,7 @@ def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
                 survey(Line(node.number, node.offset, raw), whole.read(node), node)
 
 
-def _edits(report: Report) -> dict[int, Edit]:
+def _edits(report: DefectReport) -> dict[int, Edit]:
     """What must be done to single records beyond what every child gets."""
     edits: dict[int, Edit] = {}
     for group in report.groups:
@@ -135,7 +133,7 @@ def _edits(report: Report) -> dict[int, Edit]:
     return edits
 
 
-def _lost(report: Report, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
+def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
     """What the child can't hold, in words."""
     kept = {node.uuid for node in chain}
     lost = [
@@ -149,5 +147,5 @@ def _lost(report: Report, body: ChainRewrite, chain: Sequence[Node]) -> list[str
     return lost
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: Defect) -> str:
     return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.fsck.compactions import walked
+from resume_hooks.maintenance.fsck.links import walked
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf

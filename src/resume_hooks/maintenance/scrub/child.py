@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of
-from resume_hooks.maintenance.scrub.locations import COMPANION, Place, files_in
+from resume_hooks.maintenance.scrub.locations import COMPANION, Location, files_in
 from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.paths import ENDING, Where
@@ -68,7 +68,7 @@ class ScrubPlan(RewritePlan):
 def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
     """Decide on a child. NothingToFork where nothing was said, UsageError for what is no parent."""
     transcript, (survey, said, thoughts) = scan_live(
-        session.path, lambda: (WriteScan(), ReadBack(), _Thoughts(cleaner))
+        session.path, lambda: (WriteScan(), ReadBack(), _ThinkingEdits(cleaner))
     )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
@@ -80,7 +80,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id
     books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.glance, own)]
-    marking = _Marking(cleaner, session.session_id, own)
+    marking = _LineCleaner(cleaner, session.session_id, own)
     body = chain_rewrite(
         child,
         transcript,
@@ -100,7 +100,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
     )
 
 
-class _Thoughts:
+class _ThinkingEdits:
     """An observer: the records whose thinking holds a secret, ``gone`` those that say nothing else."""
 
     def __init__(self, cleaner: Cleaner) -> None:
@@ -123,7 +123,7 @@ class _Thoughts:
         return with_content(record, kept) if kept else None
 
 
-class _Marking:
+class _LineCleaner:
     """What a line of the parent becomes in the child: without secrets, and naming the child's own large outputs."""
 
     def __init__(self, cleaner: Cleaner, parent_id: str, session_id: str) -> None:
@@ -144,7 +144,7 @@ def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
     """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
     own = decided.draft.session_id
     for path in files_in(decided.draft.path.removesuffix(ENDING)):
-        replace(Place(COMPANION, path, own, OWN), decided.cleaner, where)
+        replace(Location(COMPANION, path, own, OWN), decided.cleaner, where)
     gone = []
     for path in files_in(os.path.join(where.config, HISTORY, own)):
         if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):

@@ -31,7 +31,7 @@ _THINKING = b'"thinking"'
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
-class Found(NamedTuple):
+class RemovedSecret(NamedTuple):
     """A secret that was taken out; ``values`` are the texts that it is with fewer and fewer escapes."""
 
     kind: str
@@ -42,7 +42,7 @@ class Cleaned(NamedTuple):
     """Bytes without secrets, and what was in them. ``stuck``: something known stands where nothing may be changed."""
 
     raw: bytes
-    found: tuple[Found, ...]
+    found: tuple[RemovedSecret, ...]
     stuck: bool
 
 
@@ -60,13 +60,13 @@ class Cleaner:
     def line(self, raw: bytes) -> Cleaned:
         """One line of a transcript, with its ending or without."""
         body = raw.rstrip(b"\r\n")
-        found: list[Found] = []
+        found: list[RemovedSecret] = []
         cleaned = _until_stable(body, lambda each: self._line(each, found))
         return self._cleaned(cleaned + raw[len(body) :], found)
 
     def text(self, raw: bytes) -> Cleaned:
         """A whole text, in which a secret may go over several lines; what is no text is returned as it is."""
-        found: list[Found] = []
+        found: list[RemovedSecret] = []
 
         def once(each: bytes) -> bytes:
             return self._known(self._scanned(each, found), found)
@@ -81,7 +81,7 @@ class Cleaner:
         """A text of our own making, such as a title, without secrets."""
         return self.text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
 
-    def tells(self, block: Record, found: list[Found]) -> bool:
+    def tells(self, block: Record, found: list[RemovedSecret]) -> bool:
         """Whether a block is thinking that holds a secret; what it holds is added to ``found``."""
         if block.get("type") != records.THINKING:
             return False
@@ -89,10 +89,10 @@ class Cleaner:
         found += held
         return bool(held)
 
-    def _cleaned(self, raw: bytes, found: list[Found]) -> Cleaned:
+    def _cleaned(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
         return Cleaned(raw, tuple(found), self.knows(raw))
 
-    def _line(self, body: bytes, found: list[Found]) -> bytes:
+    def _line(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         if start != b"{" or not body.endswith(b"}"):  # no JSON, or the end of it is missing
             return self._known(self._scanned(body, found), found)
@@ -102,7 +102,7 @@ class Cleaner:
         body = self._names(body, found) if self._scanning else body
         return self._strings(body, found) if self._may_hold(body) else body
 
-    def _names(self, body: bytes, found: list[Found]) -> bytes:
+    def _names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without the secrets in its keys and in the names of tools."""
         if next(suspects(body), None) is None:
             return body
@@ -115,7 +115,7 @@ class Cleaner:
             place = end
         return b"".join([*parts, body[place:]])
 
-    def _strings(self, body: bytes, found: list[Found]) -> bytes:
+    def _strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without what is known, keys included: what was asked stands in some."""
         names = _names_of(body)
         kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
@@ -129,38 +129,38 @@ class Cleaner:
                 place = string.end + 1
         return b"".join([*parts, body[place:]])
 
-    def _scanned(self, raw: bytes, found: list[Found]) -> bytes:
+    def _scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         return self._without(raw, redact_bytes(raw)[1], found) if self._scanning else raw
 
-    def _without(self, raw: bytes, secrets: Sequence[Secret], found: list[Found]) -> bytes:
+    def _without(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
         """Bytes without those of these secrets that are of a wanted kind."""
         wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
-        found += [Found(one.kind, _values(raw[one.start : one.end])) for one in wanted]
+        found += [RemovedSecret(one.kind, _values(raw[one.start : one.end])) for one in wanted]
         return without(raw, _whole(raw, wanted)) if wanted else raw
 
-    def _string(self, token: bytes, found: list[Found]) -> bytes:
+    def _string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
         """A string of JSON without what is known."""
         try:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
             return self._known(token, found)
         cleaned, taken = self._literals.without(text)
-        found += map(Found, taken)
+        found += map(RemovedSecret, taken)
         return _encoded(cleaned) if taken else token
 
-    def _known(self, raw: bytes, found: list[Found]) -> bytes:
+    def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         """Text without what is known."""
         if not self._literals.stand_in(raw):
             return raw
         cleaned, taken = self._literals.without(raw.decode("utf-8", "surrogateescape"))
-        found += map(Found, taken)
+        found += map(RemovedSecret, taken)
         return cleaned.encode("utf-8", "surrogateescape")
 
     def _may_hold(self, raw: bytes) -> bool:
         """Whether bytes of JSON hold what is known, or letters written as escapes that may be such."""
         return self._literals.stand_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
-    def _without_thoughts(self, body: bytes, found: list[Found]) -> bytes:
+    def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """The line without the thinking that holds a secret.
 
         Where nothing else was said, nothing is left: all clients pass such an answer over (2.1.42 to 2.1.329).

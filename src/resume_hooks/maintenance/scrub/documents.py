@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.derive.handoff_files import ENDING
-from resume_hooks.maintenance.scrub.locations import DOCUMENT, Place, files_in
+from resume_hooks.maintenance.scrub.locations import DOCUMENT, Location, files_in
 from resume_hooks.paths import Where
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import HeadTail
 
 
-def documents_of(session: SessionFile, where: Where) -> Iterator[Place]:
+def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
     """The documents and the ledger that the settings put into the session's project, or elsewhere."""
     values = settings.load(where)
     folder, ledger = (_path(str(values[name].value), session) for name in ("handoff_dir", "ledger_file"))
     if folder:
         for path in files_in(folder):
             if path.endswith(ENDING) or os.path.isdir(path):
-                yield Place(DOCUMENT, path, "", "")
+                yield Location(DOCUMENT, path, "", "")
     if ledger and os.path.isfile(ledger) and not os.path.islink(ledger):
-        yield Place(DOCUMENT, ledger, "", "")
+        yield Location(DOCUMENT, ledger, "", "")
 
 
 def _path(value: str, session: SessionFile) -> str:

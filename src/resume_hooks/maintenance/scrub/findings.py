@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.maintenance.scrub.cleaner import Cleaner, Found
+from resume_hooks.maintenance.scrub.cleaner import Cleaner, RemovedSecret
 from resume_hooks.maintenance.scrub.documents import documents_of
-from resume_hooks.maintenance.scrub.inspect import Held, Memory, look
+from resume_hooks.maintenance.scrub.inspect import CleanLocations, Contents, look
 from resume_hooks.maintenance.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.maintenance.scrub.locations import (
     CLIENT,
@@ -25,7 +25,7 @@ from resume_hooks.maintenance.scrub.locations import (
     INDEXED,
     READABLE,
     TRANSCRIPT,
-    Place,
+    Location,
     client_files,
     inventory,
     notes_of,
@@ -44,7 +44,7 @@ SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.loca
 """How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
 
 
-class Wanted(NamedTuple):
+class ScrubReach(NamedTuple):
     """What a scrub in place reaches beyond the session, its copies and its children."""
 
     parents: bool = False
@@ -54,10 +54,10 @@ class Wanted(NamedTuple):
     client: bool = False
 
 
-class Row(NamedTuple):
+class Holding(NamedTuple):
     """A place with what it holds: secrets by kind. ``state`` is one of four words, ``why`` a sentence or ""."""
 
-    place: Place
+    place: Location
     kinds: dict[str, int]
     state: str
     why: str
@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ScrubFindings:
     """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
 
     ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
@@ -79,11 +79,11 @@ class Findings:
 
     session: SessionFile
     kinds: Collection[str]
-    wanted: Wanted
+    wanted: ScrubReach
     relations: Mapping[str, str]
     values: Mapping[str, str]
-    memory: Memory
-    rows: tuple[Row, ...]
+    memory: CleanLocations
+    rows: tuple[Holding, ...]
     scanner: Cleaner
     known: Cleaner
     live: str
@@ -91,11 +91,11 @@ class Findings:
     short: frozenset[str] = frozenset()
 
     @property
-    def held(self) -> list[Row]:
+    def held(self) -> list[Holding]:
         """The places that are to be changed, the index aside."""
         return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
 
-    def cleaner_of(self, place: Place) -> Cleaner:
+    def cleaner_of(self, place: Location) -> Cleaner:
         """What takes secrets out of a place: the family's own files are scanned, too."""
         return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
 
@@ -106,13 +106,13 @@ def look_everywhere(
     *,
     kinds: Collection[str] = (),
     named: Mapping[str, str] | None = None,
-    wanted: Wanted = Wanted(),  # noqa: B008 - a value that nobody can change
-) -> Findings:
+    wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
+) -> ScrubFindings:
     """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
     return _look(_nothing(session, kinds, wanted, named or {}), where)
 
 
-def look_again(found: Findings, where: Where) -> Findings:
+def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
     """Look at every place that is there now for what was found, and for what else a scan finds.
 
     What held nothing, and nobody has changed since, is not read again.
@@ -123,19 +123,19 @@ def look_again(found: Findings, where: Where) -> Findings:
 def _nothing(
     session: SessionFile,
     kinds: Collection[str],
-    wanted: Wanted,
+    wanted: ScrubReach,
     values: Mapping[str, str],
-) -> Findings:
+) -> ScrubFindings:
     cleaner = Cleaner(kinds, Literals(values))
-    return Findings(session, kinds, wanted, {}, values, Memory(), (), cleaner, cleaner, "", "")
+    return ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
 
 
-def _look(before: Findings, where: Where) -> Findings:
+def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     session, wanted = before.session, before.wanted
     relations = {**family(session, where), **before.relations}
     places = inventory(relations, where)
     if not is_kept(session.path, where) and all(place.path != session.path for place in places):
-        places.append(Place(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
+        places.append(Location(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
@@ -148,7 +148,7 @@ def _look(before: Findings, where: Where) -> Findings:
         before,
         relations=relations,
         values=values,
-        memory=before.memory if values == before.values else Memory(),
+        memory=before.memory if values == before.values else CleanLocations(),
         short=frozenset(short),
         scanner=Cleaner(before.kinds, literals),
         known=Cleaner(literals=literals, scanning=False),
@@ -162,18 +162,18 @@ def _look(before: Findings, where: Where) -> Findings:
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
 
 
-def is_reached(relation: str, wanted: Wanted) -> bool:
+def is_reached(relation: str, wanted: ScrubReach) -> bool:
     """Whether the places of sessions that stand so are scrubbed."""
     return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
 
 
-def _elsewhere(session: SessionFile, where: Where) -> Iterator[Place]:
+def _elsewhere(session: SessionFile, where: Where) -> Iterator[Location]:
     yield from documents_of(session, where)
     yield from client_files(where)
     yield from notes_of(where)
 
 
-def _told(found: Iterable[Found]) -> dict[str, str]:
+def _told(found: Iterable[RemovedSecret]) -> dict[str, str]:
     """The secrets that can be looked for as text, with their kinds."""
     told: dict[str, str] = {}
     for each in found:
@@ -183,14 +183,14 @@ def _told(found: Iterable[Found]) -> dict[str, str]:
     return told
 
 
-def _looked(place: Place, cleaner: Cleaner, where: Where) -> Held:
+def _looked(place: Location, cleaner: Cleaner, where: Where) -> Contents:
     """What a place holds, nothing where it can't be read."""
     with contextlib.suppress(OSError, ResumeHooksError):
         return look(place, cleaner, where)
-    return Held(place, (), stuck=False)
+    return Contents(place, (), stuck=False)
 
 
-def _row(place: Place, found: Findings, where: Where, clients: Clients) -> Row | None:
+def _row(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
     """A place that holds secrets, or of which that can't be told; None for any other."""
     if place.kind != INDEXED and found.memory.knows(place):
         return None
@@ -203,25 +203,25 @@ def _row(place: Place, found: Findings, where: Where, clients: Clients) -> Row |
         return None
     kinds = dict(Counter(each.kind for each in held.found))
     if why := _why_outside(place, wanted):
-        return Row(place, kinds, OUTSIDE, why)
+        return Holding(place, kinds, OUTSIDE, why)
     if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
-        return Row(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
+        return Holding(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
     stuck = held.stuck and not held.found
-    return Row(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+    return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
 
 
-def _unread(place: Place, error: OSError | ResumeHooksError, wanted: Wanted) -> Row:
+def _unread(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
     """A place that can't be looked at. Of whose session it is can't be told, either, where that is not known."""
     why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
     outside = _why_outside(place, wanted._replace(others=True))
     said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
-    return Row(place, {}, OUTSIDE if outside else LEFT, said)
+    return Holding(place, {}, OUTSIDE if outside else LEFT, said)
 
 
 STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
 
 
-def _why_outside(place: Place, wanted: Wanted) -> str:
+def _why_outside(place: Location, wanted: ScrubReach) -> str:
     """Why a place is none of those that were asked for, and what asks for it; "" where it is one."""
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
         return "It is a file of settings, where a secret may be in use: change it by hand."
@@ -237,7 +237,7 @@ def _why_outside(place: Place, wanted: Wanted) -> str:
     return ""
 
 
-def _why_live(place: Place, clients: Clients) -> str:
+def _why_live(place: Location, clients: Clients) -> str:
     try:
         status = os.stat(place.path)
     except OSError:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.errors import WriteFailed
-from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, Found
-from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Place, files_in
+from resume_hooks.maintenance.scrub.cleaner import Cleaned, Cleaner, RemovedSecret
+from resume_hooks.maintenance.scrub.locations import INDEXED, KEPT, TRASHED, Location, files_in
 from resume_hooks.paths import ENDING, Where, open_regular
 from resume_hooks.sessions.archived import manifest, packs
 from resume_hooks.sessions.archived.manifest import ArchivedSession
@@ -23,27 +23,27 @@ _HEAD = 8 * 1024
 """Bytes in which a NUL says that a file is no text."""
 
 
-class Held(NamedTuple):
+class Contents(NamedTuple):
     """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
 
-    place: Place
-    found: tuple[Found, ...]
+    place: Location
+    found: tuple[RemovedSecret, ...]
     stuck: bool
 
 
-def look(place: Place, cleaner: Cleaner, where: Where) -> Held:
+def look(place: Location, cleaner: Cleaner, where: Where) -> Contents:
     """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
     if os.path.islink(place.path):
         raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
-    found: list[Found] = []
+    found: list[RemovedSecret] = []
     stuck = False
     for cleaned in _contents(place, cleaner, where):
         found += cleaned.found
         stuck = stuck or cleaned.stuck
-    return Held(place, tuple(found), stuck)
+    return Contents(place, tuple(found), stuck)
 
 
-def _contents(place: Place, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
+def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
     if place.kind == KEPT:
         kept = manifest.find(place.session_id, where)
         if kept is None:
@@ -59,17 +59,17 @@ def _contents(place: Place, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]
         yield from cleaned_of(place.path, cleaner, lines=is_lines(place.path))
 
 
-class Memory:
+class CleanLocations:
     """The places that held nothing when they were looked at, which are not read again as long as they stay so."""
 
     def __init__(self) -> None:
-        self._clean: dict[Place, object] = {}
+        self._clean: dict[Location, object] = {}
 
-    def knows(self, place: Place) -> bool:
+    def knows(self, place: Location) -> bool:
         """Whether a place held nothing, and nobody changed it since."""
         return place in self._clean and self._clean[place] == _state(place)
 
-    def look(self, place: Place, cleaner: Cleaner, where: Where) -> Held:
+    def look(self, place: Location, cleaner: Cleaner, where: Where) -> Contents:
         """As ``look``, remembered."""
         state = _state(place)
         held = look(place, cleaner, where)
@@ -78,7 +78,7 @@ class Memory:
         return held
 
 
-def _state(place: Place) -> object:
+def _state(place: Location) -> object:
     """What changes with any change of a place."""
     paths = [place.path, *files_in(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]
     return [(path, *_status(path)) for path in paths]

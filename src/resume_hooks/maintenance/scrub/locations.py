@@ -45,7 +45,7 @@ _OUR_OWN = frozenset({VAULT, UNPACKED, contents.FOLDER, backups.FOLDER, "plugin"
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none.
 
     What can't be listed, or is a link that is not followed, stands as one place for all that may be in it.
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     relation: str
 
 
-def inventory(relations: Mapping[str, str], where: Where) -> list[Place]:
+def inventory(relations: Mapping[str, str], where: Where) -> list[Location]:
     """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
 
     In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
@@ -68,17 +68,17 @@ def inventory(relations: Mapping[str, str], where: Where) -> list[Place]:
     return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
 
-def notes_of(where: Where) -> Iterator[Place]:
+def notes_of(where: Where) -> Iterator[Location]:
     """What else lies in our state folder: notes of one hook for another, logs; and the index."""
     home = where.state
     for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
         if os.path.basename(path) not in _NO_NOTES:
-            yield Place(NOTE, path, "", "")
+            yield Location(NOTE, path, "", "")
     if os.path.lexists(index_file(where)):
-        yield Place(INDEXED, index_file(where), "", "")
+        yield Location(INDEXED, index_file(where), "", "")
 
 
-def client_files(where: Where) -> Iterator[Place]:
+def client_files(where: Where) -> Iterator[Location]:
     """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
     home, own = where.config, os.path.realpath(where.state)
 
@@ -86,7 +86,7 @@ def client_files(where: Where) -> Iterator[Place]:
         return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
 
     for path in files_in(home, is_left_out):
-        yield Place(CLIENT, path, "", "")
+        yield Location(CLIENT, path, "", "")
 
 
 def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _may_be_file(path: str) -> bool:
         return True
 
 
-def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
+def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
     """What is kept of sessions outside of the projects: backups, the trash, the vault."""
     for home, kind in (
         (os.path.join(where.config, HISTORY), FILE_BACKUP),
@@ -133,16 +133,16 @@ def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
         for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backup.FOLDER)} - {home}):
             session_id = _id_below(home, path)
             copy = kind == BACKUP and not path.endswith(ENDING)
-            yield Place(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
+            yield Location(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
     yield from _trashed(relations, where)
     for kept in manifest.held(where):
-        yield Place(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
+        yield Location(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
     for path in manifest.unreadable(where):
         session_id = _id_below(vault(where), path)
-        yield Place(KEPT, path, session_id, relations.get(session_id, OTHER))
+        yield Location(KEPT, path, session_id, relations.get(session_id, OTHER))
 
 
-def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
+def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
     """The deleted sessions, and each file of the trash that is none of theirs.
 
     Whose session that is of nothing can tell, so it counts as one that came from the named one.
@@ -150,7 +150,7 @@ def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
     home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.held(where)}
     for path in (*told, *_files_of_ours(home, told)):
         session_id = _id_below(home, path)
-        yield Place(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
+        yield Location(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
@@ -159,22 +159,22 @@ def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
     return (path for path in found if os.path.basename(path) != locks.NAME)
 
 
-def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Place]:
+def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
     """The files of all sessions in the client's project folders."""
     for folder in all_folders(where):
         for path in files_in(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             session_id = _session_of(path, first)
             kind = _kind(first, deeper, session_id)
-            yield Place(kind, path, session_id, relations.get(session_id, OTHER))
-    yield from (Place(COPY, folder, "", OTHER) for folder in linked(where))
+            yield Location(kind, path, session_id, relations.get(session_id, OTHER))
+    yield from (Location(COPY, folder, "", OTHER) for folder in linked(where))
     home = where.projects
     try:
         os.scandir(home).close()
     except FileNotFoundError:
         return
     except OSError:
-        yield Place(COPY, home, "", OTHER)
+        yield Location(COPY, home, "", OTHER)
 
 
 def _session_of(path: str, first: str) -> str:

@@ -17,7 +17,7 @@ from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.maintenance.scrub import replace
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, STUCK, Findings, Row, look_again
+from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look_again
 from resume_hooks.maintenance.scrub.inspect import look
 from resume_hooks.maintenance.scrub.locations import (
     INDEXED,
@@ -26,7 +26,7 @@ from resume_hooks.maintenance.scrub.locations import (
     SUBAGENT,
     TRANSCRIPT,
     TRASHED,
-    Place,
+    Location,
     files_in,
 )
 from resume_hooks.maintenance.scrub.related_sessions import OWN
@@ -44,7 +44,7 @@ ROUNDS = 5
 CAME = "It came while the others were rewritten. Run the command again."
 
 
-def purge(found: Findings, where: Where) -> list[Row]:
+def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
 
     SessionLive where the session is live: nothing was changed. What can't be done is told with its place, and all
@@ -52,8 +52,8 @@ def purge(found: Findings, where: Where) -> list[Row]:
     """
     if found.live:
         raise SessionLive(f"The session is live: {found.live}", "Quit its client and wait a minute, then run it again.")
-    done: dict[Place, Row] = {}
-    order: dict[Place, None] = {}
+    done: dict[Location, Holding] = {}
+    order: dict[Location, None] = {}
     for _ in range(ROUNDS):
         order |= dict.fromkeys(row.place for row in found.rows)
         for stage in (_is_first, _is_index, _is_own):
@@ -69,12 +69,12 @@ def purge(found: Findings, where: Where) -> list[Row]:
     return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
 
 
-def _is_due(row: Row, done: Mapping[Place, Row]) -> bool:
+def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
     """Whether a place is to be dealt with: one that could not be is not tried again."""
     return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
 
 
-def _settled(found: Findings, where: Where) -> list[Row]:
+def _settled(found: ScrubFindings, where: Where) -> list[Holding]:
     """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
     seen: set[str] = set()
     busy = []
@@ -86,13 +86,13 @@ def _settled(found: Findings, where: Where) -> list[Row]:
                     commit.sweep(place.session_id, where)
             except SessionLive as error:
                 kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
-                busy.append(Row(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
+                busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
             except ResumeHooksError:
                 continue  # the next look tells why
     return busy
 
 
-def _ended(done: Row | None, last: Row | None) -> Row | None:
+def _ended(done: Holding | None, last: Holding | None) -> Holding | None:
     """What became of a place, by what was done to it and what the last look tells; None where there is nothing now."""
     if done is not None and done.state == LEFT:
         return done
@@ -110,19 +110,19 @@ def clear_left(where: Where) -> None:
             pass
 
 
-def _is_own(place: Place) -> bool:
+def _is_own(place: Location) -> bool:
     return place.kind == TRANSCRIPT and place.relation == OWN
 
 
-def _is_index(place: Place) -> bool:
+def _is_index(place: Location) -> bool:
     return place.kind == INDEXED
 
 
-def _is_first(place: Place) -> bool:
+def _is_first(place: Location) -> bool:
     return not _is_own(place) and not _is_index(place)
 
 
-def _done(row: Row, found: Findings, where: Where) -> Row:
+def _done(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     """A row after its place was dealt with."""
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
@@ -140,7 +140,7 @@ def _done(row: Row, found: Findings, where: Where) -> Row:
     return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
 
 
-def _clear(place: Place, cleaner: Cleaner, where: Where) -> None:
+def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
     if place.kind == KEPT:
         _clear_kept(place, cleaner, where)
     elif place.kind == READABLE and place.session_id:
@@ -156,7 +156,7 @@ def _clear(place: Place, cleaner: Cleaner, where: Where) -> None:
         replace.replace(place, cleaner, where)
 
 
-def _clear_kept(place: Place, cleaner: Cleaner, where: Where) -> None:
+def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
     kept = manifest.find(place.session_id, where)
     if kept is not None:
         rewrite.rewrite(
@@ -167,7 +167,7 @@ def _clear_kept(place: Place, cleaner: Cleaner, where: Where) -> None:
         )
 
 
-def _clear_trashed(place: Place, cleaner: Cleaner, where: Where) -> None:
+def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
     """Rewrite the files of a deleted session; while they don't fit the digests of its manifest, it holds none."""
     with contents.only_one(where):
         entry = next((each for each in contents.held(where) if each.folder == place.path), None)
@@ -186,7 +186,7 @@ def _clear_trashed(place: Place, cleaner: Cleaner, where: Where) -> None:
         contents.write_manifest(contents.weighed(entry))
 
 
-def _indexed(row: Row, where: Where) -> Row:
+def _indexed(row: Holding, where: Where) -> Holding:
     """The index made anew, of what there is now; a search may have made one of what was there before."""
     if row.state == LEFT:
         return row

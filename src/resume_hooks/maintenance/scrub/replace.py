@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of, is_lines
-from resume_hooks.maintenance.scrub.locations import RECORDS, Place
+from resume_hooks.maintenance.scrub.locations import RECORDS, Location
 from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
@@ -29,7 +29,7 @@ FOLDER = "scrub"
 AGAIN = "Run the command once more."
 
 
-def replace(place: Place, cleaner: Cleaner, where: Where) -> None:
+def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     """Put a file without its secrets in its place; one that holds none stays as it is.
 
     WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
@@ -53,7 +53,7 @@ def sweep_copies(where: Where) -> None:
             os.rmdir(folder)
 
 
-def _replace(place: Place, original: int, copy: str, cleaner: Cleaner) -> None:
+def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> None:
     lines = is_lines(place.path)
     if not any(each.found for each in cleaned_of(copy, cleaner, lines=lines)):
         return
@@ -68,7 +68,7 @@ def _replace(place: Place, original: int, copy: str, cleaner: Cleaner) -> None:
         raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
 
 
-def _checks(place: Place, old: str, new: str, cleaner: Cleaner) -> list[Check]:
+def _checks(place: Location, old: str, new: str, cleaner: Cleaner) -> list[Check]:
     """What a rewritten file must hold as it is read back."""
     dirty = any(each.found for each in cleaned_of(new, cleaner, lines=is_lines(place.path)))
     alike = shape_checks(scan(old), scan(new)) if place.kind in RECORDS else []

@@ -9,9 +9,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from resume_hooks.maintenance.fsck.findings import Finding, Kind
+from resume_hooks.derive.originals import MARKS, Originals, is_marked
+from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.paths import FILE_HISTORY, Where
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.placeholders import origin_of
 from resume_hooks.transcripts.records import Record, string
 
 OUTPUT_GONE = Kind(
@@ -27,7 +29,7 @@ BACKUP_GONE = Kind(
 _SAVED = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
-class Named:
+class NamedFiles:
     """The files that a session names, each with the first record that does."""
 
     def __init__(self) -> None:
@@ -51,17 +53,17 @@ class Named:
                 self.backups.setdefault(name, number)
 
 
-def of_companions(named: Named, session_id: str, where: Where) -> Iterator[Finding]:
+def of_companions(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
     """The named files that are not there."""
     home = where.projects
     for path, number in named.outputs.items():
         if not _lies_in(path, home) or not os.path.exists(path):
-            yield Finding(OUTPUT_GONE, f"{path} is gone", number)
+            yield Defect(OUTPUT_GONE, f"{path} is gone", number)
     folder = os.path.join(where.config, FILE_HISTORY, session_id)
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
         if name not in there:
-            yield Finding(BACKUP_GONE, f"{os.path.join(folder, name)} is gone", number)
+            yield Defect(BACKUP_GONE, f"{os.path.join(folder, name)} is gone", number)
 
 
 def _lies_in(path: str, home: str) -> bool:
@@ -73,3 +75,51 @@ def _texts(content: object) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         yield from (string(block, "text") for block in content if isinstance(block, dict))
+
+
+ORIGINAL_GONE = Kind(
+    "original-gone",
+    "warning",
+    "Clients send the placeholders; 'read' and 'untrim' can't bring back what they stand for.",
+    repairable=False,
+)
+
+MAX_ORIGINS = 200
+"""Files that are looked for; a session that names more can only be a forgery."""
+
+_KEPT = (*MARKS, "type", "uuid")
+"""What of a trimmed record its original is found by."""
+
+
+class TrimmedRecords:
+    """The trimmed records of a file, without their contents, by the session and file that they name."""
+
+    def __init__(self) -> None:
+        self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
+
+    def take(self, record: Record, number: int) -> None:
+        """Note a record that says where its original is."""
+        origin = origin_of(record) if is_marked(record) else None
+        if origin is not None:
+            told = {key: record[key] for key in _KEPT if key in record}
+            self.by_origin.setdefault((origin.session_id, origin.file), []).append((number, told))
+
+
+def of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
+    """The trimmed records of the session at ``path`` whose originals can't be found any more."""
+    if not trimmed.by_origin:
+        return
+    originals = Originals(where)
+    for rows in list(trimmed.by_origin.values())[:MAX_ORIGINS]:
+        if _is_there(originals, rows[0][1], path):
+            continue
+        for number, told in rows:
+            if not _is_there(originals, told, path):
+                message = f"The original of what was trimmed here is gone: {originals.where_it_was(told)}"
+                yield Defect(ORIGINAL_GONE, message, number, string(told, "uuid"))
+
+
+def _is_there(originals: Originals, told: Record, path: str) -> bool:
+    """Whether an original can be found; what was trimmed itself, and leads nowhere, is none."""
+    entry = originals.of(told, path)
+    return entry is not None and not is_marked(entry.record() or {})
