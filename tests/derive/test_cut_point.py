@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Cut, Truncator, cut, parse
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.references import RecordOffset, Reference
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan
 from tests.builders import (
     EPOCH,
@@ -324,7 +324,7 @@ def test_any_cut_parts_nothing(
         except UsageError:
             continue
         assert found is not None
-        row = linear(found.nodes)
+        row = linearize(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped.values()) & answered
         if found.moved >= 0 and not isinstance(truncator, Before):

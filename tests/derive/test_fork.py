@@ -26,7 +26,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
@@ -426,7 +426,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         return
     path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
-    row = linear(real_session.transcript.chain)
+    row = linearize(real_session.transcript.chain)
     if not any(node.spoken for node in row.nodes):
         with pytest.raises(NothingToFork):
             forked(str(path))

@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
@@ -337,7 +337,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     session = locate.session_file(str(path))
-    row = linear(real_session.transcript.chain)
+    row = linearize(real_session.transcript.chain)
     spoken = [place for place, node in enumerate(row.nodes, 1) if node.spoken]
     if not spoken:
         return
@@ -346,7 +346,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write(decided.child, Where())
         assert made.written
-        kept = row.nodes[: settled(row, place)]
+        kept = row.nodes[: standalone_count(row, place)]
         if any(node.spoken for node in kept):
             assert decided.lost == ""
             begins = next(node for node in kept if node.spoken).kind == "user"

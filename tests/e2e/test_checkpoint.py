@@ -16,7 +16,7 @@ from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -186,11 +186,11 @@ def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: Moc
 
 def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
     """Answers in words after which nothing is open: what the client's own --resume-session-at can cut at."""
-    row = linear(nodes)
+    row = linearize(nodes)
     ends = [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.kind == "assistant" and not node.calls and node.characters and settled(row, place) == place
+        if node.kind == "assistant" and not node.calls and node.characters and standalone_count(row, place) == place
     ]
     return chance.sample(ends, min(count, len(ends)))
 

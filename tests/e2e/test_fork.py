@@ -26,7 +26,7 @@ from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING
-from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -133,12 +133,12 @@ def twin(home: ClientHome, parent: Path) -> str:
 
 def legal(transcript: Transcript) -> list[Node]:
     """The messages after which a conversation can be cut as it is."""
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     begun = next((place for place, node in enumerate(row.nodes) if node.prompt or node.summary), len(row.nodes))
     return [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.spoken and place > begun and settled(row, place) == place
+        if node.spoken and place > begun and standalone_count(row, place) == place
     ]
 
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.char_budget import CUT, CUT_HINT, TextPiece, cut, cut_lines, fit, fit_ends, indented, shares
+from resume_hooks.reading.char_budget import (
+    CUT,
+    CUT_HINT,
+    TextPiece,
+    cut,
+    cut_lines,
+    fit,
+    fit_ends,
+    indent_text,
+    shares,
+)
 from resume_hooks.system.text import counted
 
 PIECES = st.lists(
     st.builds(
         TextPiece,
         head=st.text("abc ·", min_size=1, max_size=60),
-        body=st.one_of(st.just(""), st.integers(1, 3_000).map(lambda size: indented("word " * size))),
+        body=st.one_of(st.just(""), st.integers(1, 3_000).map(lambda size: indent_text("word " * size))),
         command=st.just("read 1a2b3c4d:1"),
         voice=st.booleans(),
     ),
@@ -60,8 +70,8 @@ def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
 
 def test_a_huge_result_crowds_out_nothing() -> None:
     """Prompts and answers stay whole beside it; of it both ends are left."""
-    result = TextPiece("r:2", indented("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False)
-    voices = [TextPiece(f"r:{number}", indented("said " * 40), f"read r:{number}", voice=True) for number in (1, 3)]
+    result = TextPiece("r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False)
+    voices = [TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", voice=True) for number in (1, 3)]
     text = fit("opening", [voices[0], result, voices[1]], 2_000, gap)
     assert text.count("said") == 80
     assert "more characters: read r:2\n" in text
@@ -72,7 +82,7 @@ def test_a_huge_result_crowds_out_nothing() -> None:
 
 def test_voices_come_first() -> None:
     """Where not everything has room, what tools say goes, and the gap says what is missing."""
-    pieces = [TextPiece(f"r:{place}", indented("x" * 300), "read", voice=place in {0, 99}) for place in range(100)]
+    pieces = [TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99}) for place in range(100)]
     lines = fit("opening", pieces, 1_500, gap).split("\n")
     heads = [line for line in lines if line.startswith("r:")]
     assert heads[0] == "r:0"
@@ -82,7 +92,7 @@ def test_voices_come_first() -> None:
 
 def test_a_cut_text() -> None:
     """A voice keeps its beginning, a result its end as well; without room the notice stands alone."""
-    body = indented("\n".join(f"line {number}" for number in range(500)))
+    body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", voice=voice) for voice in (True, False))
     assert cut(voice, 300).endswith(": read r:1")
     assert cut(result, 300).endswith("line 499")
@@ -106,7 +116,7 @@ def test_a_cut_line_says_so(text: str, limit: int) -> None:
 def test_a_budget_below_the_opening() -> None:
     """The opening is cut with a sign, whatever would have followed it."""
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
-    piece = TextPiece("h", indented("body"), "resume-hooks read r:1", voice=True)
+    piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", voice=True)
     assert fit(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
     assert fit_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
 
@@ -126,5 +136,5 @@ def test_one_of_a_kind() -> None:
 
 def test_the_margin_is_ours() -> None:
     """No line of foreign text begins where ours do."""
-    assert all(line.startswith("  ") for line in indented("a\nr:1 · user\n… 9 left out").split("\n"))
-    assert indented(" \n\n") == ""
+    assert all(line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n"))
+    assert indent_text(" \n\n") == ""

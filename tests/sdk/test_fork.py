@@ -19,9 +19,9 @@ from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import mended, needs_mending
+from resume_hooks.transcripts.write_scan import mend, needs_mending
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uid
@@ -109,7 +109,7 @@ def test_every_difference_is_of_a_case() -> None:
 def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) -> str:
     """Why the SDK's fork of a real session differs; ``""`` for what has no name."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
         return LINES
     if any(node.segment for node in transcript.chain):
@@ -125,7 +125,7 @@ def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) 
 def is_blank(transcript: Transcript, number: int) -> bool:
     """Whether nothing is left of a message once what no API takes is out of it."""
     record = transcript.read(next(node for node in transcript.nodes if node.number == number))
-    return needs_mending(record) and mended(record) is None
+    return needs_mending(record) and mend(record) is None
 
 
 def test_every_real_session(config_home: ConfigHome) -> None:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import lines
-from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, lines_before, opened, read_lines
+from resume_hooks.transcripts.lines import (
+    Line,
+    Numbers,
+    line_start,
+    line_with,
+    lines_before,
+    open_transcript,
+    read_lines,
+)
 
 BYTES = st.lists(
     st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]), max_size=60
@@ -72,7 +80,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     """What is written behind the size that was seen is not there."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")
-    with opened(str(path)) as stream:
+    with open_transcript(str(path)) as stream:
         numbers = Numbers(11)
         path.write_bytes(b"one\ntwo\nthree\nfour\n")
         assert (numbers.total(stream), numbers.start(stream, 2), numbers.start(stream, 3)) == (3, 8, -1)
@@ -83,8 +91,8 @@ def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
     """Told in a sentence."""
     path = tmp_path / "x"
     path.write_bytes(b"one\n")
-    with opened(str(path)) as stream, pytest.raises(SessionNotFound, match="changed while it was read"):
+    with open_transcript(str(path)) as stream, pytest.raises(SessionNotFound, match="changed while it was read"):
         list(lines_before(stream, 8))
     path.unlink()
-    with pytest.raises(SessionNotFound, match="can't be read: No such file"), opened(str(path)):
+    with pytest.raises(SessionNotFound, match="can't be read: No such file"), open_transcript(str(path)):
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.transcripts.linearize import Linear, linear, settled, settled_from
+from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
 from tests.builders import assistant, attachment, call, result, system, user
@@ -39,7 +39,7 @@ def chain(story: str) -> list[Node]:
 
 def order(story: str) -> str:
     """The places of the records in the row."""
-    return " ".join(str(node.number) for node in linear(chain(story)).nodes)
+    return " ".join(str(node.number) for node in linearize(chain(story)).nodes)
 
 
 def dropped(row: Linear) -> str:
@@ -98,7 +98,7 @@ PAIRS = {
 def test_what_no_api_takes(name: str) -> None:
     """Calls and results without their counterpart are dropped; at the end they wait for an answer."""
     story, gone, waiting = PAIRS[name]
-    row = linear(chain(story))
+    row = linearize(chain(story))
     assert (dropped(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
 
@@ -120,9 +120,9 @@ SETTLED = {
 def test_what_can_stand_alone(name: str) -> None:
     """Of the first records so many that no call is open and no answer cut in two; for each end."""
     story, counts = SETTLED[name]
-    row = linear(chain(story))
-    assert [settled(row, end) for end in range(1, len(row.nodes) + 1)] == counts
-    assert settled(row, 0) == 0
+    row = linearize(chain(story))
+    assert [standalone_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert standalone_count(row, 0) == 0
 
 
 FORWARD = {
@@ -139,4 +139,4 @@ FORWARD = {
 def test_where_it_settles_next(name: str) -> None:
     """The least number of records from there on that can stand alone."""
     story, start, expected = FORWARD[name]
-    assert settled_from(linear(chain(story)), start) == expected
+    assert standalone_count_from(linearize(chain(story)), start) == expected

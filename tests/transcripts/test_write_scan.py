@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mended, needs_mending
+from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mend, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT = {"type": "text", "text": "said"}
@@ -57,7 +57,7 @@ def test_sound_messages_are_left_alone(name: str) -> None:
     """What APIs and clients take is not mended, and mending would change nothing."""
     assert not needs_mending(SOUND[name])
     if message(SOUND[name])["content"]:
-        assert mended(SOUND[name]) == SOUND[name]
+        assert mend(SOUND[name]) == SOUND[name]
 
 
 @pytest.mark.parametrize("name", MENDED)
@@ -66,7 +66,7 @@ def test_refused_forms_are_mended(name: str) -> None:
     record, content = MENDED[name]
     assert needs_mending(record)
     wanted = None if content is None else {**record, "message": {**record["message"], "content": content}}
-    assert mended(record) == wanted
+    assert mend(record) == wanted
     assert wanted is None or not needs_mending(wanted)
 
 
@@ -84,7 +84,7 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
     twice = [assistant([call("t"), TEXT, call("t")], uuid="a"), user([result("t", "1"), result("t", "2")], uuid="b")]
     survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.mends == {1, 2}
-    assert [message(mended(row) or {})["content"] for row in twice] == [[call("t"), TEXT], [result("t", "1")]]
+    assert [message(mend(row) or {})["content"] for row in twice] == [[call("t"), TEXT], [result("t", "1")]]
 
 
 def test_only_messages_are_mended(tmp_path: Path) -> None:

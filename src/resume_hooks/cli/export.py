@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.export.document import FORMS, HTML, JSON, Document, ExportOptions, lineage_of
 from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.reading.export.writing import Sink, Written, require_place, write
+from resume_hooks.reading.export.writing import Sink, WrittenFile, require_place, write
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -104,7 +104,7 @@ def _print(document: Document, warnings: list[str]) -> None:
         say(f"note: {said}", err=True)
 
 
-def _measured(document: Document) -> Written:
+def _measured(document: Document) -> WrittenFile:
     """What would be written."""
     sink = Sink()
     for _ in sink.through(document.chunks()):
@@ -112,7 +112,7 @@ def _measured(document: Document) -> Written:
     return sink.written
 
 
-def _data(document: Document, path: str, written: Written, *, done: bool) -> dict[str, Any]:
+def _data(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,

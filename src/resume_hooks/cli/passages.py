@@ -9,7 +9,7 @@ from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
 from resume_hooks.reading.outline_text import marker, span_text
 from resume_hooks.reading.passages import Passage, whole_command
-from resume_hooks.reading.selections import CommandRow, TurnReader
+from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import TranscriptNames
 from resume_hooks.sessions.transcript_files import title_of
@@ -117,7 +117,7 @@ def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: 
     return {**_session(session), "turn_count": turn_count, "records": rows}
 
 
-def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: TranscriptNames) -> dict[str, Any]:
+def commands_data(reading: TurnReader, commands: Sequence[ShellCall], names: TranscriptNames) -> dict[str, Any]:
     """The documented form of the commands of a session."""
     rows = [
         {
@@ -134,7 +134,7 @@ def commands_data(reading: TurnReader, commands: Sequence[CommandRow], names: Tr
     return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}
 
 
-def commands_text(about: str, commands: Sequence[CommandRow], names: TranscriptNames, limit: int) -> str:
+def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int) -> str:
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
@@ -150,7 +150,7 @@ def commands_text(about: str, commands: Sequence[CommandRow], names: TranscriptN
     return fit_ends(marker("read", about), lines, limit, gap)
 
 
-def _command(one: CommandRow, names: TranscriptNames, width: int) -> str:
+def _command(one: ShellCall, names: TranscriptNames, width: int) -> str:
     state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
     words = one_line(plain_line(one.command), width)
     # The answer tells what a command said; its call is a line or so above it.

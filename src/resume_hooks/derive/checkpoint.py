@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.tail_scan import scan_live
 
 MAX_GOAL = 4_000
@@ -54,9 +54,9 @@ def place(session: SessionFile, goal: str = "") -> Placed:
         )
     refuse_subagent(session)
     transcript, _ = scan_live(session.path, lambda: ())
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     spoken = [node for node in row.nodes if node.spoken]
-    whole = [node for node in row.nodes[: settled(row, len(row.nodes))] if node.spoken]
+    whole = [node for node in row.nodes[: standalone_count(row, len(row.nodes))] if node.spoken]
     if not whole:
         raise NothingToMark(
             "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."

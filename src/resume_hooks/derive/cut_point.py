@@ -17,7 +17,7 @@ from resume_hooks.sessions.references import RecordOffset, Reference
 from resume_hooks.sessions.references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
-from resume_hooks.transcripts.linearize import Linear, linear, settled, settled_from
+from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -139,7 +139,7 @@ class Before(NamedTuple):
     def find(self, transcript: Transcript) -> Wanted | None:
         """The last record of the live chain from before it; of the file, where the chain begins later."""
         end = round(self.instant.timestamp() * 1000)
-        found = _before(linear(transcript.chain).nodes, end)
+        found = _before(linearize(transcript.chain).nodes, end)
         if found is None and not transcript.whole:
             return None
         if found is None:
@@ -172,7 +172,7 @@ class AtTurn(NamedTuple):
             raise UsageError(f"No turn {self.number} in this session", there)
         first = prompts[number - 1].number
         end = prompts[number].number if number < len(prompts) else transcript.line_count
-        live = [node for node in linear(transcript.chain).nodes if first <= node.number < end]
+        live = [node for node in linearize(transcript.chain).nodes if first <= node.number < end]
         own = live or [node for node in transcript.nodes if first <= node.number < end]
         return Wanted(_usable(own, self.asked))
 
@@ -200,7 +200,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     if row is None:
         return None
     place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0)
-    end = (settled_from(row, place) if wanted.whole else 0) or settled(row, place)
+    end = (standalone_count_from(row, place) if wanted.whole else 0) or standalone_count(row, place)
     kept = row.nodes[:end]
     said = [node for node in kept if node.spoken]
     if not any(node.prompt or node.summary or node.kind == "assistant" for node in said):
@@ -228,14 +228,14 @@ def _not_there(transcript: Transcript, what: str) -> Wanted | None:
 def _row_with(transcript: Transcript, node: Node) -> tuple[Linear | None, str]:
     """The conversation that a record is part of, and what to say of it where that is not the live one."""
     if any(other.uuid == node.uuid for other in transcript.chain):
-        return linear(transcript.chain), ""
+        return linearize(transcript.chain), ""
     if not transcript.whole:
         return None, ""
     chain = chain_to(transcript.nodes, node, transcript.size)
     live = transcript.chain
     if live and live[0].boundary and node.number < live[0].number:
-        return linear(chain), "The cut lies before a compaction: the conversation is kept as it was then."
-    return linear(chain), "The cut lies on a branch that was left: that branch is kept."
+        return linearize(chain), "The cut lies before a compaction: the conversation is kept as it was then."
+    return linearize(chain), "The cut lies on a branch that was left: that branch is kept."
 
 
 def _moved(row: Linear, place: int, end: int) -> int:

@@ -24,7 +24,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import Origin, origin_of
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
-from resume_hooks.transcripts.write_scan import mended
+from resume_hooks.transcripts.write_scan import mend
 
 MAX_STEPS = 100  # records on the way to one original; more can only be a forgery
 
@@ -232,7 +232,7 @@ def restored(record: Record, original: Record) -> Record | None:
         ]
     if "usage" in message(record):
         restored_message["usage"] = message(record)["usage"]
-    return mended({**whole, "message": restored_message})
+    return mend({**whole, "message": restored_message})
 
 
 def is_marked(record: Record) -> bool:

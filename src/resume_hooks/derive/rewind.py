@@ -31,10 +31,10 @@ from resume_hooks.sessions.references import names_of
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.linearize import linear, settled
+from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import Rewound
+from resume_hooks.transcripts.provenance import RewindTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -89,7 +89,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     refuse_subagent(session)
     report = checked_report(report)
     parent = read_conversation(session)
-    nodes = linear(parent.transcript.chain).nodes
+    nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
     left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
     child = draft(session, parent.glance, KIND, where, output_dir)
@@ -97,7 +97,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
-    head = child.head(parent.size(after), rewound=Rewound(mark.started_at, child.setting.at))
+    head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
     if lost:
         decided: ChildPlan = fresh(child, head, *closing, parent.glance, sizes)
     else:
@@ -110,9 +110,9 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
 
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """The records up to the mark, or why there are none; and what a person should hear of it."""
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == mark.uuid), 0)
-    kept = row.nodes[: settled(row, place)]
+    kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
         return (), lost, [f"The checkpoint does not resolve any more ({lost}): the new session starts at the root."]

@@ -253,7 +253,7 @@ def _digest(record: Record) -> bytes:
 def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
-    told = tokens.stated(reading.session.path)
+    told = tokens.stated_size(reading.session.path)
     if told is not None and whole and not now.measured and told.original > now.tokens:
         return now, now._replace(tokens=told.original)
     if now.measured and _counted_before_trim(reading):

@@ -30,7 +30,7 @@ class TextPiece(NamedTuple):
     """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
 
     ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing`` characters were taken
-    out of the middle of a body that is longer than any room there is (``bounded``).
+    out of the middle of a body that is longer than any room there is (``cut_middle``).
     """
 
     head: str
@@ -50,12 +50,12 @@ class TextPiece(NamedTuple):
         return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
 
 
-def indented(text: str) -> str:
+def indent_text(text: str) -> str:
     """Foreign text as a body: every line set off from the margin, blank ends cut."""
     return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n")) if text.strip() else ""
 
 
-def bounded(text: str, limit: int) -> tuple[str, int]:
+def cut_middle(text: str, limit: int) -> tuple[str, int]:
     """A text without a middle that no answer of ``limit`` characters could hold, and how long that was; 0: no limit.
 
     An output of 60 MB is not worked through for the 20,000 characters that are shown of it.

@@ -15,7 +15,7 @@ from resume_hooks.sessions.references import RecordLine, RecordLines, Transcript
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall
-from resume_hooks.transcripts.lines import Line, lines_before, opened, read_lines
+from resume_hooks.transcripts.lines import Line, lines_before, open_transcript, read_lines
 from resume_hooks.transcripts.records import Record
 
 Row = tuple[RecordLine, Record]
@@ -33,7 +33,7 @@ def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None
 
     A last line that is still being written is no record yet. SessionNotFound if the file gets shorter meanwhile.
     """
-    with opened(entries.file) as stream:
+    with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
         return PassagePage(_read(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
@@ -46,7 +46,7 @@ def around(
 
     What the client added between them comes along uncounted.
     """
-    with opened(entries.file) as stream:
+    with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
         rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
         earlier = list(_take(rows, before, uncounted=is_added))[::-1]
@@ -81,6 +81,6 @@ def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, ToolCall]:
     answered: list[str] = []
     for _, record in rows:
         made |= calls_in(record)
-        answered += records.answered(record)
+        answered += records.answered_calls(record)
     wanted = [call for call in answered if call not in made]
     return made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})

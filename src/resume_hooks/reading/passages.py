@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.char_budget import TextPiece, bounded, indented
-from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_text, rendered, text_of
+from resume_hooks.reading.char_budget import TextPiece, cut_middle, indent_text
+from resume_hooks.reading.render import Rendering, block_text, calls_in, fields_text, rendering_of, text_of
 from resume_hooks.sessions.references import RecordLine, RecordOffset, TranscriptNames, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
@@ -71,9 +71,9 @@ class Passage(NamedTuple):
         turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
         facts = [reference, minute(self.timestamp)[5:], turn, self.speaker]
         head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
-        text, missing = bounded(self.text, limit)
+        text, missing = cut_middle(self.text, limit)
         command = whole_command(reference, self.characters)
-        return TextPiece(head, indented(plain(text)), command, self.voice, missing)
+        return TextPiece(head, indent_text(plain(text)), command, self.voice, missing)
 
 
 def whole_command(reference: str, characters: int = 0) -> str:
@@ -115,7 +115,7 @@ def passage(
     subagent: bool = False,
 ) -> Passage:
     """A record as a passage; ``calls`` are those that it may answer, ``subagent`` that it stands in the file of one."""
-    shown = rendered(record, calls)
+    shown = rendering_of(record, calls)
     prompt = opens_turn(record, subagent=subagent)
     speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)
     text = _brief(record, names.reference(entry.word), calls, len(shown.text))

@@ -16,7 +16,7 @@ from resume_hooks.sessions.references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import Pieces, ToolCall
-from resume_hooks.transcripts.lines import Line, lines_before, opened
+from resume_hooks.transcripts.lines import Line, lines_before, open_transcript
 from resume_hooks.transcripts.nodes import node_of
 from resume_hooks.transcripts.records import Record, string
 
@@ -43,8 +43,10 @@ class Rendering(NamedTuple):
 
 def render(record: Record, entry: RecordLine) -> Rendering:
     """The record of a line, the calls that it answers looked up before it."""
-    with opened(entry.file) as stream:
-        return rendered(record, calls_before(stream, entry.offset, records.answered(record)) | calls_in(record))
+    with open_transcript(entry.file) as stream:
+        return rendering_of(
+            record, calls_before(stream, entry.offset, records.answered_calls(record)) | calls_in(record)
+        )
 
 
 def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:
@@ -61,9 +63,9 @@ def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str,
     return found
 
 
-def rendered(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
+def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """A record as text, where the ``calls`` that it may answer are known."""
-    named = [calls[call] for call in records.answered(record) if call in calls] or list(calls_in(record).values())
+    named = [calls[call] for call in records.answered_calls(record) if call in calls] or list(calls_in(record).values())
     tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
     return Rendering(
         kind=records.kind(record),

@@ -37,7 +37,7 @@ class RecordRow(NamedTuple):
     failed: bool
 
 
-class CommandRow(NamedTuple):
+class ShellCall(NamedTuple):
     """A command of a shell: ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
     ``code`` is the exit code where the client wrote it down; ``answer`` the line of the result, -1 for none.
@@ -63,7 +63,7 @@ class TurnReader:
         self.subagent = subagent_name(session.path) is not None
         self.rows: list[RecordRow] = []
         self.turns = 0
-        self._commands: dict[str, CommandRow] = {}
+        self._commands: dict[str, ShellCall] = {}
         self._calling: dict[str, RecordRow] = {}
         self.size = scan(session.path, observers=[self, *watching]).size
 
@@ -85,7 +85,7 @@ class TurnReader:
         self._calling[call] = row
         if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
             words = string(block["input"], "command")
-            self._commands[call or str(row.number)] = CommandRow(
+            self._commands[call or str(row.number)] = ShellCall(
                 row.number, row.turn, string(record, "timestamp"), words
             )
 
@@ -96,7 +96,7 @@ class TurnReader:
             done = command._replace(state=state, code=code, answer=row.number)
             self._commands[string(block, "tool_use_id")] = done
 
-    def commands(self, asked: Turns | None = None) -> list[CommandRow]:
+    def commands(self, asked: Turns | None = None) -> list[ShellCall]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""
         within = self._within(asked)
         return [command for command in self._commands.values() if command.turn in within]
@@ -124,12 +124,12 @@ class TurnReader:
 
     def calls_of(self, record: Record) -> dict[str, ToolCall]:
         """The calls that a record answers, by their ids, looked up where they were made."""
-        rows = dict.fromkeys(self._calling[call] for call in records.answered(record) if call in self._calling)
+        rows = dict.fromkeys(self._calling[call] for call in records.answered_calls(record) if call in self._calling)
         return {call: found for row in rows for call, found in calls_in(self.entry(row).record() or {}).items()}
 
     def calling(self, record: Record) -> list[int]:
         """The lines of the calls that a record answers."""
-        found = (self._calling[call].number for call in records.answered(record) if call in self._calling)
+        found = (self._calling[call].number for call in records.answered_calls(record) if call in self._calling)
         return list(dict.fromkeys(found))
 
 

@@ -164,7 +164,7 @@ class SessionLister:
     def _row(self, session: SessionFile, glance: HeadTail) -> SessionRow:
         parent = self._family.parent_of(session.path)
         context = tokens.end_context(glance.last_records, self._window)
-        stated = tokens.stated_in(glance.first_records[0]) if context is None and glance.first_records else None
+        stated = tokens.stated_size_in(glance.first_records[0]) if context is None and glance.first_records else None
         count = context.tokens if context else stated.tokens if stated else None
         return SessionRow(
             session_id=session.session_id,

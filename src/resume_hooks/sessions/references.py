@@ -20,7 +20,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, opened, read_lines
+from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, open_transcript, read_lines
 from resume_hooks.transcripts.records import Record, string
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
@@ -123,7 +123,7 @@ class RecordLine(NamedTuple):
 
     def raw(self) -> bytes:
         """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             stream.seek(self.offset)
             line = stream.read(self.length)
         if len(line) < self.length:
@@ -144,17 +144,17 @@ class RecordLines:
     def __init__(self, file: str, session_id: str) -> None:
         self.file = file
         self.session_id = session_id
-        with opened(file) as stream:
+        with open_transcript(file) as stream:
             self.size = os.fstat(stream.fileno()).st_size
         self._counts = Numbers(self.size)
 
     def __len__(self) -> int:
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             return self._counts.total(stream)
 
     def at(self, number: int) -> RecordLine | None:
         """The line of that number, counted from 0."""
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             start = self._counts.start(stream, number)
             return self._entry(stream, start, number) if start >= 0 else None
 
@@ -162,7 +162,7 @@ class RecordLines:
         """The line that begins at that byte, not counted."""
         if not 0 <= offset < self.size:
             return None
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             return self._entry(stream, offset) if line_start(stream, offset) == offset else None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
@@ -178,7 +178,7 @@ class RecordLines:
 
     def last_of(self, uuid: str) -> RecordLine | None:
         """The last record of a uuid, not counted; only lines that hold these characters are parsed."""
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             offset = self.size
             while (offset := line_with(stream, uuid.encode(), offset)) >= 0:
                 entry = self._entry(stream, offset)
@@ -201,7 +201,7 @@ class RecordLines:
         """A line with its number."""
         if entry.number >= 0:
             return entry
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             return entry._replace(number=self._counts.of(stream, entry.offset))
 
     def _entry(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
@@ -211,7 +211,7 @@ class RecordLines:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        with opened(self.file) as stream:
+        with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
             return {uuid: number for number, record in rows if record for uuid in _uuids(record)}
 

@@ -25,7 +25,7 @@ class Linear(NamedTuple):
     open_calls: tuple[str, ...]
 
 
-def linear(chain: Sequence[Node]) -> Linear:
+def linearize(chain: Sequence[Node]) -> Linear:
     """The live chain, or any other, in one line."""
     nodes = tuple(_grouped(chain))
     pairing = _Pairing()
@@ -36,12 +36,12 @@ def linear(chain: Sequence[Node]) -> Linear:
     return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
 
 
-def settled(row: Linear, end: int) -> int:
+def standalone_count(row: Linear, end: int) -> int:
     """How many of the first ``end`` records can stand alone: no call among them is open, no answer is cut in two."""
     return max(takewhile(lambda place: place <= end, _standing(row)), default=0)
 
 
-def settled_from(row: Linear, start: int) -> int:
+def standalone_count_from(row: Linear, start: int) -> int:
     """The least number of records, ``start`` or more, that can stand alone; 0 if none can."""
     return next((place for place in _standing(row) if place >= start), 0)
 

@@ -59,7 +59,7 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
 
 
 @contextmanager
-def opened(file: str) -> Iterator[BinaryIO]:
+def open_transcript(file: str) -> Iterator[BinaryIO]:
     """A file to be read. SessionNotFound if it can't be."""
     try:
         with open(file, "rb") as stream:

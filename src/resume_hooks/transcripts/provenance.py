@@ -42,7 +42,7 @@ class ChildSize(NamedTuple):
     characters_per_token: float
 
 
-class Rewound(NamedTuple):
+class RewindTimes(NamedTuple):
     """When the checkpoint was set that a child was cut back to, and when it was."""
 
     started_at: str
@@ -76,7 +76,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     summary: bool = False,
     size: ChildSize | None = None,
     trim: Trim | None = None,
-    rewound: Rewound | None = None,
+    rewound: RewindTimes | None = None,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there

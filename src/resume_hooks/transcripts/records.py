@@ -142,7 +142,7 @@ def results(record: Record) -> list[Record]:
     return [block for block in blocks(record) if block.get("type") == RESULT]
 
 
-def answered(record: Record) -> list[str]:
+def answered_calls(record: Record) -> list[str]:
     """The ids of the tool calls that a message answers, in its order."""
     return [string(block, "tool_use_id") for block in results(record)]
 

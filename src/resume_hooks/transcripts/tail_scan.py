@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeVar
 
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
-from resume_hooks.transcripts.lines import Line, Numbers, line_with, opened
+from resume_hooks.transcripts.lines import Line, Numbers, line_with, open_transcript
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, parse
 from resume_hooks.transcripts.transcript import Observer, ScanStart, Transcript, scan
@@ -28,7 +28,7 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
     Of a large file that was compacted only the part since then, where that alone decides; else the whole. Numbers and
     offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
     """
-    with opened(path) as stream:
+    with open_transcript(path) as stream:
         offset = _offset_of_live(stream)
         start = ScanStart(offset, Numbers(offset).of(stream, offset))
     seeing = observers()
@@ -42,7 +42,7 @@ def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript
 
 def is_live_part_within(path: str, limit: int) -> bool:
     """Whether a session has no more than ``limit`` bytes since its last compaction, told by that many of its end."""
-    with opened(path) as stream:
+    with open_transcript(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
@@ -123,5 +123,5 @@ def _last_boundary(tail: Transcript) -> int:
 
 def _hinted(path: str) -> bool:
     """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
-    with opened(path) as stream:
+    with open_transcript(path) as stream:
         return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

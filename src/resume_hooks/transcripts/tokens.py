@@ -100,7 +100,7 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
     A child that nobody went on in was never counted: what it came to stands in its first line.
     """
     context = context_of(chain, window)
-    told = None if context.measured else stated(path)
+    told = None if context.measured else stated_size(path)
     return ContextUse(told.tokens, window or window_for(told.tokens), measured=False) if told else context
 
 
@@ -147,18 +147,18 @@ class StatedSize(NamedTuple):
     ratio: float
 
 
-def stated(path: str) -> StatedSize | None:
+def stated_size(path: str) -> StatedSize | None:
     """What the first line of a session states of its size; None if it states nothing. Anybody may have edited it."""
     try:
         with open(path, "rb") as stream:
             first = stream.readline(MAX_FIRST_LINE)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    return stated_in(parse(first) or {}) if b'_metadata"' in first else None
+    return stated_size_in(parse(first) or {}) if b'_metadata"' in first else None
 
 
-def stated_in(record: Record) -> StatedSize | None:
-    """What the first record of a session states, as ``stated`` has it."""
+def stated_size_in(record: Record) -> StatedSize | None:
+    """What the first record of a session states, as ``stated_size`` has it."""
     said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
     counted = mapping(trimmed, "stats")
     count = positive(said.get("context_tokens")) or positive(counted.get("trimmed_tokens"))

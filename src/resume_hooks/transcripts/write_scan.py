@@ -53,7 +53,7 @@ class WriteScan:
 
 
 def needs_mending(record: Record) -> bool:
-    """Whether a message has a form that the API or an old client refuses (``mended`` gives one that they take)."""
+    """Whether a message has a form that the API or an old client refuses (``mend`` gives one that they take)."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
@@ -62,7 +62,7 @@ def needs_mending(record: Record) -> bool:
     return isinstance(content, list) and any(map(_is_hollow, content))
 
 
-def mended(record: Record) -> Record | None:
+def mend(record: Record) -> Record | None:
     """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None if nothing is left."""
     found: Any = records.message(record).get("content")
     blocks = [{"type": records.TEXT, "text": found}] if isinstance(found, str) else found

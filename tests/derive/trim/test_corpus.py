@@ -12,7 +12,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.records import blocks
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import ConfigHome
@@ -28,7 +28,7 @@ SETTINGS = {
 
 def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
     """The ids of calls and results on the live chain, less those that no API takes."""
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     return Counter(
         (kind, call)
         for node in row.nodes

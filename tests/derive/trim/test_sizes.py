@@ -9,7 +9,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.tokens import recent_context, stated
+from resume_hooks.transcripts.tokens import recent_context, stated_size
 from tests import builders
 from tests.builders import ConfigHome
 from tests.derive.trim.sessions import Chain
@@ -33,7 +33,7 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     path = a_session(config_home)
     decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
     made = write(decided, config_home.where)
-    told = stated(made.file)
+    told = stated_size(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
     assert recent_context(made.file).tokens == made.tokens_after

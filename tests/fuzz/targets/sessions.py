@@ -28,7 +28,7 @@ from resume_hooks.sessions.references import names_of
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
@@ -54,7 +54,7 @@ def chain(home: ConfigHome) -> Try:
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
-        assert len(linear(whole.chain).nodes) <= len(numbers)
+        assert len(linearize(whole.chain).nodes) <= len(numbers)
         _compare(tokens.recent_context(path), tokens.session_context(path, whole.chain))
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
 

@@ -63,7 +63,7 @@ def parsed(_: ConfigHome) -> Try:
         assert isinstance(records.is_prompt(record), bool)
         assert isinstance(records.prompt_text(record), str)
         assert all(isinstance(each, dict) for each in records.blocks(record))
-        assert all(isinstance(each, str) for each in [*records.answered(record), *records.strings(record)])
+        assert all(isinstance(each, str) for each in [*records.answered_calls(record), *records.strings(record)])
         again = records.parse(raw_edit.encode(record))
         assert again is not None
         if record and _is_plain(record):

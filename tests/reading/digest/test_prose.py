@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.prose import (
     is_constraint,
     is_question,
     sentences,
-    typed,
+    typed_text,
 )
 
 SENTENCES = [
@@ -120,4 +120,4 @@ def test_words_of_decisions_and_failures_are_counted() -> None:
 )
 def test_what_a_person_typed(text: str, left: str) -> None:
     """Without what the client put in; a tag that never ends is the person's own."""
-    assert typed(text) == left
+    assert typed_text(text) == left

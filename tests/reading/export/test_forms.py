@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from resume_hooks.reading.export.as_markdown import _quoted, escaped, fenced, tamed
+from resume_hooks.reading.export.as_markdown import _quoted, escape, fence_text, tame
 from resume_hooks.reading.export.document import MARKDOWN, TEXT
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.reading.export.conftest import GITHUB, Exported
@@ -90,7 +90,7 @@ def test_markdown(session: Path, exported: Exported) -> None:
 )
 def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
     """It is longer than any run of its signs in the text."""
-    lines = fenced(text).split("\n")
+    lines = fence_text(text).split("\n")
     assert (lines[0], lines[-1]) == (fence, fence)
 
 
@@ -120,7 +120,7 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
 )
 def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
     """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
-    assert tamed(text) == shown
+    assert tame(text) == shown
 
 
 NESTINGS = [
@@ -157,7 +157,7 @@ PIECES = [
 
 def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
-    for shown in (tamed(text), _quoted(text)):
+    for shown in (tame(text), _quoted(text)):
         for preset in PRESETS:
             tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
             live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
@@ -187,9 +187,9 @@ def test_nothing_lives_in_any_text(text: str) -> None:
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
     """Code outside of lists and quotes is what it was."""
-    assert tamed(around.replace("%s", fence)) == around.replace("%s", fence)
+    assert tame(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
 def test_one_line_that_says_nothing_to_markdown() -> None:
     """A title in a heading, a cell, a link."""
-    assert escaped("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
+    assert escape("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"

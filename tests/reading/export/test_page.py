@@ -22,7 +22,7 @@ from resume_hooks.reading.export.page.code import (
     picture,
 )
 from resume_hooks.reading.export.page.code import MOST as MOST_COMPARED
-from resume_hooks.reading.export.page.markup import Html, element, escape, joined, opening, seen
+from resume_hooks.reading.export.page.markup import Html, element, escape, join, opening, visible
 from resume_hooks.reading.export.page.prose import MOST as MOST_PROSE
 from resume_hooks.reading.export.page.prose import prose
 from resume_hooks.reading.export.parts import MediaPart
@@ -42,7 +42,7 @@ def test_what_is_not_markup_is_escaped() -> None:
     """In content and in attributes; what was made here passes."""
     made = element("p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False)
     assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
-    assert joined(["<", Html("<br>")]) == "&lt;<br>"
+    assert join(["<", Html("<br>")]) == "&lt;<br>"
     assert escape(f"{Html('<b>')}") == "&lt;b&gt;"  # a string that was put together is none of ours
     assert opening("a", data_x="1") == '<a data-x="1">'
     assert element("br") == "<br>"
@@ -62,7 +62,7 @@ def test_what_is_not_markup_is_escaped() -> None:
 )
 def test_nothing_hides(text: str, shown: str) -> None:
     """Controls and what reorders text are spelled out; emoji stay whole."""
-    assert seen(text) == shown
+    assert visible(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.titles import child_title, root_of, title_stem
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import ChildSize, Rewound, Trim, continue_line
+from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, continue_line
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
 """The warning of a child that the client finds in no folder."""
@@ -75,7 +75,7 @@ class Draft(NamedTuple):
         *,
         summary: bool = False,
         trim: Trim | None = None,
-        rewound: Rewound | None = None,
+        rewound: RewindTimes | None = None,
     ) -> bytes:
         """The first line, without its ending: where the child comes from."""
         return continue_line(

@@ -74,7 +74,7 @@ def _went_on(glance: HeadTail, at: str) -> bool:
 
 
 def _receipt(parent: SessionFile, found: _Standing) -> Receipt:
-    stated = tokens.stated(found.child.path)
+    stated = tokens.stated_size(found.child.path)
     return Receipt(
         session_id=found.link.child_id,
         file=found.child.path,

@@ -19,7 +19,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.linearize import Linear, answers_meet, linear
+from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
@@ -35,7 +35,7 @@ from resume_hooks.transcripts.records import (
     with_content,
 )
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import WriteScan, mended
+from resume_hooks.transcripts.write_scan import WriteScan, mend
 
 Edit = Callable[[Record], Record | None]
 """A record as it shall stand in the child; None leaves it out."""
@@ -141,7 +141,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it. ``shrunk``
     None: as the counts that stay tell, those from before a compaction are of a larger context.
     """
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     found = _edits(row, transcript, survey, edits or {})
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
     older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
@@ -267,7 +267,7 @@ def _edits(row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mappi
         number = node.number
         each: list[Edit] = [
             *([wanted[number]] if number in wanted else []),
-            *([mended] if number in survey.mends else []),
+            *([mend] if number in survey.mends else []),
             *([_without_segment] if node.boundary and node.segment is not None else []),
             *([_Dropping(row.dropped[number])] if number in row.dropped else []),
             *([_as_parsed] if number in transcript.lenient_lines else []),

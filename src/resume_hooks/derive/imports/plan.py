@@ -33,7 +33,7 @@ from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
@@ -126,7 +126,7 @@ def plan(source: Source, home: str, where: Where) -> ImportPlan:
     folder = project_folder(setting.cwd, where)
     title = root_of(plain_line(glance.title))
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
-    row = linear(transcript.chain)
+    row = linearize(transcript.chain)
     body = chain_rewrite(
         child,
         transcript,

@@ -61,7 +61,7 @@ class _Gap(NamedTuple):
 
 def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[ContextUse, Scale]:
     """What the client would send of the session at ``path``, and the scale of its pieces."""
-    stated = tokens.stated(path)
+    stated = tokens.stated_size(path)
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
     context = tokens.session_context(path, chain, window)
     if context.measured:

@@ -61,7 +61,7 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
     glance = HeadTail(session.path)
     child = draft(session, glance, KIND, where, output_dir)
     before, after = _tokens(session.path, transcript.chain, chain)
-    stated = tokens.stated(session.path)
+    stated = tokens.stated_size(session.path)
     body = chain_rewrite(
         child,
         whole,

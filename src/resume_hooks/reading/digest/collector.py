@@ -247,7 +247,7 @@ class LineageFacts:
 
     def _notified(self, text: str, place: RecordPlace) -> None:
         """The client told what became of a command in the background."""
-        ending = facts.notified(text)
+        ending = facts.task_ending(text)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)

@@ -67,7 +67,7 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     return rows
 
 
-def worked(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
+def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[DigestEntry]:
     """Commands that worked, in the form that did last: by how often and how lately they ran.
 
     After them those that only their exit status speaks for, and those whose end was not told.
@@ -113,7 +113,7 @@ def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
     return ", ".join(notes)
 
 
-def replaced(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
+def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
     """Commands that never worked, and the next one of the same program that did; the latest first, each once."""
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -130,7 +130,7 @@ def replaced(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
         yield entry(said, failed.run.place, most=LONGEST)
 
 
-def errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
+def open_errors(commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
     """Errors that may still stand: last runs after ``since`` that failed, where none of that program worked later."""
     last = {command.core: command for command in commands if command.program}
     good = {command.program: command.run.place.order for command in commands if command.worked}

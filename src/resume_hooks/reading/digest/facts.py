@@ -153,7 +153,7 @@ def task_of(record: Record, text: str) -> str:
     return string(more, "backgroundTaskId") or (found[1] if found else "")
 
 
-def notified(text: str) -> TaskEnding | None:
+def task_ending(text: str) -> TaskEnding | None:
     """The end of a command in the background that the client told of."""
     told = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
     if told is None:

@@ -70,7 +70,9 @@ class Paths:
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, told), root) in dirty
 
 
-def touched(changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths) -> dict[str, list[Touch]]:
+def touched_files(
+    changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths
+) -> dict[str, list[Touch]]:
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
@@ -103,7 +105,7 @@ def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     yield from (paths.told(path, paths.root_of(folder)) for path in listed.rooted)
 
 
-def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
+def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
     """Files that were changed, with what git says of them now; those of the home folder, the sure, the latest first."""
 
     def rank(path: str) -> tuple[bool, bool, int, str]:
@@ -121,7 +123,7 @@ def changed(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry
         yield DigestEntry(_shown(path), str(last.place), ", ".join(filter(None, notes)))
 
 
-def read(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
+def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
     for (path, folder), place in reversed(facts.looked_at.items()):
         told = paths.told(path, folder)

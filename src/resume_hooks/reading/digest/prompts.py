@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.prose import typed
+from resume_hooks.reading.digest.prose import typed_text
 from resume_hooks.transcripts.records import Record, string
 
 RECENT = 4  # prompts among which one that stood in the queue is looked for again
@@ -58,7 +58,7 @@ class Prompts:
 
     def take(self, said: Quote) -> bool:
         """Take in a prompt; False if it is none, or known from the queue."""
-        text = typed(said.text)
+        text = typed_text(said.text)
         if not text or text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
         if any(not known.uuid and known.text == text for known in self.said[-RECENT:]):

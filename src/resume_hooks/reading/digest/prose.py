@@ -58,7 +58,7 @@ _FAILURE = _any_of(
 )
 
 
-def typed(text: str) -> str:
+def typed_text(text: str) -> str:
     """What a person typed of a prompt: without what the client put into it."""
     kept, at, stray = [], 0, 0
     for tag in _OPENS.finditer(text) if "<" in text else ():

@@ -84,26 +84,26 @@ def _own(
     subagent_changes: Sequence[FileChange],
 ) -> dict[str, tuple[DigestEntry, ...]]:
     sentences = statements.latest_sentences(facts)
-    found = files.touched([*facts.changes, *subagent_changes], runs, paths)
-    failures = zip_longest(commands.replaced(runs), statements.stated_failures(sentences))
+    found = files.touched_files([*facts.changes, *subagent_changes], runs, paths)
+    failures = zip_longest(commands.replaced_commands(runs), statements.stated_failures(sentences))
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "goal": statements.goal(facts),
         "constraints": statements.constraints(facts),
         "plan": statements.plan(facts),
         "todos": statements.todos(facts),
         "decisions": statements.decisions(facts, sentences),
-        "changed": files.changed(found, paths),
-        "commands": commands.worked(runs, paths.folder),
+        "changed": files.changed_files(found, paths),
+        "commands": commands.working_commands(runs, paths.folder),
         "failures": chain(
-            statements.refused(facts, with_words=True),
+            statements.refusals(facts, with_words=True),
             filter(None, chain.from_iterable(failures)),
-            statements.refused(facts, with_words=False),
+            statements.refusals(facts, with_words=False),
         ),
-        "errors": commands.errors(runs, statements.turns_ago(facts, commands.TURNS)),
+        "errors": commands.open_errors(runs, statements.turns_ago(facts, commands.TURNS)),
         "last": statements.last(facts),
         "questions": statements.questions(facts),
         "artefacts": files.artefacts(facts),
-        "read": files.read(facts, paths, found),
+        "read": files.read_files(facts, paths, found),
     }
     return {name: _once(entries) for name, entries in makers.items()}
 

@@ -116,7 +116,7 @@ def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
 
 
-def refused(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
+def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
     """The calls that the user refused and said why; or the others, refused without a word or by a rule."""
     for call, said, by_user in reversed(facts.refusals):
         if (by_user and bool(said.text)) == with_words:

@@ -45,38 +45,38 @@ def _pieces(part: Part) -> Iterator[str]:
 def _markdown(part: Part) -> str:
     match part:
         case parts.SessionPart():
-            facts = "\n".join(f"| {name} | {escaped(value)} |" for name, value in part.facts)
-            rows = (f"{turn.number}. [{escaped(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns)
+            facts = "\n".join(f"| {name} | {escape(value)} |" for name, value in part.facts)
+            rows = (f"{turn.number}. [{escape(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns)
             table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if part.turns else ""
-            return f"# {escaped(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
+            return f"# {escape(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
         case parts.TurnPart():
-            facts = escaped(" · ".join(part.facts))
-            return f'## <a id="t{part.number}"></a>{part.name}: {escaped(one_line(part.words, 80))}\n\n{facts}'
+            facts = escape(" · ".join(part.facts))
+            return f'## <a id="t{part.number}"></a>{part.name}: {escape(one_line(part.words, 80))}\n\n{facts}'
         case parts.TextPart():
             return _text(part)
         case parts.ThinkingPart():
-            return _folded("Thinking", fenced(part.text))
+            return _folded("Thinking", fence_text(part.text))
         case parts.NotePart():
-            return _folded(part.what, fenced(part.text)) if part.text else f"*{escaped(part.what)}*"
+            return _folded(part.what, fence_text(part.text)) if part.text else f"*{escape(part.what)}*"
         case parts.MediaPart():
-            return f"*{escaped(part.about)}*"
+            return f"*{escape(part.about)}*"
         case parts.EndPart():
-            return "---\n\n" + "\n".join(f"- {escaped(sentence)}" for sentence in part.sentences)
+            return "---\n\n" + "\n".join(f"- {escape(sentence)}" for sentence in part.sentences)
     return ""
 
 
 def _text(part: parts.TextPart) -> str:
     head = f"**{SPEAKERS[part.who]}**" + (f" · {minute(part.time)}" if part.time else "")
     if part.who == ASSISTANT:
-        return f"{head}\n\n{tamed(part.text)}"
+        return f"{head}\n\n{tame(part.text)}"
     if part.who == SUMMARY:
-        return _folded(SPEAKERS[part.who], tamed(part.text))
+        return _folded(SPEAKERS[part.who], tame(part.text))
     return f"{head}\n\n{_quoted(part.text)}"
 
 
 def _quoted(text: str) -> str:
     """A text in a quote; spaces for its tabs, which are narrower behind the sign and could make a fence there."""
-    return "\n".join(f"> {line}" if line else ">" for line in tamed(plain(text).expandtabs(4)).split("\n"))
+    return "\n".join(f"> {line}" if line else ">" for line in tame(plain(text).expandtabs(4)).split("\n"))
 
 
 def _call(call: CallPart) -> Iterator[str]:
@@ -84,13 +84,13 @@ def _call(call: CallPart) -> Iterator[str]:
     about = f" {_html(call.about)}" if call.about else ""
     yield f"<details>\n<summary><b>{_html(call.name)}</b>{about}{state}</summary>\n\n"
     if call.tasks:
-        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escaped(words)}" for status, words in call.tasks) + "\n\n"
+        yield "\n".join(f"- [{MARKS.get(status, ' ')}] {escape(words)}" for status, words in call.tasks) + "\n\n"
     elif call.given:
         yield f"{_given(call)}\n\n"
     if call.agent is not None:
         yield from _agent(call.agent)
     if call.answer is not None:
-        yield f"{fenced(call.answer.text)}\n\n"
+        yield f"{fence_text(call.answer.text)}\n\n"
     yield "</details>\n\n"
 
 
@@ -100,10 +100,10 @@ def _given(call: CallPart) -> str:
     if isinstance(old, str) and isinstance(new, str):
         removed = [f"-{line}" for line in old.split("\n")] if old else []
         added = [f"+{line}" for line in new.split("\n")] if new else []
-        return fenced("\n".join([*removed, *added]), "diff")
+        return fence_text("\n".join([*removed, *added]), "diff")
     if isinstance(command, str):
-        return fenced(command, "sh")
-    return fenced(fields_text(call.given))
+        return fence_text(command, "sh")
+    return fence_text(fields_text(call.given))
 
 
 def _agent(agent: AgentPart) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _folded(title: str, body: str) -> str:
     return f"<details>\n<summary>{_html(title)}</summary>\n\n{body}\n\n</details>"
 
 
-def fenced(text: str, language: str = "") -> str:
+def fence_text(text: str, language: str = "") -> str:
     """A text in a fence that nothing in it can close."""
     shown = plain(text)
     longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
@@ -125,7 +125,7 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{shown}\n{fence}"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text on one line that says what it says, and nothing to Markdown."""
     return _SPECIAL.sub(r"\\\1", _html(text))
 
@@ -134,7 +134,7 @@ def _html(text: str) -> str:
     return plain_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def tamed(text: str) -> str:
+def tame(text: str) -> str:
     """Markdown that stays in its place: no HTML, no images, links of the web alone, every fence closed.
 
     Only what stands in a fence at the first column, outside of lists and quotes, stays as it is: a list or a quote may
@@ -177,7 +177,7 @@ def _tamed_line(line: str) -> str:
     pieces, place = [], 0
     for span in _SPAN.finditer(line):
         safe = _harmless(span.group()) == span.group()
-        pieces += [_harmless(line[place : span.start()]), span[0] if safe else f"<code>{escaped(span[2])}</code>"]
+        pieces += [_harmless(line[place : span.start()]), span[0] if safe else f"<code>{escape(span[2])}</code>"]
         place = span.end()
     return "".join([*pieces, _harmless(line[place:])])
 

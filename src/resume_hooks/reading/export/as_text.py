@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.char_budget import indented
+from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.export import parts
 from resume_hooks.reading.export.parts import MARKS, SPEAKERS, AgentPart, CallPart, Part
 from resume_hooks.reading.render import fields_text
@@ -40,9 +40,9 @@ def _plain(part: Part) -> str:
             when = f" · {minute(part.time)}" if part.time else ""
             return f"{SPEAKERS[part.who].upper()}{when}\n{plain(part.text)}\n"
         case parts.ThinkingPart():
-            return f"THINKING\n{indented(plain(part.text))}\n"
+            return f"THINKING\n{indent_text(plain(part.text))}\n"
         case parts.NotePart():
-            return f"[{plain_line(part.what)}]\n{indented(plain(part.text))}\n"
+            return f"[{plain_line(part.what)}]\n{indent_text(plain(part.text))}\n"
         case parts.MediaPart():
             return f"[{plain_line(part.about)}]\n"
         case parts.EndPart():
@@ -55,11 +55,11 @@ def _call(call: CallPart, indent: str) -> Iterator[str]:
     yield _shifted(f"{plain_line(head)}\n", indent)
     given = "\n".join(f"[{MARKS.get(status, ' ')}] {words}" for status, words in call.tasks) or fields_text(call.given)
     if given and not (call.about and given.partition(": ")[2] == call.about):
-        yield _shifted(indented(plain(given)) + "\n", indent)
+        yield _shifted(indent_text(plain(given)) + "\n", indent)
     if call.agent is not None:
         yield from _agent(call.agent, f"{indent}  ")
     if call.answer is not None:
-        yield _shifted(indented(f"=> {plain(call.answer.text)}".rstrip()) + "\n", indent)
+        yield _shifted(indent_text(f"=> {plain(call.answer.text)}".rstrip()) + "\n", indent)
     yield "\n"
 
 

@@ -26,7 +26,7 @@ from resume_hooks.reading.export.parts import (
     TurnPart,
 )
 from resume_hooks.reading.export.redact import ExportRedactor
-from resume_hooks.reading.export.select_records import WHOLE, Conversation, ExportRow, conversation
+from resume_hooks.reading.export.select_records import WHOLE, ExportConversation, ExportRow, conversation
 from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, calls_in, text_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -36,7 +36,7 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
-from resume_hooks.transcripts.lines import Line, opened
+from resume_hooks.transcripts.lines import Line, open_transcript
 from resume_hooks.transcripts.records import Record, string
 
 ABOUT = 300  # characters of what a call is about
@@ -55,7 +55,7 @@ class PartBuilder:
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def turn(self, found: Conversation, line: int) -> TurnPart:
+    def turn(self, found: ExportConversation, line: int) -> TurnPart:
         """The head of the turn whose prompt stands in a line."""
         turn = found.turns[line]
         return TurnPart(
@@ -73,10 +73,10 @@ class PartBuilder:
         """What something is called, on one line that is not long."""
         return self.redactor.line(one_line(plain_line(text[: 4 * NAME]), NAME))
 
-    def parts(self, found: Conversation, depth: int = 0) -> Iterator[Part]:
+    def parts(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
         """What was said and done in a conversation. SessionNotFound if the file changed meanwhile."""
         agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
-        with opened(found.path) as stream:
+        with open_transcript(found.path) as stream:
             builder = _Conversation(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
             for row in found.rows:
                 if row.number in found.turns and not depth:
@@ -105,7 +105,7 @@ class _Conversation:
     """Builds the parts of one conversation: ``agents`` are those that nothing started yet, by their ids."""
 
     def __init__(
-        self, builder: PartBuilder, found: Conversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
+        self, builder: PartBuilder, found: ExportConversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
     ) -> None:
         self.agents = agents
         self._builder = builder

@@ -20,7 +20,7 @@ from resume_hooks.reading.export.bundle import export as bundle
 from resume_hooks.reading.export.page.document import as_page
 from resume_hooks.reading.export.parts import EndPart, Part, SessionPart
 from resume_hooks.reading.export.redact import ExportRedactor
-from resume_hooks.reading.export.select_records import Conversation, conversation
+from resume_hooks.reading.export.select_records import ExportConversation, conversation
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.project_folder import home_folder
@@ -70,7 +70,7 @@ class Document:
         folders = [home_folder(ends) for ends in heads_tails]
         self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
-        self._told: list[tuple[SessionPart, Conversation]] = []
+        self._told: list[tuple[SessionPart, ExportConversation]] = []
         if choice.form != JSON:
             self._read(heads_tails, folders, watching)
         title = self._told[-1][0].title if self._told else self._redactor.line(plain_line(heads_tails[-1].title))
@@ -85,7 +85,7 @@ class Document:
             self._told.append((head, found))
 
     def _head(
-        self, session: SessionFile, ends: HeadTail, folder: str, found: Conversation, family: Family
+        self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
     ) -> SessionPart:
         parent = family.parent_of(session.path)
         named = self._builder.name

@@ -16,7 +16,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import chain_to
-from resume_hooks.transcripts.linearize import linear
+from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
@@ -39,7 +39,7 @@ class ExportRow(NamedTuple):
     results: tuple[str, ...]
 
 
-class Conversation(NamedTuple):
+class ExportConversation(NamedTuple):
     """The records of a session in the order in which they are told.
 
     ``turns`` go by the line of their prompt, ``places`` too; ``taken_over`` counts records that ``known`` had.
@@ -55,7 +55,9 @@ class Conversation(NamedTuple):
     taken_over: int
 
 
-def conversation(session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()) -> Conversation:
+def conversation(
+    session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()
+) -> ExportConversation:
     """The conversation of a session. Records whose uuids are ``known`` are left out, and all others become so.
 
     SessionNotFound if the file can't be read; NotATranscript for one of another program.
@@ -67,7 +69,7 @@ def conversation(session: SessionFile, what: str, known: set[str], watching: Seq
     rows = _rows(transcript, scout, what, live, earlier)
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
-    return Conversation(
+    return ExportConversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
@@ -101,7 +103,7 @@ class _Scout:
 
 def _row_of(line: Line, record: Record) -> ExportRow:
     calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
-    return ExportRow("", line.number, line.offset, len(line.raw), calls, tuple(records.answered(record)))
+    return ExportRow("", line.number, line.offset, len(line.raw), calls, tuple(records.answered_calls(record)))
 
 
 def _rows(
@@ -123,7 +125,7 @@ def _rows(
 
 def _parts(transcript: Transcript, observer: OutlineScan) -> tuple[Sequence[Node], list[Node]]:
     """The live conversation, and what stood before its compactions; each in the order in which it happened."""
-    live = linear(transcript.chain).nodes
+    live = linearize(transcript.chain).nodes
     parts = list(_before_compactions(transcript, observer))[::-1]
     return live, [node for part in parts for node in part]
 
@@ -141,7 +143,7 @@ def _before_compactions(transcript: Transcript, observer: OutlineScan) -> Iterat
         if last is None or last.number >= first.number:
             return
         chain = chain_to(transcript.nodes, last)
-        yield linear(chain).nodes
+        yield linearize(chain).nodes
 
 
 def _places(rows: Iterable[ExportRow], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:

@@ -14,7 +14,7 @@ from resume_hooks.storage.project_files import is_same, refused, state_of
 from resume_hooks.storage.state_file import sync_folder, temporary_in
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """What was written: bytes, and their digest."""
 
     size: int
@@ -36,9 +36,9 @@ class Sink:
             yield chunk
 
     @property
-    def written(self) -> Written:
+    def written(self) -> WrittenFile:
         """What passed so far."""
-        return Written(self.size, self._digest.hexdigest())
+        return WrittenFile(self.size, self._digest.hexdigest())
 
 
 def require_place(path: str, *, force: bool) -> os.stat_result | None:
@@ -56,7 +56,7 @@ def require_place(path: str, *, force: bool) -> os.stat_result | None:
     return there
 
 
-def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Written:
+def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
     """Write a document to ``path``: a new file, or in place of the one whose state ``over`` is.
 
     WriteFailed and CheckFailed leave what was there, and nothing else.
@@ -91,7 +91,7 @@ def _replace(finished: str, path: str, over: os.stat_result) -> None:
     sync_folder(os.path.dirname(path))
 
 
-def _read_back(path: str) -> Written:
+def _read_back(path: str) -> WrittenFile:
     sink = Sink()
     with open(path, "rb") as stream:
         for _ in sink.through(iter(lambda: stream.read(BUFFER), b"")):

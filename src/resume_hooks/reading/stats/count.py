@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import opened, read_lines
+from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.tokens import stated
+from resume_hooks.transcripts.tokens import stated_size
 
 MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; more is no duration of a hook
@@ -47,11 +47,11 @@ def count(path: str, *, agent: bool = False) -> Counts:
     except OSError:
         parent = None
     seen = _Seen(parent)
-    with opened(path) as stream:
+    with open_transcript(path) as stream:
         for line in read_lines(stream):
             if _may_tell(line.raw) and (record := records.parse(line.body)) is not None:
                 seen.take(record, agent=agent)
-    size = stated(path) if parent else None
+    size = stated_size(path) if parent else None
     return seen.counts(size.original if size else 0)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.smart.offer import Candidate, Offer
-from resume_hooks.reading.char_budget import fit_ends, indented
+from resume_hooks.reading.char_budget import fit_ends, indent_text
 from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
@@ -108,10 +108,10 @@ def _ending(reading: SessionScan) -> str:
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     if asked is not None:
         text = records.prompt_text(reading.transcript.read(asked))
-        lines += [USER, indented(plain(_ends(text)))]
+        lines += [USER, indent_text(plain(_ends(text)))]
     answers = (records.text(reading.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
     answer = next((text for text in answers if text.strip()), "")
-    return "\n".join([*lines, ASSISTANT, indented(plain(_ends(answer)))]) if answer else "\n".join(lines)
+    return "\n".join([*lines, ASSISTANT, indent_text(plain(_ends(answer)))]) if answer else "\n".join(lines)
 
 
 def _ends(text: str) -> str:
@@ -130,7 +130,7 @@ def _blocks(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
 
 
 def _line(row: _Message) -> str:
-    return f"turn {row.turn} · {row.who}\n{indented(row.words)}"
+    return f"turn {row.turn} · {row.who}\n{indent_text(row.words)}"
 
 
 def _block(candidate: Candidate) -> str:
@@ -141,4 +141,4 @@ def _block(candidate: Candidate) -> str:
     characters = f"{piece.characters:,} characters, " if piece.characters else ""
     size = f"{characters}about {candidate.tokens:,} tokens"
     head = " · ".join([f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes])
-    return f"{head}\n{indented(candidate.excerpt)}"
+    return f"{head}\n{indent_text(candidate.excerpt)}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from resume_hooks.reading.export.page.code import changed, code, difference, language_of, picture
-from resume_hooks.reading.export.page.markup import Html, element, joined
+from resume_hooks.reading.export.page.markup import Html, element, join
 from resume_hooks.reading.export.page.prose import prose
 from resume_hooks.reading.export.parts import CallPart
 from resume_hooks.reading.render import fields_text
@@ -61,8 +61,8 @@ def given(call: CallPart) -> Html:
         return element("ul", *rows, class_="tasks")
     if edits := edits_of(call):
         language = language_of(_path(call.given))
-        return joined(difference(old, new) if old else code(new, language, "input") for old, new in edits)
-    return joined(_inputs(call))
+        return join(difference(old, new) if old else code(new, language, "input") for old, new in edits)
+    return join(_inputs(call))
 
 
 def _inputs(call: CallPart) -> Iterator[Html]:

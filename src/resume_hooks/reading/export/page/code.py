@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from resume_hooks.reading.export.page.markup import Html, element, joined, seen
+from resume_hooks.reading.export.page.markup import Html, element, join, visible
 from resume_hooks.reading.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
 
@@ -78,10 +78,10 @@ def _coloured(text: str, lexer_name: str) -> str:
 
     lexer = get_lexer_by_name(lexer_name)
     parts: list[str] = []
-    for _, kind, said in lexer.get_tokens_unprocessed(seen(text)):
+    for _, kind, said in lexer.get_tokens_unprocessed(visible(text)):
         name = next((name for beginning, name in CLASSES if str(kind).startswith(beginning)), "")
         parts.append(element("span", said, class_=name) if name and said.strip() else said)
-    return joined(parts)
+    return join(parts)
 
 
 def picture(found: MediaPart) -> Html:
@@ -96,7 +96,7 @@ def difference(old: str, new: str) -> Html:
     """The change from one text to another."""
     rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
             for kind, line in _compared(old, new)]  # fmt: skip
-    return element("div", element("pre", element("code", joined(rows)), tabindex="0"), class_="code diff")
+    return element("div", element("pre", element("code", join(rows)), tabindex="0"), class_="code diff")
 
 
 def changed(old: str, new: str) -> tuple[int, int]:

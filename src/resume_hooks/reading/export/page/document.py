@@ -16,8 +16,8 @@ from resume_hooks.clock import minute
 from resume_hooks.reading.export import parts
 from resume_hooks.reading.export.page import calls
 from resume_hooks.reading.export.page.code import code, picture
-from resume_hooks.reading.export.page.markup import Html, closing, element, joined, opening
-from resume_hooks.reading.export.page.prose import prose, typed
+from resume_hooks.reading.export.page.markup import Html, closing, element, join, opening
+from resume_hooks.reading.export.page.prose import prose, verbatim
 from resume_hooks.reading.export.parts import (
     ASSISTANT,
     SPEAKERS,
@@ -104,7 +104,7 @@ def _contents(heads: list[SessionPart]) -> Html:
             for turn in head.turns
         )  # fmt: skip
         name = element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
-        lists.append(joined([name, element("ol", *rows)]))
+        lists.append(join([name, element("ol", *rows)]))
     return element(
         "nav",
         element("details", element("summary", "Turns"), *lists, open=True, id="turns"),
@@ -147,7 +147,7 @@ class _Walk:
 
 
 def _session(session: SessionPart) -> Html:
-    facts = (joined([element("dt", name), element("dd", value, dir="auto")]) for name, value in session.facts)
+    facts = (join([element("dt", name), element("dd", value, dir="auto")]) for name, value in session.facts)
     return element("section", element("h1", session.title, dir="auto"), element("dl", *facts), class_="about")
 
 
@@ -202,7 +202,7 @@ def _text(part: TextPart) -> Html:
     if part.who == SUMMARY:
         return element("details", element("summary", "Summary that the model went on from"), prose(part.text),
                        class_="summary unit")  # fmt: skip
-    body = prose(part.text) if part.who == ASSISTANT else typed(part.text)
+    body = prose(part.text) if part.who == ASSISTANT else verbatim(part.text)
     return element("article", who, body, class_=f"said {part.who} unit")
 
 

@@ -26,7 +26,7 @@ class Html(str):
     __slots__ = ()
 
 
-def seen(text: str) -> str:
+def visible(text: str) -> str:
     """A text in which nothing hides: a terminal's colours are gone, other controls are spelled out."""
     lines = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
@@ -34,10 +34,10 @@ def seen(text: str) -> str:
 
 def escape(text: str) -> Html:
     """A text as markup that shows it, fit for content and for attributes in double quotes."""
-    return text if isinstance(text, Html) else Html(html.escape(seen(text), quote=True))
+    return text if isinstance(text, Html) else Html(html.escape(visible(text), quote=True))
 
 
-def joined(parts: Iterable[str]) -> Html:
+def join(parts: Iterable[str]) -> Html:
     """Parts one behind the other, each escaped unless it is markup."""
     return Html("".join([escape(part) for part in parts]))
 
@@ -59,7 +59,7 @@ def opening(name: str, /, **attributes: str | bool) -> Html:
 def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """An element with its content."""
     start = opening(name, **attributes)
-    return start if name in _VOID else Html(f"{start}{joined(content)}</{name}>")
+    return start if name in _VOID else Html(f"{start}{join(content)}</{name}>")
 
 
 def closing(name: str) -> Html:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from resume_hooks.reading.export.page.code import code
-from resume_hooks.reading.export.page.markup import Html, closing, element, escape, opening, seen
+from resume_hooks.reading.export.page.markup import Html, closing, element, escape, opening, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -33,11 +33,11 @@ _ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 def prose(text: str) -> Html:
     """A text as it was meant."""
     if len(text) > MOST:
-        return typed(text)
-    return element("div", Html("".join(_written(_parser().parse(seen(text))))), class_="prose", dir="auto")
+        return verbatim(text)
+    return element("div", Html("".join(_written(_parser().parse(visible(text))))), class_="prose", dir="auto")
 
 
-def typed(text: str) -> Html:
+def verbatim(text: str) -> Html:
     """A text as it was typed."""
     return element("div", text, class_="typed", dir="auto")
 
