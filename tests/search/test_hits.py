@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -130,43 +130,32 @@ def stale(config_home: ConfigHome) -> Stale:
     return Stale(config_home, path)
 
 
-def _vanish(path: Path) -> None:
-    path.unlink()
-
-
-def _shrink(path: Path) -> None:
-    os.truncate(path, 100)
-
-
 def _rewrite(path: Path) -> None:
     beside = path.with_name("other")
     beside.write_bytes(path.read_bytes().replace(b"linter", b"secret"))
     beside.replace(path)
 
 
-def _shift(path: Path) -> None:
-    path.write_bytes(b'{"x":1}\n' + path.read_bytes())
-
-
-def _link(path: Path) -> None:
-    copy = path.with_name("copy")
-    path.rename(copy)
-    path.symlink_to(copy)
-
-
-def _pipe(path: Path) -> None:
+def _replace_by_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
 
-def _garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(len(path.read_bytes())))
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "gone": Path.unlink,
+    "cut": lambda path: os.truncate(path, 100),
+    "rewritten": _rewrite,
+    "shifted": lambda path: path.write_bytes(b'{"x":1}\n' + path.read_bytes()),
+    "a link": lambda path: path.symlink_to(path.rename(path.with_name("copy"))),
+    "a pipe": _replace_by_pipe,
+    "garbage": lambda path: path.write_bytes(os.urandom(path.stat().st_size)),
+}
 
 
-@pytest.mark.parametrize("change", [_vanish, _shrink, _rewrite, _shift, _link, _pipe, _garbage])
-def test_files_that_changed_since(stale: Stale, change: Any) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_that_changed_since(stale: Stale, change: str) -> None:
     """A record that is no longer where it was is no hit, and nothing hangs."""
-    change(stale.path)
+    CHANGES[change](stale.path)
     assert stale.hits("linter") == []
 
 

@@ -17,7 +17,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, kept_ids
 from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.locator_forms import (
-    ResumeResolver,
+    Resolver,
     by_bare_number,
     by_id,
     by_part_of_title,
@@ -34,7 +34,7 @@ FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, 
 """The forms that a vaulted session is named by, beside its path; never as the latest one."""
 
 
-def kept_copy(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile | None:
+def kept_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile | None:
     """The vaulted session that words name in one of the forms of these ``resolvers``, opened; None for none.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
@@ -50,7 +50,7 @@ def kept_copy(words: str, around: Surroundings, resolvers: Sequence[ResumeResolv
     return None
 
 
-def _named(resolver: ResumeResolver, words: str, around: KeptSurroundings) -> ArchivedSession | None:
+def _named(resolver: Resolver, words: str, around: KeptSurroundings) -> ArchivedSession | None:
     try:
         found = resolver(words, around)
     except SessionNotFound:

@@ -22,7 +22,7 @@ from resume_hooks.sessions.files import (
 from resume_hooks.sessions.locator_forms import (
     MIN_PREFIX,
     RESOLVERS,
-    ResumeResolver,
+    Resolver,
     absolute,
     current_session,
     not_found,
@@ -53,7 +53,7 @@ def resolve(
     cwd: str,
     where: Where,
     *,
-    resolvers: Sequence[ResumeResolver] = RESOLVERS,
+    resolvers: Sequence[Resolver] = RESOLVERS,
     store: SessionStore | None = None,
 ) -> SessionFile:
     """The session that a locator names.
@@ -79,7 +79,7 @@ def resolve(
         return session
 
 
-def _by_forms(words: str, around: Surroundings, resolvers: Sequence[ResumeResolver]) -> SessionFile:
+def _by_forms(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile:
     for resolver in resolvers:
         session = resolver(words, around)
         if session is not None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from itertools import islice
-from typing import Protocol
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
@@ -35,15 +35,11 @@ _PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
 
-class ResumeResolver(Protocol):
-    """One form of a locator."""
+Resolver = Callable[[str, Surroundings], SessionFile | None]
+"""One form of a locator: the session that the words name in it; None if they don't.
 
-    def __call__(self, words: str, around: Surroundings) -> SessionFile | None:
-        """The session that the words name in this form; None where they don't.
-
-        AmbiguousLocator where they name several, another ResumeHooksError where no other form may be tried.
-        """
-        ...
+AmbiguousLocator where they name several, another ResumeHooksError where no other form may be tried.
+"""
 
 
 def by_latest(words: str, around: Surroundings) -> SessionFile | None:
@@ -149,7 +145,7 @@ def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
     return _by_number(words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
 
 
-RESOLVERS: tuple[ResumeResolver, ...] = (
+RESOLVERS: tuple[Resolver, ...] = (
     by_latest,
     by_id,
     by_path,

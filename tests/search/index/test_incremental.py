@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ NAME = f"{SESSION}.jsonl"
 
 
 def test_appended_lines_are_all_that_is_read(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Three appends: each update reads the bytes of that append and nothing else."""
+    """Three appends: each update reads the bytes of that append and nothing else; where nothing changed, nothing."""
     path = written(config_home, said("alpha"), replied("beta"))
     assert held(config_home).outcome.size == path.stat().st_size
     for word in ("gamma", "delta", "epsilon"):
@@ -29,14 +30,8 @@ def test_appended_lines_are_all_that_is_read(config_home: ConfigHome, tmp_path: 
         holding = held(config_home)
         assert (holding.outcome.files, holding.outcome.size) == (1, size)
         assert holding.lines(word)
+        assert held(config_home).outcome == (0, 0, 0)
     assert holding.finds == cold(config_home, tmp_path).finds
-
-
-def test_nothing_changed_means_nothing_read(config_home: ConfigHome) -> None:
-    """A second look at the same files reads none of them."""
-    written(config_home, said("alpha"))
-    held(config_home)
-    assert held(config_home).outcome == (0, 0, 0)
 
 
 def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
@@ -88,12 +83,30 @@ def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> No
         assert changes(index.db, all_files(config_home.where)) == ([], [])
 
 
-def test_a_shrunk_file_is_read_anew(config_home: ConfigHome) -> None:
-    """What was cut off is no longer found."""
-    path = written(config_home, said("alpha"), said("beta"), said("gamma"))
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda raw: raw[: raw.index(b"\n") + 1], {"alpha"}),
+        (lambda raw: raw.replace(b"secret", b"xxxxxx"), {"alpha", "xxxxxx", "omega"}),
+        (lambda _: os.urandom(50_000), set()),
+    ],
+    ids=["cut", "same size", "garbage"],
+)
+def test_a_file_with_other_contents_is_read_anew(
+    config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
+) -> None:
+    """In place or as another file of the same name: the last bytes don't tell, size, time or inode do."""
+    path = written(config_home, said("alpha"), said("secret"), said("omega " * 300))
     held(config_home)
-    path.write_bytes(session_bytes([said("alpha")]))
-    assert held(config_home).words() == {"alpha"}
+    raw = change(path.read_bytes())
+    if renamed:
+        other = path.with_suffix(".tmp")
+        other.write_bytes(raw)
+        aged(other).rename(path)
+    else:
+        path.write_bytes(raw)
+    assert held(config_home).words() == left
 
 
 def test_a_rewritten_file_is_read_anew(config_home: ConfigHome) -> None:
@@ -107,21 +120,6 @@ def test_a_rewritten_file_is_read_anew(config_home: ConfigHome) -> None:
     assert holding.lines("omega") == [(NAME, 2)]
     assert holding.lines("secret") == [(NAME, 0)]
     assert not holding.lines("alpha")
-
-
-@pytest.mark.parametrize("renamed", [False, True])
-def test_the_same_size_with_other_contents_is_read_anew(config_home: ConfigHome, *, renamed: bool) -> None:
-    """A word that was blotted out in place is no longer found: the last bytes don't tell, time or inode do."""
-    path = written(config_home, said("secret"), said("omega " * 300))
-    held(config_home)
-    blotted = path.read_bytes().replace(b"secret", b"xxxxxx")
-    if renamed:
-        other = path.with_suffix(".tmp")
-        other.write_bytes(blotted)
-        aged(other).rename(path)
-    else:
-        path.write_bytes(blotted)
-    assert "secret" not in held(config_home).words()
 
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
@@ -144,15 +142,6 @@ def test_deleted_and_restored(config_home: ConfigHome) -> None:
     assert held(config_home).words() == {"beta"}
     path.write_bytes(raw)
     assert held(config_home).finds == first
-
-
-def test_a_file_that_turns_to_garbage_is_empty(config_home: ConfigHome) -> None:
-    """Bytes that are no records leave nothing to find, and break nothing."""
-    path = written(config_home, said("alpha"))
-    written(config_home, said("beta"), name=OTHER)
-    held(config_home)
-    path.write_bytes(os.urandom(50_000))
-    assert held(config_home).words() == {"beta"}
 
 
 def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
