@@ -183,7 +183,7 @@ def _scope(project: str | Path | None, lineage: str | Path | None, session: str 
         return lineage_scope(os.fspath(lineage), here, Where())
     if session is not None:
         return session_scope(os.fspath(session), here, Where())
-    return project_at(os.path.join(here, project or "."))
+    return project_at(os.path.join(here, project or "."), Where())
 
 
 def _hit(hit: Hit) -> SearchHit:

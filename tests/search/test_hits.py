@@ -114,7 +114,7 @@ class Stale:
             lookups = [terms.look_up(term) for term in asked.terms]
             turns = Ranking(db, Scope(), [], 0.0).turns(lookups)
             assert turns
-            best = Hits(db, asked, lookups).best(turns, 10)
+            best = Hits(db, asked, lookups, {}, self.home.where).best(turns, 10)
             assert best.total == len(best.hits)
             return [hit.snippet for hit in best.hits]
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import project_key
+from resume_hooks.paths import Where, project_key
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import needed_folders, project_at
 from resume_hooks.system.git_worktrees import worktrees
@@ -25,14 +25,14 @@ def test_what_was_started_below_a_repository(
     git(root, "init", "-q")
     for number, folder in enumerate(("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1):
         talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
-    scope = project_at(str(root))
+    scope = project_at(str(root), Where())
     found = {hit.session_id for hit in find(["linter"], scope, config_home.where).hits}
     assert found == {session_id(1), session_id(2), session_id(3)}
     assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
         needed_folders(scope, config_home.where) or ()
     )
     monkeypatch.setenv("HOME", str(root))
-    assert project_at(str(root)).within == ()
+    assert project_at(str(root), Where()).within == ()
 
 
 def test_a_worktree_is_searched_from_the_other(git: Any, tmp_path: Path, config_home: ConfigHome) -> None:

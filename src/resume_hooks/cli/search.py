@@ -112,8 +112,8 @@ def _place(asked: Mapping[str, Any], where: Where) -> Scope:
         return Scope()
     current = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if asked["project"] is None and current is not None:
-        return project_of(current)  # a model's shell may stand anywhere
-    return project_at(_folder(asked))
+        return project_of(current, where)  # a model's shell may stand anywhere
+    return project_at(_folder(asked), where)
 
 
 def _folder(asked: Mapping[str, Any]) -> str:

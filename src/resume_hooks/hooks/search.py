@@ -38,7 +38,7 @@ def answer(request: Request) -> Answer:
         raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
     if option := _OPTION.match(words):
         raise UsageError(f"{option[0]} works in a shell alone", f"In a shell: resume-hooks search {words[:LONGEST]}")
-    scope = Scope() if everywhere else _project(request.path)
+    scope = Scope() if everywhere else _project(request)
     with time_limit(_command(words, everywhere=everywhere)):
         found = find([words], scope, request.where, most=HITS, limit=PATIENCE)
     return show(search_card(found, everywhere=everywhere))
@@ -48,9 +48,10 @@ def _command(words: str, *, everywhere: bool) -> str:
     return shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
 
 
-def _project(path: str | None) -> Scope:
+def _project(request: Request) -> Scope:
     """The project of a session that has a file, else that of the current folder."""
-    return project_of(path) if path else project_at(_current_folder())
+    where = request.where
+    return project_of(request.path, where) if request.path else project_at(_current_folder(), where)
 
 
 def _current_folder() -> str:

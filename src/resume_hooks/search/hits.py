@@ -114,15 +114,14 @@ class Hits:
         db: sqlite3.Connection,
         query: Query,
         lookups: Sequence[Lookup],
-        related: Mapping[int, Lookup] | None = None,
-        where: Where | None = None,
+        related: Mapping[int, Lookup],
+        where: Where,
     ) -> None:
         self._db = db
-        self._opening = TranscriptPaths(where or Where())
+        self._opening = TranscriptPaths(where)
         self._lookups = lookups
-        also = related or {}
         self._pattern = pattern_of(
-            [[lookup, also[place]] if place in also else [lookup] for place, lookup in enumerate(lookups)]
+            [[lookup, related[place]] if place in related else [lookup] for place, lookup in enumerate(lookups)]
         )
         self._phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
         self._without = [phrase_of(term.text) for term in query.excluded if term.exact]

@@ -69,17 +69,17 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
-def project_of(path: str) -> Scope:
+def project_of(path: str, where: Where) -> Scope:
     """The project of the session at ``path``, the folder that its file lies in included."""
-    scope = project_at(home_folder(HeadTail(path)))
+    scope = project_at(home_folder(HeadTail(path)), where)
     # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
     beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
     return replace(scope, projects=scope.projects | beside)
 
 
-def project_at(cwd: str) -> Scope:
+def project_at(cwd: str, where: Where) -> Scope:
     """The project of a folder: its repository with all that was started below it, and the other worktrees."""
-    project = git_worktrees.project_at(cwd, Where())
+    project = git_worktrees.project_at(cwd, where)
     return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
 
 

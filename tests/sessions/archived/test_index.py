@@ -59,7 +59,11 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     """Where it went and came back: not a byte, and every word is found as before."""
     path = a_session(config_home)
     before = held(config_home).finds
-    told = hits(config_home, "zebra"), hits(config_home, "giraffe"), hits(config_home, "zebra", project_at(CWD))
+    told = (
+        hits(config_home, "zebra"),
+        hits(config_home, "giraffe"),
+        hits(config_home, "zebra", project_at(CWD, config_home.where)),
+    )
     assert all(told)
     away(path, config_home.environ)
     assert read_now(config_home) == 0
@@ -67,7 +71,7 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     assert (
         hits(config_home, "zebra"),
         hits(config_home, "giraffe"),
-        hits(config_home, "zebra", project_at(CWD)),
+        hits(config_home, "zebra", project_at(CWD, config_home.where)),
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
@@ -162,6 +166,6 @@ def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None
     """Of the vault, too, where the state folder can't take one."""
     away(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    found = find(["zebra"], project_at(CWD), config_home.where)
+    found = find(["zebra"], project_at(CWD, config_home.where), config_home.where)
     assert [hit.session_id for hit in found.hits] == [SESSION]
-    assert find(["zebra"], project_at("/elsewhere"), config_home.where).hits == []
+    assert find(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits == []

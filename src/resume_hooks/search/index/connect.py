@@ -69,7 +69,7 @@ def opened_index(
     except IndexDamaged as error:
         # Some pages are read by a search only. The next one makes it anew.
         with contextlib.suppress(IndexUnusable):
-            _remove(task.path, _identity(task.path))
+            forget_index(where)
         error.remedy = "Run it again: the index is then made anew."
         raise
     finally:
@@ -78,8 +78,7 @@ def opened_index(
 
 def forget_index(where: Where) -> None:
     """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
-    path = index_file(where)
-    _remove(path, _identity(path))
+    _remove(where, _identity(index_file(where)))
 
 
 class _Task:
@@ -120,11 +119,11 @@ def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
     try:
         seen = _identity(task.path)
         if rebuild:
-            _remove(task.path, seen)
+            _remove(task.where, seen)
         try:
             return _kept(task)
         except IndexDamaged:
-            _remove(task.path, seen)
+            _remove(task.where, seen)
             return _kept(task)._replace(rebuilt=True)
     except (IndexUnusable, IndexDamaged) as error:
         return _for_once(task, error.message)
@@ -133,7 +132,7 @@ def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
 def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
     with contextlib.ExitStack() as failing:
-        db = open_index(task.path)
+        db = open_index(task.where)
         failing.callback(db.close)
         with telling():
             opened = OpenIndex(db, UpdateOutcome(), [])
@@ -178,11 +177,12 @@ def _identity(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def _remove(path: str, seen: Identity | None) -> None:
+def _remove(where: Where, seen: Identity | None) -> None:
     """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
+    path = index_file(where)
     if seen is None:
         return
-    if not is_private(os.path.dirname(path)):
+    if not is_private(os.path.dirname(path), where):
         raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
     try:
         with _only_one(path, PATIENCE):

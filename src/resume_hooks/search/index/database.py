@@ -84,11 +84,12 @@ def index_file(where: Where) -> str:
     return os.path.join(where.state, FILE_NAME)
 
 
-def open_index(path: str) -> sqlite3.Connection:
-    """Open the index at ``path`` to be written, made where it is missing. IndexDamaged or IndexUnusable."""
+def open_index(where: Where) -> sqlite3.Connection:
+    """Open the index to be written, made where it is missing. IndexDamaged or IndexUnusable."""
+    path = index_file(where)
     with telling():
         try:
-            private_folder(os.path.dirname(path))
+            private_folder(os.path.dirname(path), where)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
             _require_own(path)
