@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,40 @@ def run_hook(config_home: ConfigHome) -> Run:
         return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=60)
 
     return run
+
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(run_hook: Run) -> Say:
+    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes."""
+
+    def one(prompt: str, session: str = SESSION, *, fields: Mapping[str, object] | None = None, **environ: str) -> str:
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": prompt, "cwd": "/"}
+        return reason(run_hook("prompt", {**event, **(fields or {})}, environ=environ))
+
+    return one
+
+
+def reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
+    assert (done.returncode, done.stderr) == (0, b"")
+    if not done.stdout:
+        return ""
+    document = json.loads(done.stdout)
+    assert document["decision"] == "block"
+    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    text = document["reason"]
+    assert isinstance(text, str)
+    assert 0 < len(text.encode("utf-16-le")) // 2 <= 10_000
+    assert len(text.split("\n")[-1]) <= 40
+    return text
+
+
+def children(parent: Path) -> list[Path]:
+    """The other sessions of the project."""
+    return [path for path in parent.parent.iterdir() if path != parent]
 
 
 @pytest.fixture(params=["this Python", "Python 3.9"])

@@ -15,7 +15,6 @@ from resume_hooks.hooks.confirmations import Question
 from tests.builders import SESSION, ConfigHome, session_id
 
 OTHER = session_id(2)
-OLD = time.time() - 2 * hook_state.KEPT
 
 
 def place(home: ConfigHome, session: str = SESSION) -> Path:
@@ -119,16 +118,7 @@ def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
     assert confirmations.find(OTHER) is None
 
 
-GARBAGE: dict[str, bytes | dict[str, Any]] = {
-    "nothing": b"",
-    "no JSON": b"yes",
-    "a list": b"[]",
-    "torn": json.dumps(sound()).encode()[:-9],
-    "bad UTF-8": b"\xff" + json.dumps(sound()).encode(),
-    "deep": b"[" * 200_000,
-    "huge": json.dumps(sound(options="x" * 100_000)).encode(),
-    "a newer version": sound(version=2),
-    "no version": {**asked()._asdict()},
+GARBAGE: dict[str, dict[str, Any]] = {
     "options of another type": sound(options=["--tools"]),
     "no instant": sound(asked="now"),
     "no instant at all": sound(asked=None),
@@ -150,60 +140,3 @@ def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: 
     plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
     found = confirmations.find(SESSION)
     assert found is None or not found.is_open
-
-
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_what_others_may_write_is_no_question(config_home: ConfigHome, mode: int) -> None:
-    """Whoever wrote it last."""
-    plant(config_home, sound()).chmod(mode)
-    assert confirmations.find(SESSION) is None
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_another_user_planted_is_no_question(config_home: ConfigHome) -> None:
-    """The owner of the file is asked for, whatever it says."""
-    os.chown(plant(config_home, sound()), 12_345, 12_345)
-    assert confirmations.find(SESSION) is None
-
-
-@pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
-def test_what_is_no_file_is_no_question(config_home: ConfigHome, how: str) -> None:
-    """A link is not followed, a pipe not waited for; a question that is kept replaces a link, not what it leads to."""
-    outside = plant(config_home, sound()).rename(config_home.root / "outside.json")
-    before = outside.read_bytes()
-    path = place(config_home)
-    if how == "pipe":
-        os.mkfifo(path, 0o600)
-    elif how == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(outside if how == "link" else config_home.root / "nowhere")
-    assert confirmations.find(SESSION) is None
-    if how != "folder":
-        confirmations.keep(asked())
-        assert confirmations.find(SESSION) is not None
-    assert outside.read_bytes() == before
-    assert not (config_home.root / "nowhere").exists()
-
-
-def test_a_folder_in_its_place_leaves_nothing_behind(config_home: ConfigHome) -> None:
-    """A question that can't be kept is an OSError, and no temporary file stays."""
-    (place(config_home) / "x").mkdir(parents=True)
-    with pytest.raises(OSError, match="directory"):
-        confirmations.keep(asked())
-    assert list(place(config_home).parent.iterdir()) == [place(config_home)]
-
-
-def test_old_questions_of_other_sessions_are_swept(config_home: ConfigHome) -> None:
-    """A day later, with what killed writers left; young ones and what is not ours to judge stay."""
-    folder = place(config_home).parent
-    folder.mkdir(parents=True)
-    old = [folder / f"trim-{session_id(3)}.json", folder / f"trim-{session_id(4)}.json.7-1.tmp"]
-    kept = [folder / f"trim-{OTHER}.json", folder / "clear-77.json", folder / "trim-folder"]
-    for path in (*old, *kept[:2]):
-        path.touch()
-    kept[2].mkdir()
-    for path in (*old, *kept[1:]):
-        os.utime(path, (OLD, OLD))
-    confirmations.keep(asked())
-    assert set(folder.iterdir()) == {place(config_home), *kept}

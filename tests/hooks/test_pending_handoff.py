@@ -145,7 +145,6 @@ def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: Hando
 
 
 BAD: list[dict[str, Any]] = [
-    {"version": 2},
     {"pid": "1"},
     {"pid": 2**22 + 1},  # above what a process of Linux can have
     {"child_id": OTHER},
@@ -178,42 +177,6 @@ def test_a_note_that_says_something_odd_is_none(
     assert pending_handoff.take(PID, folder(config_home), PARENT) is None
     assert pending_handoff.tell(folder(config_home)) is None
     assert not any(name.endswith(".json") for name in waiting(config_home))
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "readable by all to write", "huge", "no json"])
-def test_what_is_no_note_of_ours(config_home: ConfigHome, handoff: Handoff, kind: str) -> None:
-    """Nothing waits for it, nothing comes of it."""
-    pending_handoff.leave(handoff)
-    (name,) = waiting(config_home)
-    place = Path(hook_state.place(name))
-    raw = place.read_bytes()
-    if kind == "readable by all to write":
-        place.chmod(0o666)
-    elif kind == "huge":
-        place.write_bytes(raw.replace(b"the opening", b"x" * 1_000_000))
-    elif kind == "no json":
-        place.write_bytes(b"[" * 60_000)
-    else:
-        place.unlink()
-        if kind == "pipe":
-            os.mkfifo(place)
-        elif kind == "folder":
-            place.mkdir()
-        else:
-            (config_home.root / "elsewhere").write_bytes(raw)
-            place.symlink_to(config_home.root / "elsewhere")
-    assert pending_handoff.take(PID, folder(config_home), PARENT) is None
-    assert pending_handoff.tell(folder(config_home)) is None
-
-
-def test_old_notes_are_swept(config_home: ConfigHome, handoff: Handoff) -> None:
-    """With the next handoff; whatever waits for a trim stays."""
-    pending_handoff.leave(handoff._replace(pid=1))
-    (name,) = waiting(config_home)
-    os.utime(hook_state.place(name), (time.time() - OLD,) * 2)
-    hook_state.keep("trim-x.json", {})
-    pending_handoff.leave(handoff)
-    assert waiting(config_home) == [f"handoff-{PID}-{CHILD}.json", "trim-x.json"]
 
 
 def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:

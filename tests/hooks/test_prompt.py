@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import json
 import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import handoff, lane, resume_card
+from resume_hooks.hooks import cards
 from resume_hooks.hooks.prompt import card
-from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.sessions import locate
-from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
-from tests.hooks.conftest import Run, asked
-from tests.needs import REPO
+from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run, Say, children, reason
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 OTHER = session_id(9)
@@ -42,21 +43,6 @@ def a_session(home: ConfigHome) -> Path:
 def event(prompt: object, **more: object) -> dict[str, Any]:
     """The input of the hook for a prompt in that session."""
     return {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": prompt, "cwd": "/", **more}
-
-
-def reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
-    assert (done.returncode, done.stderr) == (0, b"")
-    if not done.stdout:
-        return ""
-    document = json.loads(done.stdout)
-    assert document["decision"] == "block"
-    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
-    text = document["reason"]
-    assert isinstance(text, str)
-    assert 0 < len(text.encode("utf-16-le")) // 2 <= 10_000
-    assert len(text.split("\n")[-1]) <= 40
-    return text
 
 
 def files(home: ConfigHome) -> set[str]:
@@ -123,15 +109,6 @@ def test_our_own_model_calls_pass(config_home: ConfigHome, run_hook: Run) -> Non
     done = run_hook("prompt", event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
     assert reason(done) == ""
     assert files(config_home) == before
-
-
-def test_triggers_can_be_switched_off(config_home: ConfigHome, run_hook: Run) -> None:
-    """A trigger that is off is a plain prompt; the others still answer."""
-    a_session(config_home)
-    off = {"RESUME_HOOKS_TRIGGERS_OFF": "help, handoff"}
-    assert reason(run_hook("prompt", event(">help"), environ=off)) == ""
-    assert reason(run_hook("prompt", event(">handoff x/clear"), environ=off)) == ""
-    assert SESSION in reason(run_hook("prompt", event(">session"), environ=off))
 
 
 RAW = {
@@ -241,157 +218,80 @@ def test_what_lies_in_the_sessions_place_is_no_session(
     assert SESSION in text if prompt.startswith(">resume") else "no transcript yet" in text
 
 
-@pytest.mark.parametrize(
-    "words", ["a\0b", "\ud83d lone", "\x1b[2J", "🚀" * 9_000, "語" * 19_000, "x" * 30_000, '"}\n{"decision":"approve"']
-)
-@pytest.mark.parametrize("verb", ["resume", "handoff"])
-def test_hostile_words_stay_words(config_home: ConfigHome, run_hook: Run, verb: str, words: str) -> None:
-    """Whatever stands behind a trigger, the answer is a valid block and the session is whole."""
-    session = a_session(config_home)
-    raw = session.read_bytes()
-    text = reason(run_hook("prompt", event(f">{verb} {words}")))
-    assert "\x1b" not in text
-    assert session.read_bytes() == raw
-    children = [path for path in session.parent.iterdir() if path != session]
-    assert len(children) == (verb == "handoff" and len(words) <= 20_000)
-
-
-def test_an_unwritable_state_folder_costs_nothing(config_home: ConfigHome, run_hook: Run) -> None:
-    """The child is made; the card says that the link was not kept."""
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_a_trigger_can_be_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Then it is a plain prompt, whatever stands behind it; the others still answer."""
     a_session(config_home)
-    (config_home.root / "file").touch()
-    state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
-    assert "note: The link was not added" in reason(run_hook("prompt", event(">handoff"), environ=state))
-    assert "Fix the parser" in reason(run_hook("prompt", event(">resume"), environ=state))
+    monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
+    for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
+        trigger = recognise(prompt)
+        assert trigger is not None
+        assert card(trigger, event(prompt)) == ""
+    other = Trigger("session" if verb != "session" else "help", "", slash=False, pasted=False)
+    assert card(other, event(""))
 
 
-def test_a_failure_tells_a_way_out_and_keeps_the_words(config_home: ConfigHome, run_hook: Run) -> None:
-    """A trigger that fails as expected: what, what to do, the user's words, and that nothing changed."""
-    write_session(config_home.project(), SESSION, [custom_title("empty")])
-    text = reason(run_hook("prompt", event("/resume-hooks:handoff my words")))
-    assert "nothing to hand off" in text
-    assert "my words" in text
+@pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])
+@pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
+@pytest.mark.parametrize("left", ["handoff fix the tests", "trim yes", "trim --tools Read", "rewind it was slower"])
+def test_a_paste_over_left_over_text(config_home: ConfigHome, sign: str, left: str, tail: str) -> None:
+    """Nothing is made, and nothing that was typed is lost; the shell's own line is known as well."""
+    session = a_session(config_home)
+    prompt = f"{sign}{left} {tail}"
+    trigger = recognise(prompt)
+    assert trigger is not None
+    text = card(trigger, event(prompt))
+    assert "nothing was made" in text
+    assert left.partition(" ")[2] in text
+    assert text.endswith("\nPress Ctrl+C once, then paste again.")
+    assert children(session) == []
+
+
+WITHOUT_TRANSCRIPT = {
+    "handoff my words": "There is nothing to hand off",
+    "rollover my words": "There is nothing to hand off",
+    "trim": "There is nothing to trim",
+    "trim yes": "There is nothing to trim",
+    "checkpoint my words": "There is nothing to mark",
+    "recover-context": "There is nothing to recover",
+    "lineage": "There are no ancestors to show",
+}
+
+
+@pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
+def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
+    """What can't be done there, what to do first, and the user's words."""
+    trigger = recognise(f">{words}")
+    assert trigger is not None
+    text = card(trigger, event("", session_id=OTHER))
+    assert f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first." in text
+    assert ("Your text: my words" in text) is ("my words" in words)
     assert text.endswith("\nNothing was changed.")
 
 
-def test_a_bug_is_a_sentence_with_a_way_out(config_home: ConfigHome, run_hook: Run, tmp_path: Path) -> None:
-    """An engine that breaks in the middle never shows a trace, and the words are not lost."""
-    a_session(config_home)
-    plugin = tmp_path / "plugin"
-    shutil.copytree(REPO / "src", plugin / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(REPO / "hooks", plugin / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
-    (plugin / "src" / "resume_hooks" / "hooks" / "handoff.py").write_text("1 / 0\n")
-    run = [sys.executable, "-I", str(plugin / "hooks" / "prompt.py")]
-    stdin = json.dumps(event(">handoff my words")).encode()
-    text = reason(subprocess.run(run, input=stdin, env=config_home.environ, capture_output=True, check=False))
-    assert "ZeroDivisionError" in text
-    assert "Put a space before >" in text
-    assert "my words" in text
-    assert f"\n  sh {plugin}/hooks/engine doctor\n" in text
-    log = (config_home.config / "resume-hooks" / "log" / "errors.log").read_text()
-    assert log.split()[2:4] == [">handoff", "ZeroDivisionError"]
-    assert "my words" not in log
-
-
-def test_a_missing_dependency_falls_back(config_home: ConfigHome) -> None:
-    """On a Python without orjson the id is still answered with, and a handoff says what is missing."""
-    a_session(config_home)
-    for prompt, words in ((">session", SESSION), (">handoff x", "needs the engine"), (">trim", "needs the engine")):
-        # -S leaves site-packages out.
-        command = [sys.executable, "-I", "-S", str(REPO / "hooks" / "prompt.py")]
-        env = {**config_home.environ, "RESUME_HOOKS_CLIPBOARD": "none"}
-        stdin = json.dumps(event(prompt)).encode()
-        assert words in reason(subprocess.run(command, input=stdin, env=env, capture_output=True, check=False))
-
-
-@STRUCK_ANYWHERE
-@pytest.mark.parametrize("limit", [0.0001, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.05])
-def test_a_time_limit_leaves_nothing_or_the_whole(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: float
+@pytest.mark.parametrize(
+    ("records", "is_busy"),
+    [
+        ([user("go", uuid="u")], True),
+        ([user("go", uuid="u"), tool_use("c", uuid="a", parent="u")], True),
+        (
+            [user("go", uuid="u"), tool_use("c", uuid="a", parent="u"), tool_result("c", "x", uuid="r", parent="a")],
+            True,
+        ),
+        ([user("go", uuid="u"), assistant("done", uuid="a", parent="u")], False),
+        ([user("go", uuid="u"), user("[Request interrupted by user]", uuid="i", parent="u")], False),
+        ([assistant("done", uuid="a", parent=None), user("aside", uuid="s", parent="a", isSidechain=True)], False),
+        ([], False),
+    ],
+)
+def test_beside_a_working_model_no_card_says_ctrl_c(
+    config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
 ) -> None:
-    """Wherever the limit strikes: no child and a sentence, or a whole child and its receipt."""
-    session = a_session(config_home)
-    monkeypatch.setattr(lane, "LIMIT", limit)
-    found = None
-    with contextlib.suppress(lane.TimeLimit):
-        found = handoff.answer(asked(Trigger("handoff", "go on", slash=False, pasted=False), session))
-    children = [path for path in session.parent.iterdir() if path != session]
-    assert len(children) == (found is not None)
-    if found is not None:
-        assert found.to_copy == f"/resume {children[0].stem}"
-        assert b"handoff 1" in children[0].read_bytes()
-    gc.collect()  # a file whose opening was struck is closed here, not in another test
-
-
-@STRUCK_ANYWHERE
-def test_a_slow_session_is_given_up_in_time(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading that hangs is cut off at the limit, and no alarm is left ticking."""
-    session = a_session(config_home)
-    with session.open("ab") as stream:
-        for _ in range(300):
-            stream.write(b'{"type":"last-prompt","leafUuid":"r3","pad":"' + b"x" * 100_000 + b'"}\n')
-        stream.write(b"\n".join([b'{"uuid":"u%d","type":"user"}' % n for n in range(200_000)]))
-    monkeypatch.setattr(lane, "LIMIT", 0.05)
-    started = time.monotonic()
-    text = card(Trigger("resume", "", slash=False, pasted=False), {"session_id": SESSION})
-    assert time.monotonic() - started < 2
-    assert "took longer than 0.05 s" in text
-    said = card(Trigger("trim", "", slash=False, pasted=False), {"session_id": SESSION})
-    assert (
-        f"took longer than 0.05 s, so nothing was made.\n\nIn a shell there is no limit: resume-hooks trim {SESSION}"
-        in said
-    )
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    gc.collect()
-
-
-def test_no_trigger_waits_for_a_folder_that_vanished(config_home: ConfigHome) -> None:
-    """A session that goes away between listing and reading is an expected failure."""
-    session = a_session(config_home)
-    parent = locate.session_file(str(session))
-    shutil.rmtree(session.parent)
-    with pytest.raises(ResumeHooksError):
-        resume_card.answer(asked(Trigger("resume", "", slash=False, pasted=False), parent.path))
-
-
-def test_cost_of_a_50_mb_session_is_its_tail(config_home: ConfigHome, run_hook: Run) -> None:
-    """A handoff of a big session stays within a fraction of its limit."""
-    with a_session(config_home).open("ab") as stream:
-        line = b'{"type":"queue-operation","pad":"' + b"x" * 1_000_000 + b'"}\n'
-        stream.writelines([line] * 50)
-        stream.write(b"".join(json.dumps(r).encode() + b"\n" for r in conversation(2, prefix="z", start=99)))
-    started = time.monotonic()
-    assert "handoff 1" in reason(run_hook("prompt", event(">handoff")))
-    assert time.monotonic() - started < lane.LIMIT
-
-
-def test_the_transcript_that_the_client_names_is_the_one(run_hook: Run, config_home: ConfigHome) -> None:
-    """Of two copies of a session the child goes beside the one that the client writes, not beside the newest."""
-    records = [user("do it", uuid="u1"), assistant("done", uuid="a1", parent="u1")]
-    here = Path(write_session(config_home.project("/work/here"), session_id(1), records))
-    there = Path(write_session(config_home.project("/work/there"), session_id(1), records))
-    os.utime(here, (1, 1))
-    event = {"session_id": session_id(1), "prompt": ">handoff go", "transcript_path": str(here)}
-    run_hook("prompt", event)
-    assert len(list(here.parent.glob("*.jsonl"))) == 2
-    assert len(list(there.parent.glob("*.jsonl"))) == 1
-
-
-def test_the_same_handoff_twice_makes_one_child(run_hook: Run, config_home: ConfigHome) -> None:
-    """A stray Enter over the text that came back into the box shows the same child again."""
-    records = [user("do it", uuid="u1", ts="2020-01-01T00:00:00.000Z")]
-    parent = Path(write_session(config_home.project(), session_id(1), records))
-    event = {"session_id": session_id(1), "prompt": ">handoff go", "transcript_path": str(parent)}
-    first, second = (json.loads(run_hook("prompt", event).stdout)["reason"] for _ in range(2))
-    assert first.startswith("handed off")
-    assert second.startswith("already handed off")
-    assert len(list(parent.parent.glob("*.jsonl"))) == 2
-
-
-def test_a_paste_over_left_over_text_repeats_the_text(run_hook: Run) -> None:
-    """Nothing is made, and nothing that was typed is lost; the shell's own line is known as well."""
-    for tail in (f"/resume {session_id(2)}", "/clear", f"cd /x && claude --resume {session_id(2)}"):
-        event = {"session_id": session_id(1), "prompt": f"/resume-hooks:handoff fix the tests {tail}"}
-        reason = json.loads(run_hook("prompt", event).stdout)["reason"]
-        assert "nothing was made" in reason
-        assert "fix the tests" in reason
+    """One Ctrl+C would end its turn; the last line, all that a busy client shows, says when to paste."""
+    write_session(config_home.project(), SESSION, [*conversation(1), *records])
+    assert cards.is_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
+    for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
+        text = say(prompt)
+        assert ("Ctrl+C" in text) is not is_busy
+        assert ("once the answer ends" in text.lower()) is is_busy
+    assert "Ctrl+C" not in say("/resume-hooks:handoff go on")

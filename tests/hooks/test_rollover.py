@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import Run, children
 from tests.needs import REPO
 from tests.stand_in import StandIn, stand_in
 
@@ -37,11 +37,6 @@ def card(run_hook: Run, made: StandIn, prompt: str = ">rollover", **environ: str
     reply = json.loads(done.stdout)
     assert reply["decision"] == "block"
     return str(reply["reason"])
-
-
-def children(parent: Path) -> list[Path]:
-    """What lies beside a session."""
-    return [path for path in parent.parent.iterdir() if path != parent]
 
 
 def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
@@ -145,13 +140,6 @@ def test_after_esc_the_child_is_told_of(config_home: ConfigHome, run_hook: Run, 
     assert text.startswith("already rolled over")
     assert "The summary is not in it: it is still being written, or was interrupted." in text
     assert len(children(parent)) == len(made.calls()) == 1
-
-
-def test_no_transcript_yet(config_home: ConfigHome, run_hook: Run) -> None:
-    """Nothing to hand off, and the words are shown again."""
-    text = card(run_hook, stand_in(config_home.root, GOOD), ">rollover my words")
-    assert "There is nothing to hand off" in text
-    assert "my words" in text
 
 
 def test_inside_a_headless_run_it_passes(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:

@@ -72,7 +72,7 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
-    why = f"{whither}, where clients do not look for it in {kept}."
+    why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
     home = MovedFolder(real, (), 0, 0, worktree=False)
     return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
 

@@ -69,7 +69,7 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     ``busy``: the model is at work, and Ctrl+C would end its turn.
     """
     kept = f"\n\n  Your text: {text}" if text else ""
-    again = "Once the answer ends: clear the box, paste" if busy else "Press Ctrl+C once, then paste again."
+    again = "Once the answer ends, clear and paste." if busy else "Press Ctrl+C once, then paste again."
     return f"resume-hooks: nothing was made. The command was pasted over text left in the input box.{kept}\n\n{again}"
 
 

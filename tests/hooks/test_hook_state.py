@@ -1,0 +1,115 @@
+"""A note from one hook to a later one: private, this user's own, whole or not there, and used up once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import hook_state
+from tests.builders import ConfigHome
+
+NAME = "trim-x.json"
+SAID = {"a": "b \ud83d é", "n": 1}
+
+
+@pytest.fixture
+def note(config_home: ConfigHome) -> Path:
+    """Where a note lies that was kept."""
+    old = os.umask(0)
+    try:
+        hook_state.keep(NAME, {"a": "an older one"})
+        hook_state.keep(NAME, SAID)
+    finally:
+        os.umask(old)
+    return config_home.config / "resume-hooks" / "pending" / NAME
+
+
+def test_what_is_kept_is_found(note: Path) -> None:
+    """Word for word, in a file and folders that only their owner can read; the newest replaces the one before."""
+    assert hook_state.find(NAME) == {"version": 1, **SAID}
+    assert note.stat().st_mode & 0o777 == 0o600
+    assert note.parent.stat().st_mode & 0o777 == 0o700
+    assert list(note.parent.iterdir()) == [note]
+
+
+GARBAGE: dict[str, bytes | Any] = {
+    "nothing": b"",
+    "no JSON": b"yes",
+    "a list": [],
+    "torn": b'{"version": 1, "a": "b',
+    "bad UTF-8": b'\xff{"version": 1}',
+    "deep": b"[" * 60_000,
+    "huge": {"version": 1, "a": "x" * 100_000},
+    "a newer version": {"version": 2},
+    "no version": {"a": "b"},
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_says_nothing(note: Path, name: str) -> None:
+    """And never a trace."""
+    content = GARBAGE[name]
+    note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    assert hook_state.find(NAME) == {}
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_what_others_may_write_says_nothing(note: Path, mode: int) -> None:
+    """Whoever wrote it last."""
+    note.chmod(mode)
+    assert hook_state.find(NAME) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_another_user_planted_says_nothing(note: Path) -> None:
+    """The owner of the file is asked for, whatever it says."""
+    os.chown(note, 12_345, 12_345)
+    assert hook_state.find(NAME) == {}
+
+
+@pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
+def test_what_is_no_file_says_nothing(note: Path, config_home: ConfigHome, how: str) -> None:
+    """A link is not followed, a pipe not waited for; a note that is kept replaces a link, not what it leads to."""
+    outside = note.rename(config_home.root / "outside.json")
+    before = outside.read_bytes()
+    if how == "pipe":
+        os.mkfifo(note, 0o600)
+    elif how == "folder":
+        note.mkdir()
+    else:
+        note.symlink_to(outside if how == "link" else config_home.root / "nowhere")
+    assert hook_state.find(NAME) == {}
+    if how == "folder":
+        with pytest.raises(OSError, match="directory"):
+            hook_state.keep(NAME, SAID)
+        assert list(note.parent.iterdir()) == [note], "no temporary file stays"
+    else:
+        hook_state.keep(NAME, SAID)
+        assert hook_state.find(NAME) == {"version": 1, **SAID}
+    assert outside.read_bytes() == before
+    assert not (config_home.root / "nowhere").exists()
+
+
+def test_it_can_be_taken_once(note: Path) -> None:
+    """Of two who take it one gets it."""
+    assert [hook_state.take(NAME), hook_state.take(NAME)] == [True, False]
+    assert hook_state.find(NAME) == {}
+
+
+def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
+    """A day later, with what killed writers left; young ones and what is not ours to judge stay."""
+    folder, old = note.parent, time.time() - 2 * hook_state.KEPT
+    gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
+    stays = [note, folder / "clear-77.json", folder / "trim-folder"]
+    for path in (*gone, stays[1]):
+        path.touch()
+    stays[2].mkdir()
+    for path in (*gone, *stays[1:]):
+        os.utime(path, (old, old))
+    hook_state.sweep("trim-")
+    assert set(folder.iterdir()) == set(stays)
