@@ -27,9 +27,8 @@ from resume_hooks.maintenance.scrub.findings import (
     ScrubFindings,
     ScrubReach,
 )
-from resume_hooks.maintenance.scrub.locations import INDEXED
+from resume_hooks.maintenance.scrub.locations import INDEXED, OWN
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
-from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.paths import Where
 
 SHOWN = 40

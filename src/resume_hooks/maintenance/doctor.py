@@ -32,7 +32,7 @@ OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 class Finding(NamedTuple):
     """One answer. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
 
-    ``code`` is its stable name for programs; one that is not given is ``<name>-<level>``.
+    ``code`` is its stable name for programs, ``<name>-<level>`` where there is one answer of a level.
     """
 
     name: str
@@ -44,69 +44,67 @@ class Finding(NamedTuple):
 
 def diagnose(cwd: str) -> list[Finding]:
     """Every finding, in the order in which things must work."""
-    questions: list[Callable[[str], Finding]] = [
-        _client,
-        _hooks_on,
-        _plugin,
-        _engine,
-        _others,
-        _transcripts,
-        _expiry,
-        _state,
-        _settings,
-        _log,
-        _index,
-        _trash,
-        _vault,
-        _clipboard,
-    ]
-    return [_coded(question(cwd)) for question in questions]
+    questions: dict[str, Callable[[str], Finding]] = {
+        "client": _client,
+        "hooks": _hooks_on,
+        "plugin": _plugin,
+        "engine": _engine,
+        "other tools": _others,
+        "transcripts": _transcripts,
+        "expiry": _expiry,
+        "state": _state,
+        "settings": _settings,
+        "log": _log,
+        "index": _index,
+        "trash": _trash,
+        "vault": _vault,
+        "clipboard": _clipboard,
+    }
+    found = ((name, question(cwd)) for name, question in questions.items())
+    return [each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}") for name, each in found]
 
 
-def _coded(finding: Finding) -> Finding:
-    name = finding.name.replace(" ", "-")
-    return finding if finding.code else finding._replace(code=f"{name}-{finding.level}")
+def _ok(detail: str, code: str = "ok") -> Finding:
+    return Finding("", "ok", detail, "", code)
+
+
+def _note(detail: str, remedy: str = "", code: str = "note") -> Finding:
+    return Finding("", "note", detail, remedy, code)
+
+
+def _problem(detail: str, remedy: str, code: str = "problem") -> Finding:
+    return Finding("", "problem", detail, remedy, code)
 
 
 def _client(_: str) -> Finding:
     if which("claude", os.environ) is None:
-        return Finding(
-            "client", "problem", "claude is not on PATH", "Install Claude Code, or add it to PATH.", "client-missing"
-        )
+        return _problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
     version = claude_cli.version()
     if version is None:
-        return Finding(
-            "client", "problem", "claude does not tell its version", "Run: claude --version", "client-silent"
-        )
+        return _problem("claude does not tell its version", "Run: claude --version", "silent")
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST:
         oldest = ".".join(map(str, claude_cli.OLDEST))
-        return Finding(
-            "client", "problem", f"Claude Code {text} is older than {oldest}", "Run: claude update", "client-old"
-        )
-    return Finding("client", "ok", f"Claude Code {text}")
+        return _problem(f"Claude Code {text} is older than {oldest}", "Run: claude update", "old")
+    return _ok(f"Claude Code {text}")
 
 
 def _hooks_on(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.switched_on(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
-            return Finding("hooks", "problem", f"{key} is true in {path}", remedy, "hooks-off")
-    return Finding("hooks", "ok", "not switched off in any settings file")
+            return _problem(f"{key} is true in {path}", remedy, "off")
+    return _ok("not switched off in any settings file")
 
 
 def _plugin(cwd: str) -> Finding:
     found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
     if not found:
-        return Finding(
-            "plugin", "problem", "not installed in this config folder", "Run: resume-hooks install", "plugin-missing"
-        )
+        return _problem("not installed in this config folder", "Run: resume-hooks install", "missing")
     if not any(found.values()):
         name = next(iter(found))
-        return Finding(
-            "plugin", "problem", f"{name} is switched off", f"Run: claude plugin enable {name}", "plugin-off"
-        )
-    return Finding("plugin", "ok", f"{', '.join(found)} is enabled")
+        return _problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
+    return _ok(f"{', '.join(found)} is enabled")
 
 
 def _engine(_: str) -> Finding:
@@ -115,14 +113,14 @@ def _engine(_: str) -> Finding:
     states = [read_object(os.path.join(data, name, "install.json")) for name in _ours(data)]
     last = max(states, key=lambda state: _number(state.get("started")), default={})
     if last.get("state") == "failed":
-        remedy = "Mend the cause, then start a session; a failure is tried again after an hour."
+        remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
         said = f"the plugin's own install failed: {last.get('error')}"
-        return Finding("engine", "problem", said, remedy, "engine-install-failed")
+        return _problem(said, remedy, "install-failed")
     if last.get("state") == "installing":
         said = "the plugin's own install is under way"
-        return Finding("engine", "note", said, "Wait a minute, then run doctor again.", "engine-installing")
+        return _note(said, "Wait a minute, then run doctor again.", "installing")
     how = "the plugin's own is ready" if last.get("state") == "ready" else "the plugin's own installs at the next start"
-    return Finding("engine", "ok", f"{running}; {how}")
+    return _ok(f"{running}; {how}")
 
 
 def _ours(data: str) -> list[str]:
@@ -144,8 +142,8 @@ def _others(cwd: str) -> Finding:
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
         remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
-        return Finding("other tools", "problem", f"{named} answers the same triggers", remedy, "other-tools-answer")
-    return Finding("other tools", "ok", "nothing else answers the same triggers")
+        return _problem(f"{named} answers the same triggers", remedy, "answer")
+    return _ok("nothing else answers the same triggers")
 
 
 def _transcripts(cwd: str) -> Finding:
@@ -154,12 +152,12 @@ def _transcripts(cwd: str) -> Finding:
         more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
-        return Finding("transcripts", "problem", said, remedy, "transcripts-hidden")
+        return _problem(said, remedy, "hidden")
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
-        return Finding("transcripts", "note", f"none under {Where().projects}", remedy, "transcripts-none")
+        return _note(f"none under {Where().projects}", remedy, "none")
     said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
-    return Finding("transcripts", "ok", said)
+    return _ok(said)
 
 
 def _expiry(cwd: str) -> Finding:
@@ -167,24 +165,20 @@ def _expiry(cwd: str) -> Finding:
     days, path = found.retention
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
-        return Finding(
-            "expiry", "ok", f"the client deletes no session ({said} is no number of days)", "", "expiry-never"
-        )
+        return _ok(f"the client deletes no session ({said} is no number of days)", code="never")
     text = f"sessions are deleted {days:,} days after their last write ({said})"
     if found.first is None:
-        return Finding("expiry", "ok", f"{text}; none within seven days")
+        return _ok(f"{text}; none within seven days")
     text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = policy.allowed(Where())
     if not may:
-        return Finding("expiry", "note", f"{text}; none is kept: {why}", "", "expiry-unkept")
+        return _note(f"{text}; none is kept: {why}", code="unkept")
     if found.unkept:
         remedy = "The next session of each project keeps its own; now, and all: resume-hooks archive --all"
-        return Finding(
-            "expiry", "note", f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "expiry-soon"
-        )
-    return Finding("expiry", "ok", f"{text}; the vault has all of them", "", "expiry-kept")
+        return _note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
+    return _ok(f"{text}; the vault has all of them", code="kept")
 
 
 def _state(_: str) -> Finding:
@@ -193,24 +187,18 @@ def _state(_: str) -> Finding:
         return _unmade(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
-        return Finding(
-            "state",
-            "problem",
-            f"{folder} is not a folder",
-            "Move it away; a folder is made in its place.",
-            "state-no-folder",
-        )
+        return _problem(f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder")
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
-        return Finding("state", "problem", f"{folder} belongs to another user", remedy, "state-foreign")
+        return _problem(f"{folder} belongs to another user", remedy, "foreign")
     if status.st_mode & 0o077:
-        return Finding("state", "problem", f"{folder} can be read by others", f"Run: chmod 700 {folder}", "state-open")
+        return _problem(f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open")
     if not os.access(folder, os.W_OK):
-        return Finding("state", "problem", f"{folder} can't be written", f"Run: chmod 700 {folder}", "state-read-only")
+        return _problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
     if found := oddities(folder):
         more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
-        return Finding("state", "problem", f"{found[0].path} {found[0].why}{more}", found[0].remedy, "state-odd")
-    return Finding("state", "ok", f"{folder} is private and writable")
+        return _problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
+    return _ok(f"{folder} is private and writable")
 
 
 def _unmade(folder: str) -> Finding:
@@ -219,40 +207,38 @@ def _unmade(folder: str) -> Finding:
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        return Finding("state", "ok", f"{folder} is made when it is first needed")
+        return _ok(f"{folder} is made when it is first needed")
     why = "can't be written" if os.path.isdir(parent) else "is not a folder"
     remedy = f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a folder that can be written."
-    return Finding("state", "problem", f"{folder} can't be made: {parent} {why}", remedy, "state-unmakable")
+    return _problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
 
 
 def _settings(_: str) -> Finding:
     refused = settings.refused()
     if refused:
-        remedy = "Mend it with: resume-hooks config KEY VALUE"
-        return Finding("settings", "problem", "; ".join(refused), remedy, "settings-refused")
-    return Finding("settings", "ok", "every value can be used")
+        remedy = "Set it again: resume-hooks config KEY VALUE"
+        return _problem("; ".join(refused), remedy, "refused")
+    return _ok("every value can be used")
 
 
 def _log(_: str) -> Finding:
     noted = bug_log.entries(Where())
     if not noted:
-        return Finding("log", "ok", "no bug was ever noted")
+        return _ok("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
     detail = f"{bugs} noted in {bug_log.log_file(Where())}, the last one on {clock.minute(noted[-1])} UTC"
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
-    return Finding("log", "note", detail, remedy, "log-bugs")
+    return _note(detail, remedy, "bugs")
 
 
 def _index(_: str) -> Finding:
     status = status_of(Where())
     if status.state == "newer":
-        return Finding(
-            "index", "problem", f"a newer resume-hooks wrote {status.file}", "Update this one.", "index-newer"
-        )
+        return _problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
-        return Finding("index", "note", f"{status.state}; the next search makes it anew", "", f"index-{status.state}")
+        return _note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
     behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return Finding("index", "ok", f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+    return _ok(f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
 
 
 def _trash(_: str) -> Finding:
@@ -263,11 +249,11 @@ def _trash(_: str) -> Finding:
     odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
     odd += [size_text(sum(stray.size for stray in others))] if others else []
     if odd:
-        return Finding("trash", "note", ", ".join(odd), "See what there is: resume-hooks restore --list", "trash-odd")
+        return _note(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
     if not entries:
-        return Finding("trash", "ok", "empty")
+        return _ok("empty")
     size = size_text(sum(entry.size for entry in entries))
-    return Finding("trash", "ok", f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
+    return _ok(f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
 
 
 def _vault(_: str) -> Finding:
@@ -275,20 +261,20 @@ def _vault(_: str) -> Finding:
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
-        return Finding("vault", "problem", odd, "See what is wrong: resume-hooks archive --verify", "vault-odd")
+        return _problem(odd, "See what is wrong: resume-hooks archive --verify", "odd")
     size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
-        return Finding("vault", "note", f"{size}; no more are kept: {why}", code="vault-off")
+        return _note(f"{size}; no more are kept: {why}", code="off")
     most, takes = settings.size("vault_max"), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
-        return Finding("vault", "note", f"{size}, more than vault_max allows", remedy, "vault-full")
-    return Finding("vault", "ok", size if kept else "empty")
+        return _note(f"{size}, more than vault_max allows", remedy, "full")
+    return _ok(size if kept else "empty")
 
 
 def _clipboard(_: str) -> Finding:
     ways = clipboard.ways()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
-        return Finding("clipboard", "note", "no way to the clipboard from here", remedy, "clipboard-none")
-    return Finding("clipboard", "ok", f"tried in this order: {', '.join(ways)}")
+        return _note("no way to the clipboard from here", remedy, "none")
+    return _ok(f"tried in this order: {', '.join(ways)}")

@@ -9,7 +9,7 @@ from resume_hooks.redaction.assignments import field
 from resume_hooks.redaction.json_strings import Leaf, is_kept, leaves
 from resume_hooks.redaction.scanner import seen, suspects
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.texts import TRIES, Secret, placeholder
+from resume_hooks.redaction.texts import Secret, placeholder, until_clean
 
 _ESCAPE = 6
 """Bytes of the longest escape, \\u and four digits."""
@@ -26,13 +26,7 @@ def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
     A line without any is returned as the same object. Keys, ids, links, signatures and images are never touched, and
     a line that is no JSON object is taken as text. Nothing is found in what is returned.
     """
-    found = first = find_in_line(line)
-    for _ in range(TRIES):
-        if not found:
-            break
-        line = without(line, found)
-        found = find_in_line(line)
-    return line, first
+    return until_clean(line, find_in_line, without)
 
 
 def find_in_line(line: bytes) -> list[Secret]:
@@ -41,7 +35,7 @@ def find_in_line(line: bytes) -> list[Secret]:
     if not places:
         return []
     spans = _in_leaves(line, places) if _is_record(line) else seen(line)
-    return [Secret(span.kind, span.start, span.end) for span in spans]
+    return [Secret(*span[:3]) for span in spans]
 
 
 def without(raw: bytes, secrets: list[Secret]) -> bytes:
@@ -98,10 +92,4 @@ def _slashes(raw: bytes, last: int) -> int:
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
     """A whole text, such as a tool's result in a file of its own, without its secrets; otherwise as ``redact_line``."""
-    found = first = [Secret(span.kind, span.start, span.end) for span in seen(raw)]
-    for _ in range(TRIES):
-        if not found:
-            break
-        raw = without(raw, found)
-        found = [Secret(span.kind, span.start, span.end) for span in seen(raw)]
-    return raw, first
+    return until_clean(raw, lambda each: [Secret(*span[:3]) for span in seen(each)], without)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from resume_hooks.redaction.scanner import seen
 
@@ -39,17 +39,33 @@ def redact(text: str) -> tuple[str, list[Secret]]:
 
     Nothing is found in what is returned; a text without secrets is returned as it is.
     """
-    found = first = find(text)
+    return until_clean(text, find, _without)
+
+
+Content = TypeVar("Content", str, bytes)
+
+
+def until_clean(
+    content: Content,
+    search: Callable[[Content], list[Secret]],
+    without: Callable[[Content, list[Secret]], Content],
+) -> tuple[Content, list[Secret]]:
+    """Take secrets out until a search finds none: one may stand behind another. The first search's secrets, too."""
+    found = first = search(content)
     for _ in range(TRIES):
         if not found:
             break
-        parts, place = [], 0
-        for secret in found:
-            parts += [text[place : secret.start], placeholder(secret.kind)]
-            place = secret.end
-        text = "".join([*parts, text[place:]])
-        found = find(text)
-    return text, first
+        content = without(content, found)
+        found = search(content)
+    return content, first
+
+
+def _without(text: str, secrets: list[Secret]) -> str:
+    parts, place = [], 0
+    for secret in secrets:
+        parts += [text[place : secret.start], placeholder(secret.kind)]
+        place = secret.end
+    return "".join([*parts, text[place:]])
 
 
 def placeholder(kind: str) -> str:

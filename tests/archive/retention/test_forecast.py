@@ -26,7 +26,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
     finding = _expiry(CWD)
-    assert (finding.level, finding.code) == ("note", "expiry-soon")
+    assert (finding.level, finding.code) == ("note", "soon")
     assert "within seven days 2 of 2 projects, and files of 1 younger ones, from 20" in finding.detail
     assert "the client's default" in finding.detail
 
@@ -51,9 +51,9 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
 def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vault has all of them; or it is off, and says so."""
     keep(aged(config_home, 1, 25), config_home.where)
-    assert _expiry(CWD).code == "expiry-kept"
+    assert _expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
-    assert _expiry(CWD).code == "expiry-unkept"
+    assert _expiry(CWD).code == "unkept"
 
 
 def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:

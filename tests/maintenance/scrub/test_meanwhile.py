@@ -20,9 +20,8 @@ from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub import purge as purging
 from resume_hooks.maintenance.scrub import replace as replacing
 from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, Holding
-from resume_hooks.maintenance.scrub.locations import TRANSCRIPT, Location
+from resume_hooks.maintenance.scrub.locations import OWN, TRANSCRIPT, Location
 from resume_hooks.maintenance.scrub.purge import purge
-from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.paths import Where
 from resume_hooks.sessions.files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user

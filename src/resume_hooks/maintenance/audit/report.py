@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.maintenance.audit.archived import in_kept
 from resume_hooks.maintenance.audit.cache import FILE_NAME, AuditCache
-from resume_hooks.maintenance.audit.scan import FileScan, scan
+from resume_hooks.maintenance.audit.scan import FileScan, in_kept, scan
 from resume_hooks.maintenance.scrub.inspect import is_lines
 from resume_hooks.maintenance.scrub.locations import (
     BACKUP,

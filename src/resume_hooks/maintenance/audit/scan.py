@@ -6,13 +6,16 @@ Of a secret only its kind, its place and its length are kept; neither it nor any
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.paths import open_regular
+from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.paths import ENDING, open_regular
 from resume_hooks.redaction.json_lines import find_in_line
 from resume_hooks.redaction.scanner import seen, suspects
+from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024
@@ -134,3 +137,22 @@ def _edge(stream: BinaryIO, offset: int) -> str:
     head = stream.read(min(_EDGE, offset))
     stream.seek(max(0, offset - _EDGE))
     return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
+
+
+def in_kept(kept: ArchivedSession) -> tuple[FoundSecret, ...]:
+    """The secrets in all parts of a kept session; each names its part. OSError where one can't be read."""
+    return tuple(
+        found._replace(part=part.place)
+        for part, pieces in packs.contents(kept.folder, list(kept.all_parts))
+        for found in _in_part(part, pieces)
+    )
+
+
+def _in_part(part: ArchivedFile, pieces: Iterable[bytes]) -> Iterator[FoundSecret]:
+    if not part.place.endswith(ENDING) and part.size <= LARGEST_TEXT:
+        yield from in_text(b"".join(pieces))
+        return
+    offset = 0
+    for number, line in enumerate(lines_of(iter(pieces))):
+        yield from in_line(line, number, offset)
+        offset += len(line)

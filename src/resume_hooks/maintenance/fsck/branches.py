@@ -166,9 +166,9 @@ def of_branches(transcript: Transcript, logical: Mapping[str, str], hints: Seque
         told = f"{branch.turns} turns end here; the branch {start}, the live one has {branch.live_turns} since"
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
             newer = True
-            yield Defect(NEWER, told, branch.leaf.number, branch.leaf.uuid)
+            yield NEWER.at(branch.leaf, told)
         elif branch.turns > branch.live_turns:
-            yield Defect(LONGER, told, branch.leaf.number, branch.leaf.uuid)
+            yield LONGER.at(branch.leaf, told)
     yield from _of_hint(transcript, hints, newer=newer)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from resume_hooks.transcripts.nodes import Node
+
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
@@ -24,6 +26,10 @@ class Kind(NamedTuple):
     severity: Severity
     consequence: str
     repairable: bool = True
+
+    def at(self, node: Node, message: str) -> Defect:
+        """A defect of this kind in one record."""
+        return Defect(self, message, node.number, node.uuid)
 
 
 class Defect(NamedTuple):

@@ -37,9 +37,9 @@ def of_ties(transcript: Transcript) -> Iterator[Defect]:
     for node in transcript.nodes:
         above = nodes.get(node.parent) if node.parent else None
         if above is not None and above.number > node.number:
-            yield Defect(LATER, f"Its parent stands in record {above.number}", node.number, node.uuid)
+            yield LATER.at(node, f"Its parent stands in record {above.number}")
         elif node.parent and above is None and node.uuid not in on_chain and node.kind != "progress":
-            yield Defect(ASIDE, f"Its parent {node.parent} is not in the file", node.number, node.uuid)
+            yield ASIDE.at(node, f"Its parent {node.parent} is not in the file")
     yield from _of_circles(transcript, nodes)
     yield from _of_repetitions(transcript)
 
@@ -53,7 +53,7 @@ def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Def
             yield _start(transcript, node)
         elif before is not None and node.parent is not None and node.parent not in nodes:
             message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
-            yield Defect(BRIDGED, message, node.number, node.uuid)
+            yield BRIDGED.at(node, message)
         before = node
 
 
@@ -66,7 +66,7 @@ def _start(transcript: Transcript, first: Node) -> Defect:
     )
     tail = f"; {lost} earlier turns are lost" if lost else ""
     message = f"Its parent {first.parent} leads nowhere{tail}"
-    return Defect(CUT if lost else DANGLING, message, first.number, first.uuid)
+    return (CUT if lost else DANGLING).at(first, message)
 
 
 def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Defect]:
@@ -81,9 +81,7 @@ def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[D
         if node is not None and node.uuid in path:
             round_trip = list(path)[list(path).index(node.uuid) :]
             first = min((nodes[uuid] for uuid in round_trip), key=lambda found: found.number)
-            yield Defect(
-                CYCLE, f"Its parents lead back to itself, past {len(round_trip)} records", first.number, first.uuid
-            )
+            yield CYCLE.at(first, f"Its parents lead back to itself, past {len(round_trip)} records")
         settled.update(path)
 
 
@@ -94,7 +92,7 @@ def _of_repetitions(transcript: Transcript) -> Iterator[Defect]:
         if first is not node:
             same = transcript.read(first).get("message") == transcript.read(node).get("message")
             kind = COPY if same else TWICE
-            yield Defect(kind, f"Record {first.number} has the same uuid", node.number, node.uuid)
+            yield kind.at(node, f"Record {first.number} has the same uuid")
 
 
 UNDONE = Kind(
@@ -120,7 +118,7 @@ def of_compactions(transcript: Transcript) -> Iterator[Defect]:
     elif last.segment is not None:
         missing = missing_marks(last.segment, {node.uuid: node for node in transcript.nodes})
         if missing:
-            yield Defect(MARKS_LOST, f"{', '.join(missing)} of what it kept can't be found", last.number, last.uuid)
+            yield MARKS_LOST.at(last, f"{', '.join(missing)} of what it kept can't be found")
 
 
 def missing_marks(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
@@ -150,4 +148,4 @@ def _undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
         before = places.get(node.parent or "", last.number)
         if node.number > last.number > before:
             message = f"It hangs on record {before}, before the compaction in record {last.number}"
-            yield Defect(UNDONE, message, node.number, node.uuid)
+            yield UNDONE.at(node, message)

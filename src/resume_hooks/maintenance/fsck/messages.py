@@ -29,9 +29,9 @@ def of_broken(record: Record, node: Node) -> Iterator[Defect]:
     """What is wrong with a message that no chain can hold."""
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
-        yield Defect(NO_MESSAGE, f"The {node.kind} record has no message", node.number, node.uuid)
+        yield NO_MESSAGE.at(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield Defect(PLAIN_ANSWER, "The answer is a plain string, not blocks", node.number, node.uuid)
+        yield PLAIN_ANSWER.at(node, "The answer is a plain string, not blocks")
 
 
 def of_content(record: Record, node: Node) -> Iterator[Defect]:
@@ -39,22 +39,22 @@ def of_content(record: Record, node: Node) -> Iterator[Defect]:
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
-            yield Defect(BLANK_PROMPT, "The prompt is empty", node.number, node.uuid)
+            yield BLANK_PROMPT.at(node, "The prompt is empty")
         return
     if not isinstance(content, list):
         return
     blank = [block for block in content if _is_blank(block)]
     if len(blank) < len(content):
         if blank:
-            yield Defect(BLANK_BLOCK, f"A text among {len(content)} blocks is empty", node.number, node.uuid)
+            yield BLANK_BLOCK.at(node, f"A text among {len(content)} blocks is empty")
     elif blank and node.kind == records.USER:
-        yield Defect(BLANK_PROMPT, "The prompt holds nothing but empty text", node.number, node.uuid)
+        yield BLANK_PROMPT.at(node, "The prompt holds nothing but empty text")
     elif blank:
-        yield Defect(BLANK_ANSWER, "The answer holds nothing but empty text", node.number, node.uuid)
+        yield BLANK_ANSWER.at(node, "The answer holds nothing but empty text")
     elif node.kind == records.USER:
-        yield Defect(EMPTY_MESSAGE, "The user message holds nothing", node.number, node.uuid)
+        yield EMPTY_MESSAGE.at(node, "The user message holds nothing")
     elif not is_marked(record):
-        yield Defect(EMPTY_ANSWER, "The answer holds nothing", node.number, node.uuid)
+        yield EMPTY_ANSWER.at(node, "The answer holds nothing")
 
 
 def _is_blank(block: object) -> bool:
@@ -95,20 +95,20 @@ class ThinkingCheck:
     def _of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
             if not string(block, "data"):
-                yield Defect(REDACTED, "Redacted thinking without its data", node.number, node.uuid)
+                yield REDACTED.at(node, "Redacted thinking without its data")
             return
         signature, text = string(block, "signature"), block.get("thinking")
         if not signature:
             how = "Empty thinking" if not text else "Thinking"
-            yield Defect(UNSIGNED, f"{how} without a signature", node.number, node.uuid)
+            yield UNSIGNED.at(node, f"{how} without a signature")
         elif not isinstance(text, str):
-            yield Defect(TEXTLESS, "Thinking without its text", node.number, node.uuid)
+            yield TEXTLESS.at(node, "Thinking without its text")
         else:
             known, first = self._signed.setdefault(signature, (hash(text), node))
             if known != hash(text):
                 for each, other in ((first, node), (node, first)):
                     told = f"The signature of this thinking stands under another text in record {other.number}"
-                    yield Defect(ALTERED, told, each.number, each.uuid)
+                    yield ALTERED.at(each, told)
 
 
 def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
@@ -119,7 +119,7 @@ def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in alone for node in nodes):
-            yield Defect(ALONE, "An answer of thinking alone", nodes[0].number, nodes[0].uuid)
+            yield ALONE.at(nodes[0], "An answer of thinking alone")
 
 
 def without_thinking(record: Record) -> Record | None:

@@ -67,7 +67,7 @@ class _CallLedger:
     def called(self, node: Node, call: str) -> Iterator[Defect]:
         if call in self.waiting or call in self.late or call in self.done:
             self.repeated.add(call)
-            yield Defect(REPEATED_CALL, f"The call {call} was made before", node.number, node.uuid)
+            yield REPEATED_CALL.at(node, f"The call {call} was made before")
         else:
             self.waiting[call] = node
 
@@ -76,18 +76,18 @@ class _CallLedger:
             self.done.add(call)
         elif self.late.pop(call, None) is not None:
             self.done.add(call)
-            yield Defect(LATE, f"The result of {call} comes after a later answer", node.number, node.uuid)
+            yield LATE.at(node, f"The result of {call} comes after a later answer")
         elif call in self.repeated:
             self.repeated.discard(call)  # it came with its call and goes with it
         elif call in self.done:
-            yield Defect(REPEATED_RESULT, f"The call {call} was answered before", node.number, node.uuid)
+            yield REPEATED_RESULT.at(node, f"The call {call} was answered before")
         else:
-            yield Defect(ORPHAN, f"Nothing called {call}", node.number, node.uuid)
+            yield ORPHAN.at(node, f"Nothing called {call}")
 
     def closed(self) -> Iterator[Defect]:
         for call, node in {**self.late, **self.waiting}.items():
             kind = UNANSWERED if call in self.late or call in self.passed else OPEN
-            yield Defect(kind, f"The call {call} has no result", node.number, node.uuid)
+            yield kind.at(node, f"The call {call} has no result")
 
 
 EMPTY = Kind("conversation-empty", "error", "Clients say that no conversation was found.", repairable=False)
@@ -125,35 +125,33 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defe
     yield from _of_start(spoken[0])
     for before, node in pairwise(spoken):
         if answers_meet(before, node):
-            yield Defect(ANSWERS_MEET, f"It follows the answer in record {before.number}", node.number, node.uuid)
+            yield ANSWERS_MEET.at(node, f"It follows the answer in record {before.number}")
     yield from _of_clock(transcript, spoken)
     for node in transcript.nodes:
         if node.sidechain:
-            yield Defect(SIDECHAIN, "A sub-agent's record", node.number, node.uuid)
+            yield SIDECHAIN.at(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
-            yield Defect(FOREIGN_ID, f"It names session {node.session_id}", node.number, node.uuid)
+            yield FOREIGN_ID.at(node, f"It names session {node.session_id}")
 
 
 def _of_start(first: Node) -> Iterator[Defect]:
     if first.kind == "assistant":
-        yield Defect(NO_PROMPT_FIRST, "The conversation begins with an answer", first.number, first.uuid)
+        yield NO_PROMPT_FIRST.at(first, "The conversation begins with an answer")
     elif first.results:
-        yield Defect(RESULT_FIRST, "The conversation begins with a tool result", first.number, first.uuid)
+        yield RESULT_FIRST.at(first, "The conversation begins with a tool result")
 
 
 def _of_clock(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
     end = spoken[-1]
     if end.time_ms is None:
-        yield Defect(UNTIMED_END, "The last message has no timestamp", end.number, end.uuid)
+        yield UNTIMED_END.at(end, "The last message has no timestamp")
     for node in spoken[:-1]:
         if node.time_ms is None:
-            yield Defect(UNTIMED, "The message has no timestamp", node.number, node.uuid)
+            yield UNTIMED.at(node, "The message has no timestamp")
     for before, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
         if node.number > before.number and (node.time_ms or 0) < (before.time_ms or 0):
-            yield Defect(BACKWARD, f"It is earlier than record {before.number}", node.number, node.uuid)
+            yield BACKWARD.at(node, f"It is earlier than record {before.number}")
     talk = (node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken)
     latest = max(talk, key=lambda node: node.time_ms or 0, default=end)
     if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
-        yield Defect(
-            NOT_LATEST, f"Record {end.number}, where the conversation ends, is earlier", latest.number, latest.uuid
-        )
+        yield NOT_LATEST.at(latest, f"Record {end.number}, where the conversation ends, is earlier")

@@ -18,8 +18,7 @@ from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of
-from resume_hooks.maintenance.scrub.locations import COMPANION, Location, files_in
-from resume_hooks.maintenance.scrub.related_sessions import OWN
+from resume_hooks.maintenance.scrub.locations import COMPANION, OWN, Location, files_in
 from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY

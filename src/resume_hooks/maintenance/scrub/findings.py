@@ -15,22 +15,26 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.scrub.cleaner import Cleaner, RemovedSecret
-from resume_hooks.maintenance.scrub.documents import documents_of
 from resume_hooks.maintenance.scrub.inspect import CleanLocations, Contents, look
 from resume_hooks.maintenance.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.maintenance.scrub.locations import (
+    CHILD,
     CLIENT,
     DOCUMENT,
     FILE_BACKUP,
     INDEXED,
+    OTHER,
+    OWN,
+    PARENT,
     READABLE,
     TRANSCRIPT,
     Location,
     client_files,
+    documents_of,
+    family,
     inventory,
     notes_of,
 )
-from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT, family
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_kept
 from resume_hooks.sessions.files import SessionFile

@@ -1,33 +1,45 @@
-"""The places in which secrets of a session can lie: its own files, copies of them, and what others keep of it.
+"""Where secrets of a session can lie: its own files, copies of them, those of its parents and children, and elsewhere.
 
-What the client and the user keep elsewhere is looked at, too, but nobody's to change unless that is asked for.
+What the client and the user keep elsewhere is looked at, too, but changed only if that is asked for. A child holds its
+parent's own records. Deleted sessions count, too: the vault or the trash may still hold them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
+from resume_hooks import settings
 from resume_hooks.archive.file_history import backup
 from resume_hooks.archive.trash import contents
-from resume_hooks.maintenance.scrub.related_sessions import CHILD, OTHER, OWN, PARENT
+from resume_hooks.derive.handoff_files import ENDING as DOCUMENT_ENDING
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
-from resume_hooks.sessions.files import linked
+from resume_hooks.sessions.files import SessionFile, linked
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
 
 TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
+
+OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
+"""How a session stands to the one that was named."""
 
 RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that are lines of records."""
@@ -199,3 +211,59 @@ def _id_below(folder: str, path: str) -> str:
     """The session whose id the first step from a folder to what lies in it is; ``""`` for none."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
     return first if is_session_id(first) else ""
+
+
+def family(session: SessionFile, where: Where) -> dict[str, str]:
+    """The ids of the family's sessions, each with how it stands to the one that was named."""
+    known = Family(where)
+    above: list[str] = []
+    with contextlib.suppress(SessionNotFound):  # gone since it was named
+        above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
+    below = [each.row.session_id for each in known.descendants(session.session_id)]
+    children = [*below, *_unlisted_children([session.session_id, *below], where)]
+    return dict.fromkeys(above, PARENT) | dict.fromkeys(children, CHILD) | {session.session_id: OWN}
+
+
+def _unlisted_children(found: list[str], where: Where) -> list[str]:
+    """The children of these, and theirs, that only our links, the vault or the trash tell of."""
+    pairs = list(_parents_and_children(where))
+    seen, waiting, more = set(found), list(found), []
+    while waiting:
+        parent = waiting.pop()
+        new = [child for above, child in pairs if above == parent and child not in seen]
+        seen.update(new)
+        waiting += new
+        more += new
+    return more
+
+
+def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
+    """Parents and their children."""
+    yield from ((link.parent_id, link.child_id) for link in read_links(where))
+    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.held(where) if kept.about.parent)
+    for entry in contents.held(where):
+        try:
+            parent = read_parent(entry.kept(entry.parts[0]))
+        except OSError:
+            continue  # an interrupted delete left it where it was
+        if parent is not None:
+            yield parent.session_id, entry.session_id
+
+
+def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
+    """The documents and the ledger that the settings put into the session's project, or elsewhere."""
+    values = settings.load(where)
+    folder, ledger = (_setting_path(str(values[name].value), session) for name in ("handoff_dir", "ledger_file"))
+    if folder:
+        for path in files_in(folder):
+            if path.endswith(DOCUMENT_ENDING) or os.path.isdir(path):
+                yield Location(DOCUMENT, path, "", "")
+    if ledger and os.path.isfile(ledger) and not os.path.islink(ledger):
+        yield Location(DOCUMENT, ledger, "", "")
+
+
+def _setting_path(value: str, session: SessionFile) -> str:
+    """Where a setting leads; ``""`` for none, and where the session's project is not here."""
+    value = os.path.expanduser(value)
+    home = home_folder(HeadTail(session.path)) if value and not os.path.isabs(value) else os.sep
+    return os.path.join(home, value) if value and os.path.isdir(home) else ""

@@ -22,6 +22,7 @@ from resume_hooks.maintenance.scrub.inspect import look
 from resume_hooks.maintenance.scrub.locations import (
     INDEXED,
     KEPT,
+    OWN,
     READABLE,
     SUBAGENT,
     TRANSCRIPT,
@@ -29,7 +30,6 @@ from resume_hooks.maintenance.scrub.locations import (
     Location,
     files_in,
 )
-from resume_hooks.maintenance.scrub.related_sessions import OWN
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
