@@ -121,7 +121,7 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
     text = (here / "both.txt").read_text()
     assert text.count("Find out why uploads fail") == 1
     assert text.index("Uploads: a pool") < text.index("The child\n") < text.index("The child's own words.")
-    assert "Taken over: 20 records, told above" in text
+    assert "Taken over: 20 records, shown above" in text
     page = document("export", CHILD, "--lineage")["data"]
     assert Path(page["document"]).read_text().count("<h1") == 2
 

@@ -200,7 +200,7 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
         assert kept(cut(transcript, truncator)) == expected
     found = cut(transcript, AtRecord("o"))
     assert found is not None
-    assert found.remarks == ("The cut lies on a branch that was left: that branch is kept.",)
+    assert found.remarks == ("The cut lies on an abandoned branch: that branch is kept.",)
 
 
 def compacted() -> list[Record]:

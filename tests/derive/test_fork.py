@@ -132,7 +132,7 @@ def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
 
 
 def test_only_the_live_conversation(config_home: ConfigHome) -> None:
-    """What lies before a compaction, and on a branch that was left, stays in the parent."""
+    """What lies before a compaction, and on an abandoned branch, stays in the parent."""
     rows = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=5),

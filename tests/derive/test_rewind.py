@@ -220,7 +220,7 @@ def lost_in(name: str) -> tuple[list[Record], str]:
     open_call = [tool_use("c", uuid="m", parent=None), tool_result("c", uuid="n", parent="m", ts=1)]
     return {
         "compacted": (compacted, "it was compacted away"),
-        "branch": (branch, "it lies on a branch that was left"),
+        "branch": (branch, "it lies on an abandoned branch"),
         "gone": (gone, "its record is gone"),
         "open": ([*open_call, user("go", uuid="u", parent="n", ts=2)], "what was called there has no answer"),
     }[name]

@@ -51,7 +51,7 @@ _HERE = "."
 )  # fmt: skip
 @json_option
 def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, **asked: Any) -> None:
-    """Find what was ever said, asked, run or read: also before a compaction, on left branches and by sub-agents.
+    """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
     All words are looked for first, then as many as possible, inflected or as the beginning or a part of others, then
     related ones; the answer says which. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there.

@@ -235,7 +235,7 @@ def _row_with(transcript: Transcript, node: Node) -> tuple[Linear | None, str]:
     live = transcript.chain
     if live and live[0].boundary and node.number < live[0].number:
         return linearize(chain), "The cut lies before a compaction: the conversation is kept as it was then."
-    return linearize(chain), "The cut lies on a branch that was left: that branch is kept."
+    return linearize(chain), "The cut lies on an abandoned branch: that branch is kept."
 
 
 def _moved(row: Linear, place: int, end: int) -> int:

@@ -143,7 +143,7 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     compacted = bool(chain) and chain[0].boundary and (there.number if there else mark.record) < chain[0].number
     if compacted and (there is not None or not transcript.whole):
         return "it was compacted away"
-    return "its record is gone" if there is None else "it lies on a branch that was left"
+    return "its record is gone" if there is None else "it lies on an abandoned branch"
 
 
 def _left_out(parent: Conversation, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:

@@ -1,7 +1,7 @@
 """The outline of a transcript: its turns with what was asked and done in each, compactions, sub-agents.
 
 One scan with an observer. Turns count in the order of the file; what the client would send of them is told apart from
-what stands before a compaction or on a branch that was left.
+what stands before a compaction or on an abandoned branch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resume_hooks.transcripts.records import ASSISTANT
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
 LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
-"""Where a turn stands: sent on resume (or some of it), before a compaction, on a branch that was left."""
+"""Where a turn stands: sent on resume (or some of it), before a compaction, on an abandoned branch."""
 
 
 class OutlineTurn(NamedTuple):

@@ -111,7 +111,7 @@ def _turn(turn: OutlineTurn, names: TranscriptNames, width: Width) -> str:
     facts = (
         f"{turn.number}",
         minute(turn.time)[5:],
-        ASIDE.get(turn.place, "left branch"),
+        ASIDE.get(turn.place, "abandoned branch"),
         f'"{one_line(turn.first_words, width.words)}"' if turn.number else "before the first prompt",
         _some(tools, width.tools),
         f"{turn.failed} failed" if turn.failed else "",

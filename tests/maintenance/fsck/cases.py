@@ -231,7 +231,7 @@ CASES = [
         WHOLE,
     ),
     _case(
-        "a hint at a branch that was left",
+        "a hint at an abandoned branch",
         [*SOUND, last_prompt("a2"), *_turn(3, "a1", 30)],
         "leaf-hint-old",
         "warning",

@@ -36,8 +36,8 @@ def test_what_a_digest_looks_like() -> None:
     assert full(digest).split("\n") == [
         "digest (:N is record 11111111:N)",
         "git: branch main, clean",
-        "not read, for their size: 2 sessions or sub-agents of the lineage",
-        "not read, for its size: 5.0 MB in the middle of the session",
+        "skipped for their size: 2 sessions or sub-agents of the lineage",
+        "skipped for its size: 5.0 MB in the middle of the session",
         "goal, in the user's words:",
         "  - go (first, :0)",
         "  - older (00000002:7)",

@@ -57,7 +57,7 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
     assert lines(digest, "commands") == {"make test": 1}
-    assert notes(digest, "commands") == {"make test": "2 runs, of its last run the output says: FAIL: x"}
+    assert notes(digest, "commands") == {"make test": "2 runs, its last run printed: FAIL: x"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: Co
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     assert notes(talk.digest(config_home), "commands") == {
         "npm run build": "",
-        "npm run dev": "in the background, its end not told",
+        "npm run dev": "in the background, its end unknown",
     }
 
 

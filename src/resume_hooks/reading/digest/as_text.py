@@ -96,9 +96,9 @@ def _about(digest: Digest) -> Iterator[str]:
     if digest.git:
         yield f"git: {unmarked(cut(digest.git, GIT))}"
     if digest.unread:
-        yield f"not read, for their size: {digest.unread} sessions or sub-agents of the lineage"
+        yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
     if digest.passed_over:
-        yield f"not read, for its size: {size_text(digest.passed_over)} in the middle of the session"
+        yield f"skipped for its size: {size_text(digest.passed_over)} in the middle of the session"
 
 
 def _fitted(fixed: Sequence[str], digest: Digest, names: _Names, shares: Mapping[str, Share], limit: int) -> list[str]:

@@ -100,14 +100,14 @@ def _runs(found: Sequence[ShellCommand], good: ShellCommand) -> str:
     """How often a command ran, and how it ended."""
     notes = [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
-        notes.append("in the background" if good.run.status == 0 else "in the background, its end not told")
+        notes.append("in the background" if good.run.status == 0 else "in the background, its end unknown")
     if good.complaint:
         notes.append(f"exit 0, but its output says: {cut(good.complaint, LINE // 2)}")
     last = found[-1]
     if last.run.failed:
         notes.append(f"its last run failed{f', exit {last.run.status}' if last.run.status else ''}")
     elif last.complaint and last is not good:
-        notes.append(f"of its last run the output says: {cut(last.complaint, LINE // 2)}")
+        notes.append(f"its last run printed: {cut(last.complaint, LINE // 2)}")
     elif not all(command.worked for command in found) and good.worked:
         notes.append("failed before it worked" if not found[0].worked else "failed in between")
     return ", ".join(notes)

@@ -18,7 +18,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """Whose words they are; a summary is what a compaction, or a handoff, left for the model."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
-PLACES = {COMPACTED: "before a compaction", BRANCH: "on a branch that was left"}
+PLACES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list of them
 TOLD_TOOLS = 6  # tools of a turn that are named
 
@@ -92,7 +92,7 @@ class SessionPart(NamedTuple):
             ("Models", ", ".join(self.models)),
             ("Client", self.versions),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
-            ("Taken over", f"{counted(self.taken_over, 'record')}, told above" if self.taken_over else ""),
+            ("Taken over", f"{counted(self.taken_over, 'record')}, shown above" if self.taken_over else ""),
             ("Damaged", f"{counted(self.damaged, 'line')} could not be read" if self.damaged else ""),
         ]
         return [(name, value) for name, value in facts if value]
