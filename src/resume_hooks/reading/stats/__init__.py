@@ -1,1 +1,6 @@
-"""What the transcripts of this machine came to: turns, tokens, what children saved, how long hooks took."""
+"""What the transcripts of this machine came to: turns, tokens, what children saved, how long hooks took.
+
+Only lines that may be an answer, a prompt or a hook's are parsed; what was copied from a parent is left out. Counts
+are kept by session, with path, size and time, so that a next run reads what changed and a deleted transcript still
+counts.
+"""
