@@ -72,9 +72,9 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
     client = client_to_start(how)
     stored = _stored(how)
     session = located(stored.parent_file if locator is None and stored else locator)
-    reading = trimming.read(session, settings.number("context_window"))
-    require_folder(client, home_folder(reading.glance))
-    planned = _given_back(reading, stored, how) if stored else _asked(reading, how)
+    scanned = trimming.read(session, settings.number("context_window"))
+    require_folder(client, home_folder(scanned.glance))
+    planned = _given_back(scanned, stored, how) if stored else _asked(scanned, how)
     decided = planned.decided
     wanted = decided.trim.pays and not how["dry_run"]
     asks = wanted and not how["yes"] and _can_ask(how)
@@ -95,24 +95,24 @@ class _Planned(NamedTuple):
     asked: ModelVerdicts
 
 
-def _asked(reading: SessionScan, how: SmartHow) -> _Planned:
+def _asked(scanned: SessionScan, how: SmartHow) -> _Planned:
     """Ask the model what may go."""
     name = model_name(how["model"])
     # What can't be a parent is refused before a model is paid for.
-    draft(reading.session, reading.glance, KIND, Where(), how["output_dir"])
+    draft(scanned.session, scanned.glance, KIND, Where(), how["output_dir"])
     rules = UNJUDGED if how["prompt"].strip() else CERTAIN
-    offered = offer(reading, smart_options(how["keep_recent"], settings.number("keep_recent"), rules), Where())
+    offered = offer(scanned, smart_options(how["keep_recent"], settings.number("keep_recent"), rules), Where())
     limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])
     asked = ask(ClaudeHeadless(Where(), name), offered, how["prompt"], limit, told)
     verdicts = [*of_rules(offered), *asked.verdicts]
     return _Planned(smart.plan(offered, verdicts, Where(), how["output_dir"]), asked)
 
 
-def _given_back(reading: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _Planned:
+def _given_back(scanned: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
-    if stored.parent_session_id != reading.session.session_id:
+    if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
-            f"The plan is of session {stored.parent_session_id}, not of {reading.session.session_id}",
+            f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
             "Leave the locator out, or name the session that the plan was made of.",
         )
     options = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
@@ -120,7 +120,7 @@ def _given_back(reading: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.choices
     ]
-    decided = smart.planned_before(reading, options, verdicts, Where(), how["output_dir"])
+    decided = smart.planned_before(scanned, options, verdicts, Where(), how["output_dir"])
     return _Planned(decided, ModelVerdicts())
 
 

@@ -105,8 +105,8 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
 
 
 def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
-    reading = plan.read(located(locator), settings.number("context_window"))
-    decided = plan.plan(reading, Where(), options, output_dir=how["output_dir"])
+    scanned = plan.read(located(locator), settings.number("context_window"))
+    decided = plan.plan(scanned, Where(), options, output_dir=how["output_dir"])
     require_start(client, decided.draft)
     made = carry_out(decided, Where(), dry_run=how["dry_run"])
     return answer(

@@ -151,11 +151,11 @@ def _best(trimmed: ContextUse | None) -> Advice:
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
     """What a trim with the usual options would leave; None if there is no conversation."""
     try:
-        reading = plan.read(locate.session_file(path), window)
+        scanned = plan.read(locate.session_file(path), window)
     except NothingToTrim:
         return None
-    decided = plan.decide(reading, options_of(where=where), where)
-    return _Trimmed(decided.after, reading.transcript.chain)
+    decided = plan.decide(scanned, options_of(where=where), where)
+    return _Trimmed(decided.after, scanned.transcript.chain)
 
 
 def _opening(path: str, glance: HeadTail, where: Where) -> int:

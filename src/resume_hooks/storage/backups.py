@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
@@ -51,6 +52,42 @@ def keep(session_id: str, descriptor: int, where: Where) -> str:
     if not whole:
         raise WriteFailed("The session changed while its backup was made", "Nothing was changed. Run it again.")
     return path
+
+
+class Held(NamedTuple):
+    """A session's file, open for reading, and its backup."""
+
+    original: int
+    backup: str
+
+
+@contextlib.contextmanager
+def held(session_id: str, path: str, where: Where) -> Iterator[Held]:
+    """Hold a session for a rewrite in place: locked, open, backed up. The backup stays only if the file is replaced.
+
+    SessionLive while another process rewrites it; WriteFailed if it can't be read or backed up.
+    """
+    with only_one(session_id, where):
+        try:
+            original = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError as error:
+            raise WriteFailed(f"{path} can't be read: {error.strerror}", "Nothing was changed.") from error
+        try:
+            backup = keep(session_id, original, where)
+            try:
+                yield Held(original, backup)
+            finally:
+                if _leads_to(path, original):  # it was not replaced
+                    drop(backup)
+        finally:
+            os.close(original)
+
+
+def _leads_to(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except OSError:
+        return False
 
 
 def instant_of(path: str) -> str:

@@ -1,6 +1,6 @@
 """A program that trims a session and is stopped on the way: killed at a step, by a full disk, by a folder's mode.
 
-Run by test_crash.py in a process of its own: ``crashing.py kill|full|readonly FOLDER``; prints JSON.
+Run by test_crash.py in a process of its own: ``crashing.py FOLDER kill|full|readonly``; prints JSON.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import shutil
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,14 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
+from tests.crashes import an_ordinary_user, killed_at, little_room
 from tests.derive.trim.sessions import Chain, planned, written
 
 STEPS = ("open", "fsync", "link", "replace", "unlink", "mkdir", "chmod", "close", "write")
 """The calls of a write that can be its last."""
 
-NOBODY = 65_534
+REFUSED = 7
+"""The exit status of a process that was refused."""
 
 
 def session(root: Path) -> tuple[ConfigHome, TrimPlan]:
@@ -43,23 +43,6 @@ def session(root: Path) -> tuple[ConfigHome, TrimPlan]:
         (folder / "one").write_bytes(b"1")
         (folder / "two").write_bytes(b"2")
     return home, planned(home, path)
-
-
-def killed_at(count: int) -> None:
-    """Have this process killed at the so-manieth call of any step."""
-    left = [count]
-
-    def fatal(call: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*words: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*words, **named)
-
-        return step
-
-    for name in STEPS:
-        setattr(os, name, fatal(getattr(os, name)))
 
 
 def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
@@ -82,7 +65,7 @@ def kills(root: Path) -> Iterator[dict[str, Any]]:
         home, decided = session(root)
         process = os.fork()
         if not process:
-            killed_at(count)
+            killed_at(count, STEPS)
             write(decided, home.where)
             os._exit(0)
         status = os.waitpid(process, 0)[1]
@@ -94,54 +77,36 @@ def kills(root: Path) -> Iterator[dict[str, Any]]:
             return
 
 
-def refused(root: Path, prepare: Callable[[ConfigHome, TrimPlan], None]) -> dict[str, Any]:
-    """One try in a process that was prepared to fail: the error in words, and what is left."""
+def refused(root: Path, limit: int | None = None) -> dict[str, Any]:
+    """One try with room for ``limit`` bytes a file, None: in a read-only folder; whether it was refused in words."""
     home, decided = session(root)
-    reading, writing = os.pipe()
     process = os.fork()
     if not process:
-        prepare(home, decided)
-        with contextlib.suppress(WriteFailed):
+        with (
+            an_ordinary_user(home.root) if limit is None else contextlib.nullcontext(),
+            contextlib.suppress(WriteFailed),
+        ):
+            if limit is None:
+                home.project().chmod(0o555)
+            else:
+                little_room(limit)
             write(decided, home.where)
             os._exit(0)
-        os.write(writing, b"refused")
-        os._exit(0)
-    os.waitpid(process, 0)
-    os.close(writing)
-    with open(reading, "rb") as stream:
-        return {"refused": stream.read() == b"refused", **left_behind(home, decided)}
-
-
-def full_disk(limit: int) -> Callable[[ConfigHome, TrimPlan], None]:
-    """No file may grow over ``limit`` bytes: what a full disk is to a writer."""
-
-    def prepare(home: ConfigHome, decided: TrimPlan) -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    return prepare
-
-
-def read_only(home: ConfigHome, decided: TrimPlan) -> None:
-    """The project's folder can't be written by whoever runs this."""
-    if os.geteuid() == 0:
-        for path in [home.root, *home.root.rglob("*")]:
-            os.chown(path, NOBODY, NOBODY)
-    home.project().chmod(0o555)
-    if os.geteuid() == 0:
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os._exit(REFUSED)
+    status = os.waitpid(process, 0)[1]
+    return {"refused": os.waitstatus_to_exitcode(status) == REFUSED, **left_behind(home, decided)}
 
 
 def main() -> None:
     """Run one kind of crash."""
-    kind, root = sys.argv[1], Path(sys.argv[2])
+    root, kind = Path(sys.argv[1]), sys.argv[2]
     if kind == "kill":
-        print(json.dumps(list(kills(root))))
+        tries = list(kills(root))
     elif kind == "full":
-        print(json.dumps([refused(root, full_disk(limit)) for limit in (0, 1, 4_096, 60_000)]))
+        tries = [refused(root, limit) for limit in (0, 1, 4_096, 60_000)]
     else:
-        print(json.dumps([refused(root, read_only)]))
+        tries = [refused(root)]
+    print(json.dumps(tries))
 
 
 if __name__ == "__main__":

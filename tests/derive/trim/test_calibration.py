@@ -18,9 +18,9 @@ def read(home: ConfigHome, chain: Chain) -> SessionScan:
     return reading_of(written(home, chain))
 
 
-def cost(reading: SessionScan, kind: str) -> list[int]:
+def cost(scanned: SessionScan, kind: str) -> list[int]:
     """What each piece of a kind costs."""
-    return [round(reading.scale.tokens(piece)) for piece in reading.pieces.found if piece.kind == kind]
+    return [round(scanned.scale.tokens(piece)) for piece in scanned.pieces.found if piece.kind == kind]
 
 
 def test_growth_is_shared_out_among_what_was_added(config_home: ConfigHome) -> None:
@@ -40,25 +40,25 @@ def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> No
     """An image costs what its size says, and the text beside it the rest."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Read", blocks).answer("so", tokens=12_960)
-    reading = read(config_home, chain)
-    assert cost(reading, MEDIA) == [960]
-    assert cost(reading, RESULT) == pytest.approx([2_000], abs=20)
+    scanned = read(config_home, chain)
+    assert cost(scanned, MEDIA) == [960]
+    assert cost(scanned, RESULT) == pytest.approx([2_000], abs=20)
 
 
 def test_nothing_counted_means_the_usual_ratio(config_home: ConfigHome) -> None:
     """Four characters a token, where no answer tells."""
-    reading = read(config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer())
-    assert reading.scale.ratio == CHARACTERS_PER_TOKEN
-    assert cost(reading, RESULT) == [1_000]
+    scanned = read(config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer())
+    assert scanned.scale.ratio == CHARACTERS_PER_TOKEN
+    assert cost(scanned, RESULT) == [1_000]
 
 
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
 def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int) -> None:
     """A context that shrank, or grew by far more than its text, says nothing about the text."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
-    reading = read(config_home, chain.answer("so", tokens=10_000 + growth))
-    assert PLAUSIBLE[0] <= reading.scale.ratio <= PLAUSIBLE[1]
-    (tokens,) = cost(reading, RESULT)
+    scanned = read(config_home, chain.answer("so", tokens=10_000 + growth))
+    assert PLAUSIBLE[0] <= scanned.scale.ratio <= PLAUSIBLE[1]
+    (tokens,) = cost(scanned, RESULT)
     assert 6_000 / PLAUSIBLE[1] <= tokens <= 6_000 / PLAUSIBLE[0]
 
 
@@ -88,8 +88,8 @@ def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -
         row["uuid"] = f"after-{row['uuid']}"
         row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"
         row["timestamp"] = row["timestamp"].replace("09:30", "09:40")
-    reading = reading_of(written(config_home, [*rows, *after.rows]))
-    assert cost(reading, RESULT) == pytest.approx([2_000], abs=20)
+    scanned = reading_of(written(config_home, [*rows, *after.rows]))
+    assert cost(scanned, RESULT) == pytest.approx([2_000], abs=20)
 
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:

@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-from typing import Any
+from tests.crashes import crashed
 
-from tests.needs import REPO
-
-
-def crashed(kind: str) -> list[dict[str, Any]]:
-    """What tries of this kind left behind; in a folder that an ordinary user may enter."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        environ = {**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.derive.trim.crashing", kind, str(Path(folder) / "home")],
-            env=environ,
-            cwd=REPO,
-            capture_output=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        return list(json.loads(done.stdout))
+PROGRAM = "tests.derive.trim.crashing"
 
 
 def test_killed_at_every_step() -> None:
     """No child, or the whole one with its companions; what a killed try left is harmless, and swept by the next."""
-    tries = crashed("kill")
+    tries = crashed(PROGRAM, "kill")
     whole = tries[-2]
     assert not whole["killed"]
     assert whole["companions"] == ["one", "one", "two", "two"]
@@ -51,13 +28,13 @@ def test_killed_at_every_step() -> None:
 
 def test_a_full_disk() -> None:
     """However early it is full: a sentence, and nothing is left, companions included."""
-    for found in crashed("full"):
+    for found in crashed(PROGRAM, "full"):
         assert found["refused"]
         assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])
 
 
 def test_a_read_only_folder() -> None:
     """Nothing can be made in the project, and nothing stays in the file history either."""
-    (found,) = crashed("readonly")
+    (found,) = crashed(PROGRAM, "readonly")
     assert found["refused"]
     assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])

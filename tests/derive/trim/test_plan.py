@@ -290,9 +290,9 @@ def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tm
     """``--output-dir``: written there, and it says that the client won't find it."""
     folder = tmp_path / "out"
     folder.mkdir()
-    reading = plan.read(session_file(str(session(config_home))))
+    scanned = plan.read(session_file(str(session(config_home))))
     decided = plan.plan(
-        reading, config_home.where, planned(config_home, Path(reading.session.path)).options, output_dir=str(folder)
+        scanned, config_home.where, planned(config_home, Path(scanned.session.path)).options, output_dir=str(folder)
     )
     receipt = write(decided, config_home.where)
     assert Path(receipt.file).parent == folder

@@ -126,14 +126,14 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
 
 def assert_contents_gone(case: Case, child: Transcript) -> None:
     """What was trimmed is not sent any more, and nothing that stands for it is longer."""
-    reading = plan.read(session_file(str(case.parent)))
-    nodes = {node.number: node for node in reading.transcript.chain}
+    scanned = plan.read(session_file(str(case.parent)))
+    nodes = {node.number: node for node in scanned.transcript.chain}
     there = {node.uuid: child.read(node) for node in child.nodes}
     for choice in case.plan.choices:
         piece = choice.piece
         assert len(choice.placeholder) + choice.kept < piece.characters + 4 * piece.tokens
         node = nodes[piece.number]
-        record = reading.transcript.read(node)
+        record = scanned.transcript.read(node)
         after = there.get(node.uuid, {})
         if piece.kind in {MEDIA, THINKING}:
             block = at(record, piece.address)

@@ -64,6 +64,6 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
 
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
-    reading = plan.read(session_file(str(a_session(config_home))))
-    decision = plan.decide(reading, Options(tools=("bsh", "bash")), config_home.where)
+    scanned = plan.read(session_file(str(a_session(config_home))))
+    decision = plan.decide(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

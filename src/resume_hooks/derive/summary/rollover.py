@@ -6,9 +6,7 @@ that somebody opened meanwhile is left alone.
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +19,7 @@ from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.derive.summary.ask import summarise
 from resume_hooks.derive.summary.form import summary_text
 from resume_hooks.derive.summary.parts import material
-from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError, WriteFailed
+from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
@@ -120,7 +118,7 @@ def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
 def _replace(before: RolloverPlan, after: RolloverPlan, title: str, where: Where) -> Receipt:
     """Put one child in the place of the other, which is the same, with the same title, but for its contents.
 
-    SessionLive where the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
+    SessionLive if the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
     """
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
@@ -129,8 +127,7 @@ def _replace(before: RolloverPlan, after: RolloverPlan, title: str, where: Where
         passed.extend(child.all_checks(after, title, temporary))
         require(passed, path)
 
-    with backups.only_one(session_id, where), _opened(path) as original:
-        copy = backups.keep(session_id, original, where)
+    with backups.held(session_id, path, where) as (original, copy):
         try:
             _require_untouched(child.all_lines(before, title), copy)
             replace_session(path, original, copy, child.all_lines(after, title), check)
@@ -146,15 +143,3 @@ def _require_untouched(lines: Iterable[bytes], copy: str) -> None:
         raise SessionLive(
             "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
         )
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[int]:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        raise WriteFailed(f"{path} can't be read: {error.strerror}", "Run the command again.") from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Trim in place: a session's own file with only what was chosen replaced, and a backup that holds the originals.
+"""Trim a session in place: only the chosen contents of its own file are replaced, and a backup holds the originals.
 
-Every line stays in its place, and all but the trimmed ones byte for byte: dead branches, bookkeeping, lines that nobody
-can read. The plan is made on the backup, which nobody writes to, so that what it says is what is replaced.
+Every line stays in its place, and all but the trimmed ones byte for byte: dead branches, bookkeeping, unreadable
+lines. The plan is made on the backup, which nobody writes to, so that exactly what it names is replaced.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ IS_LIVE = "The session is live, so --live will be needed: {why}."
 
 
 class InPlaceTrim(NamedTuple):
-    """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` where nothing was written."""
+    """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` if nothing was written."""
 
     decided: TrimPlan
     receipt: Receipt
@@ -65,10 +65,10 @@ def plan(session: SessionFile, where: Where, options: Options, window: int = 0) 
 
 
 def write(session: SessionFile, where: Where, options: Options, window: int = 0, *, live: bool = False) -> InPlaceTrim:
-    """Trim a session's own file; what others append meanwhile goes on behind it.
+    """Trim a session's own file; what others append meanwhile is carried over.
 
-    SessionLive where the session is live and not ``live``, or trimmed by another process already; WriteFailed or
-    CheckFailed change nothing. Where trimming would not pay nothing is written.
+    SessionLive if it is live and not ``live``, or while another process trims it; WriteFailed or CheckFailed change
+    nothing. Nothing is written if trimming would not pay.
     """
     _require_own_file(session, where)
     if not live and (why := why_live(session, where)):
@@ -76,37 +76,26 @@ def write(session: SessionFile, where: Where, options: Options, window: int = 0,
             f"The session is live: {why}",
             "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
         )
-    with backups.only_one(session.session_id, where):
-        original = _open(session.path)
-        try:
-            backup = backups.keep(session.session_id, original, where)
-            try:
-                return _write(session, original, backup, where, options, window)
-            finally:
-                if _leads_to(session.path, original):  # it was not replaced
-                    backups.drop(backup)
-        finally:
-            os.close(original)
+    with backups.held(session.session_id, session.path, where) as held:
+        return _write(session, held, where, options, window)
 
 
-def _write(
-    session: SessionFile, original: int, backup: str, where: Where, options: Options, window: int
-) -> InPlaceTrim:
-    kept = trimming.read(session._replace(path=backup), window, whole=True)
-    decided = trimming.plan(replace(kept, session=session), where, options)
+def _write(session: SessionFile, held: backups.Held, where: Where, options: Options, window: int) -> InPlaceTrim:
+    scanned = trimming.read(session._replace(path=held.backup), window, whole=True)
+    decided = trimming.plan(replace(scanned, session=session), where, options)
     if not decided.pays:
         return InPlaceTrim(decided, _receipt(decided, (), []), "")
-    origins = kept.origins(where)
+    origins = scanned.origins(where)
     edits = edits_of(decided.choices, origins)
-    found: list[Check] = []
+    passed: list[Check] = []
 
     def check(path: str) -> None:
-        found.extend(_checks(kept, edits, origins, path))
-        invariants.require(found, session.path)
+        passed.extend(_checks(scanned, edits, origins, path))
+        invariants.require(passed, session.path)
 
-    held = replace_session(session.path, original, backup, _lines(backup, edits), check)
-    notes = _notes(decided)
-    return InPlaceTrim(decided, _receipt(decided, tuple(found), [STILL_OPEN, *notes] if held else notes), backup)
+    still_open = replace_session(session.path, held.original, held.backup, _lines(held.backup, edits), check)
+    notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
+    return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), held.backup)
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
@@ -124,21 +113,6 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
             )
 
 
-def _open(path: str) -> int:
-    try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        raise WriteFailed(f"{path} can't be read: {error.strerror}", "Nothing was changed.") from error
-
-
-def _leads_to(path: str, descriptor: int) -> bool:
-    try:
-        there, opened = os.lstat(path), os.fstat(descriptor)
-    except OSError:
-        return False
-    return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)
-
-
 def _lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
     """The lines of the new file with their endings."""
     with open(backup, "rb", buffering=BUFFER) as stream:
@@ -154,14 +128,14 @@ def _edited(line: Line, edit: Edit) -> bytes:
     return line.raw if edited is None else before + encode(edited) + after
 
 
-def _checks(kept: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
-    """What the file as read back must hold against the original."""
+def _checks(scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
+    """The checks of the file as read back, against the original."""
     pieces = Pieces()
-    found, old = scan(path, observers=[pieces]), kept.transcript
+    new, old = scan(path, observers=[pieces]), scanned.transcript
     return [
-        *shape_checks(old, found),
-        Check("what was not trimmed is byte for byte as it was", _is_kept(old.path, path, edits)),
-        Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(kept.pieces)),
+        *shape_checks(old, new),
+        Check("what was not trimmed is byte for byte as it was", _is_unchanged(old.path, path, edits)),
+        Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(scanned.pieces)),
         Check(
             "every trimmed record says where its original is",
             all(pieces.origins.get(number) == origins.of(number) for number in edits),
@@ -170,7 +144,7 @@ def _checks(kept: SessionScan, edits: Mapping[int, Edit], origins: Origins, path
     ]
 
 
-def _is_kept(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+def _is_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
         return all(line == other or number in edits for number, (line, other) in enumerate(zip_longest(before, after)))
 
@@ -187,7 +161,7 @@ def _notes(decided: TrimPlan) -> list[str]:
     return [*notes, COMPACTS] if decided.before.compacts_at_once else notes
 
 
-def _receipt(decided: TrimPlan, found: tuple[Check, ...], notes: list[str]) -> Receipt:
+def _receipt(decided: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
     """The receipt of a session that is its own parent."""
     made, parent = child_receipt(decided), decided.draft.parent
     if not decided.pays:
@@ -196,7 +170,7 @@ def _receipt(decided: TrimPlan, found: tuple[Check, ...], notes: list[str]) -> R
         session_id=parent.session_id,
         file=parent.path,
         title=HeadTail(parent.path).title,
-        written=bool(found),
-        checks=found,
+        written=bool(passed),
+        checks=passed,
         warnings=tuple(notes),
     )

@@ -55,7 +55,7 @@ class SessionScan:
         return material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, where: Where) -> Origins:
-        """Where the originals of its records are: where a mark leads nowhere any more, what is left is the original."""
+        """Where the originals of its records are; a record whose mark leads nowhere any more is its own original."""
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
 
@@ -68,9 +68,9 @@ class SessionScan:
 
 
 class Decision(NamedTuple):
-    """What goes, and what that comes to: ``before`` and ``after`` are what the client would send.
+    """What a trim takes out, and its numbers: ``before`` and ``after`` are what the client would send.
 
-    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that nothing here is of.
+    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that were never called.
     """
 
     choices: tuple[Choice, ...]
@@ -126,7 +126,7 @@ class TrimPlan(RewritePlan):
 
 
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
-    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim where no conversation is in it."""
+    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim if there is no conversation."""
     if whole:
         pieces, survey = Pieces(), WriteScan()
         transcript = scan(session.path, observers=(pieces, survey))
@@ -141,21 +141,21 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
     return SessionScan(session, transcript, pieces, survey, HeadTail(session.path), context, scale)
 
 
-def decide(reading: SessionScan, options: Options, where: Where) -> Decision:
+def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
-    origins, found = reading.origins(where), reading.material(options)
-    choices = choose(found, options, origins, reading.scale, reading.context.tokens)
-    return decision_of(reading, options, found, choices, origins)
+    origins, trimmable = scanned.origins(where), scanned.material(options)
+    choices = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
+    return decision_of(scanned, options, trimmable, choices, origins)
 
 
 def decision_of(
-    reading: SessionScan, options: Options, found: TrimMaterial, choices: Sequence[Choice], origins: Origins
+    scanned: SessionScan, options: Options, trimmable: TrimMaterial, choices: Sequence[Choice], origins: Origins
 ) -> Decision:
     """Count what these ``choices`` among the material come to, whoever made them."""
-    before = reading.context
-    savings = savings_of(choices, origins, reading.scale, before.tokens)
+    before = scanned.context
+    savings = savings_of(choices, origins, scanned.scale, before.tokens)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
-    kept = (p for p in found.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    kept = (p for p in trimmable.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
     return Decision(
         choices=tuple(choices),
         savings=savings,
@@ -163,12 +163,12 @@ def decision_of(
         after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(piece.digest for piece in kept),
         origins=origins,
-        unknown_tools=_unknown(options.tools, found),
+        unknown_tools=_unknown(options.tools, trimmable),
     )
 
 
 def plan(
-    reading: SessionScan,
+    scanned: SessionScan,
     where: Where,
     options: Options,
     *,
@@ -181,20 +181,20 @@ def plan(
 
     UsageError for options that can't be meant, or what can't be a parent.
     """
-    decision = decision or decide(reading, options, where)
-    child = draft(reading.session, reading.glance, kind, where, output_dir)
+    decision = decision or decide(scanned, options, where)
+    child = draft(scanned.session, scanned.glance, kind, where, output_dir)
     head = child.head(
         ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
     )
     body = chain_rewrite(
         child,
-        reading.transcript,
-        reading.survey,
+        scanned.transcript,
+        scanned.survey,
         head=head,
         lineage=f"{child.block}\n{LEGEND}",
         edits=edits_of(decision.choices, decision.origins),
-        books=books_of(reading.transcript, reading.survey, reading.glance, child.session_id),
+        books=books_of(scanned.transcript, scanned.survey, scanned.glance, child.session_id),
         shrunk=True,
     )
     tools = _tools_trimmed(decision.choices)
@@ -228,8 +228,8 @@ def _stats(decision: Decision) -> dict[str, int]:
     }
 
 
-def _unknown(tools: tuple[str, ...], found: TrimMaterial) -> tuple[str, ...]:
-    called = {call.tool.lower() for call in found.calls.values()}
+def _unknown(tools: tuple[str, ...], trimmable: TrimMaterial) -> tuple[str, ...]:
+    called = {call.tool.lower() for call in trimmable.calls.values()}
     return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
 
 

@@ -195,7 +195,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write(planned, home.where)
-    parent, child = what.reading.transcript, scan(receipt.file)
+    parent, child = what.scanned.transcript, scan(receipt.file)
     stubs = Counter(("result", call) for call in planned.trim.body.linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)

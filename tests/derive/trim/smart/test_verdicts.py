@@ -94,7 +94,7 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
     assert len(choices_of(what, verdicts)) == 1
-    dense = replace(what, reading=replace(what.reading, scale=Scale(0.1, {}, {})))
+    dense = replace(what, scanned=replace(what.scanned, scale=Scale(0.1, {}, {})))
     assert choices_of(dense, verdicts) == []
 
 

@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
 class Offer:
     """What there is to decide. ``taken`` go by rules; ``unshown`` is how many contents were too many to be offered."""
 
-    reading: SessionScan
+    scanned: SessionScan
     options: Options
     material: TrimMaterial
     origins: Origins
@@ -76,18 +76,18 @@ def smart_options(keep_recent: int | None, usual_recent: int, rules: Iterable[st
     return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
 
 
-def offer(reading: SessionScan, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
+def offer(scanned: SessionScan, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
     """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
 
     SessionNotFound if the file changed since it was read.
     """
-    material, origins = reading.material(options), reading.origins(where)
-    taken = choose(material, options, origins, reading.scale, reading.context.tokens)
+    material, origins = scanned.material(options), scanned.origins(where)
+    taken = choose(material, options, origins, scanned.scale, scanned.context.tokens)
     free = list(_free(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
-        wanted = {key_of(piece) for piece in sorted(free, key=reading.scale.tokens, reverse=True)[:MOST]}
-    candidates = tuple(_candidates(reading, options, material, [piece for piece in free if key_of(piece) in wanted]))
-    return Offer(reading, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
+        wanted = {key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:MOST]}
+    candidates = tuple(_candidates(scanned, options, material, [piece for piece in free if key_of(piece) in wanted]))
+    return Offer(scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
 
 
 def key_of(piece: Piece) -> Key:
@@ -133,10 +133,10 @@ def _last_words(material: TrimMaterial) -> frozenset[Piece]:
 
 
 def _candidates(
-    reading: SessionScan, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
+    scanned: SessionScan, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     fates, calls = _fates(material, options), _calls_on(material)
-    for number, (piece, value) in enumerate(zip(pieces, values(reading.transcript, pieces), strict=True), 1):
+    for number, (piece, value) in enumerate(zip(pieces, values(scanned.transcript, pieces), strict=True), 1):
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         fate = fates.get(key_of(piece)) or _again(material, [later for later in calls.get(target, ()) if later > place])
@@ -146,7 +146,7 @@ def _candidates(
             tool=material.tool(piece),
             target=target,
             turn=material.turn(place),
-            tokens=round(reading.scale.tokens(piece)),
+            tokens=round(scanned.scale.tokens(piece)),
             notes=tuple(note for note in (failed, fate) if note),
             excerpt=_excerpt(value if isinstance(value, str) else block_text(value)),
             digest=digest_of(value),

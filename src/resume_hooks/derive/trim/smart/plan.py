@@ -58,7 +58,7 @@ def of_rules(offered: Offer) -> list[Verdict]:
     pieces = [choice.piece for choice in offered.taken]
     return [
         Verdict(choice.piece.number, choice.piece.address, digest_of(value), choice.rule, "", "")
-        for choice, value in zip(offered.taken, values(offered.reading.transcript, pieces), strict=True)
+        for choice, value in zip(offered.taken, values(offered.scanned.transcript, pieces), strict=True)
     ]
 
 
@@ -111,7 +111,7 @@ def _judged(offered: Offer, verdict: Verdict, piece: Piece) -> Choice | None:
     """The choice of a content that the model gives up; None if that would save nothing."""
     why = f'"{verdict.description}"' if verdict.description else ""
     choice = choice_of(offered.material, Pick(piece, why), RULE, offered.origins)
-    return choice if choice is not None and choice.tokens_saved(offered.reading.scale) > 0 else None
+    return choice if choice is not None and choice.tokens_saved(offered.scanned.scale) > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,11 @@ class SmartPlan:
 def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None) -> SmartPlan:
     """Decide on a child without what the ``verdicts`` name. PlanOutdated if they are not of this offer."""
     rows = tuple(choices_of(offered, verdicts))
-    reading, options = offered.reading, offered.options
+    scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
-    decision = trimming.decision_of(reading, options, offered.material, choices, offered.origins)
+    decision = trimming.decision_of(scanned, options, offered.material, choices, offered.origins)
     decided = trimming.plan(
-        reading, where, options, kind=KIND, output_dir=output_dir, decision=decision, method="smart"
+        scanned, where, options, kind=KIND, output_dir=output_dir, decision=decision, method="smart"
     )
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
@@ -142,24 +142,24 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
 
     PlanOutdated if one of the contents that it names is not what it was; WriteFailed and CheckFailed as a trim.
     """
-    session = decided.offer.reading.session
+    session = decided.offer.scanned.session
     now = locate.session_file(session.path)
     if (now.size, now.mtime) == (session.size, session.mtime):
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
-    reading = trimming.read(now, decided.offer.reading.context.window)
-    later = planned_before(reading, decided.offer.options, verdicts, where, decided.output_dir)
+    scanned = trimming.read(now, decided.offer.scanned.context.window)
+    later = planned_before(scanned, decided.offer.options, verdicts, where, decided.output_dir)
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 
 def planned_before(
-    reading: SessionScan,
+    scanned: SessionScan,
     options: Options,
     verdicts: Sequence[Verdict],
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
     """A plan of ``verdicts`` that were made earlier, for the session as it is now. PlanOutdated as ``plan``."""
-    offered = offer(reading, options, where, {verdict.key for verdict in verdicts})
+    offered = offer(scanned, options, where, {verdict.key for verdict in verdicts})
     return plan(offered, verdicts, where, output_dir)

@@ -21,7 +21,7 @@ def table(decided: SmartPlan) -> str:
     rows = [(verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
     lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
-        tokens = round(choice.tokens_saved(decided.offer.reading.scale))
+        tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
         lines.append(f"  {tokens:>8,}  {_named(choice)}  {_reference(decided, choice)}")
         lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
     return "\n".join(lines)
@@ -58,7 +58,7 @@ def data(decided: SmartPlan) -> dict[str, Any]:
                 "original": _reference(decided, choice),
                 "tool": choice.tool,
                 "target": choice.target,
-                "tokens_saved": round(choice.tokens_saved(decided.offer.reading.scale)),
+                "tokens_saved": round(choice.tokens_saved(decided.offer.scanned.scale)),
             }
             for verdict, choice in decided.rows
         ],

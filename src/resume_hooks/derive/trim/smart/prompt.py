@@ -56,10 +56,10 @@ class _Message(NamedTuple):
 
 def parts(offer: Offer) -> list[PromptPart]:
     """The parts in which the offer is shown; none if nothing is offered."""
-    reading = offer.reading
+    scanned = offer.scanned
     messages = list(_messages(offer))
     opening = "\n".join(
-        [_outline(reading, messages), _ending(reading), "", "PIECES, in order, with what was said between:"]
+        [_outline(scanned, messages), _ending(scanned), "", "PIECES, in order, with what was said between:"]
     )
     done: list[PromptPart] = []
     blocks: list[str] = []
@@ -74,10 +74,10 @@ def parts(offer: Offer) -> list[PromptPart]:
 
 
 def _messages(offer: Offer) -> Iterator[_Message]:
-    for place, node in enumerate(offer.reading.transcript.chain):
+    for place, node in enumerate(offer.scanned.transcript.chain):
         if not (node.prompt or node.kind == "assistant" or node.summary):
             continue
-        record = offer.reading.transcript.read(node)
+        record = offer.scanned.transcript.read(node)
         words = _words(node, record)
         if words:
             yield _Message(place, offer.material.turn(place), _who(node), words)
@@ -94,22 +94,22 @@ def _words(node: Node, record: Record) -> str:
     return one_line(plain_line(records.text(record)[: 10 * limit]), limit)
 
 
-def _outline(reading: SessionScan, messages: Sequence[_Message]) -> str:
+def _outline(scanned: SessionScan, messages: Sequence[_Message]) -> str:
     prompts = [row for row in messages if row.who != ASSISTANT]
-    opening = f"OUTLINE of the conversation, {counted(reading.context.tokens, 'token')}, in the user's words:"
+    opening = f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:"
     rows = [_line(row) for row in prompts]
     return fit_ends(opening, rows, OUTLINE, lambda first, last: f"... {last - first + 1} turns are left out")
 
 
-def _ending(reading: SessionScan) -> str:
+def _ending(scanned: SessionScan) -> str:
     """The last prompt and the last answer at greater length: what the work is about now."""
-    chain = reading.transcript.chain
+    chain = scanned.transcript.chain
     asked = next((node for node in reversed(chain) if node.prompt), None)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     if asked is not None:
-        text = records.prompt_text(reading.transcript.read(asked))
+        text = records.prompt_text(scanned.transcript.read(asked))
         lines += [USER, indent_text(plain(_ends(text)))]
-    answers = (records.text(reading.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
+    answers = (records.text(scanned.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
     answer = next((text for text in answers if text.strip()), "")
     return "\n".join([*lines, ASSISTANT, indent_text(plain(_ends(answer)))]) if answer else "\n".join(lines)
 
