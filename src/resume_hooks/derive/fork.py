@@ -14,9 +14,10 @@ from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.relocate import Moving, moving
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import (
     Conversation,
+    EveryRecord,
     RewritePlan,
     Watcher,
     lineage_if_needed,
@@ -52,8 +53,13 @@ class ForkPlan(RewritePlan):
     moving: Moving | None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether every record says where it came from."""
-        return [_MarksSeen(self.body, self.draft.parent.session_id)]
+        """Whether every record of the parent says where it came from."""
+        parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in self.body.linear.nodes}
+
+        def is_marked(_: Line, record: Record, node: Node | None) -> bool:
+            return node is None or node.uuid not in uuids or record.get("forkedFrom") == _mark(parent_id, node.uuid)
+
+        return [EveryRecord("every record names the one that it was", is_marked)]
 
     def checks(self, path: str) -> list[Check]:
         """Also that it is at home where it was meant to be."""
@@ -83,7 +89,9 @@ def plan(
             "If it should hold one, see what is broken: resume-hooks fsck.",
         )
     move = _move(parent, home, where)
-    child = draft(session, parent.glance, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
+    child = draft(
+        session, parent.head_tail, REHOMED if move else FORK, where, output_dir, home=move.new if move else ""
+    )
     before = parent.tokens
     after = tokens.sent_context(kept.chain, parent.ratio).tokens if found else before
     body = chain_rewrite(
@@ -94,7 +102,7 @@ def plan(
         lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, kept),
         books=[
             *replaced_of(kept, parent.survey, child.session_id),
-            *books_of(kept, parent.survey, parent.glance, child.session_id, move),
+            *books_of(kept, parent.survey, parent.head_tail, child.session_id, move),
         ],
         mark=Marking(session.session_id, move),
     )
@@ -123,24 +131,6 @@ class Marking:
         return with_own(body, "forkedFrom", _mark(self._parent_id, node.uuid))
 
 
-class _MarksSeen:
-    """A watcher: whether the records that were the parent's name what they came from."""
-
-    def __init__(self, body: ChainRewrite, parent_id: str) -> None:
-        self._uuids = {node.uuid for node in body.linear.nodes}
-        self._parent_id = parent_id
-        self._sound = True
-
-    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
-        if node is not None and node.uuid in self._uuids:
-            self._sound = self._sound and record.get("forkedFrom") == _mark(self._parent_id, node.uuid)
-
-    def checks(self) -> list[Check]:
-        """What was seen."""
-        return [Check("every record names the one that it was", self._sound)]
-
-
 def _mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
@@ -154,7 +144,7 @@ def _read(session: SessionFile, truncator: Truncator | None) -> tuple[Conversati
     if found is None:
         survey, read_back = WriteScan(), ReadBack()
         whole = scan(session.path, observers=(survey, read_back))
-        parent = Conversation(session, whole, survey, read_back, parent.glance)
+        parent = Conversation(session, whole, survey, read_back, parent.head_tail)
         found = cut_point.cut(whole, truncator)
     return parent, found
 
@@ -166,7 +156,7 @@ def _move(parent: Conversation, home: str | None, where: Where) -> Moving | None
     new = canonical(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
-    current, seen = home_folder(parent.glance), parent.glance.folders
+    current, seen = home_folder(parent.head_tail), parent.head_tail.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(parent.session.path, where) in project_folders(new, where)
     return None if at_home and canonical(old) == new else moving(old, new)

@@ -38,7 +38,7 @@ class LeftOut(NamedTuple):
         return f"resume-hooks read {self.names.reference(self.first)} --after 20"
 
 
-def told(block: str, mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
+def model_text(block: str, mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
     """What the model reads: the lineage ``block``, where it stands, and the report; ``lost`` is why the mark is."""
     since = minute(mark.started_at)
     where = (

@@ -10,7 +10,7 @@ import time
 
 from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Placed
-from resume_hooks.derive.child.existing import standing_rewind
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
 from resume_hooks.hooks.lane import Answer, Request, show, time_limit
@@ -87,7 +87,7 @@ def _rewind(request: Request) -> Answer:
 
 def _without_mark(request: Request) -> Answer:
     """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
-    standing = standing_rewind(request.session, request.where) if request.path is not None else None
+    standing = existing_child(request.session, "rewind", request.where) if request.path is not None else None
     if standing is None:
         return show(checkpoint_cards.none_card(request.text, slash=request.slash))
     return Answer(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from resume_hooks import settings
 from resume_hooks.derive import rollover
-from resume_hooks.derive.child.existing import standing_handoff
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
@@ -50,7 +50,7 @@ def answer(request: Request) -> Answer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
     with time_limit(request.command):
-        standing = standing_handoff(parent, request.text, where)
+        standing = existing_child(parent, "handoff", where, request.text)
         if standing is not None:
             return _answer_of(standing, request)
         contents = Contents(digest_of(parent, where))

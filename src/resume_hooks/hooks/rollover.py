@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from resume_hooks import settings
-from resume_hooks.derive.child.existing import standing_rollover
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
@@ -90,7 +90,7 @@ def _standing(parent: SessionFile, request: Request) -> Answer | None:
     note = hook_state.find(_name(request))
     if note.get("asked") != request.text:
         return None
-    receipt = standing_rollover(parent, request.where)
+    receipt = existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
         return None
     facts = note.get("facts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import checkpoint, rewind, rollover
-from resume_hooks.derive.child.existing import standing_handoff, standing_rewind
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.opening_records import next_step_of
@@ -32,7 +32,7 @@ def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the 
 def test_the_same_step_again_gives_the_same_child(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """With the commands that lead into it, and nothing claimed to have been written."""
     child = hand_off(parent, config_home)
-    found = standing_handoff(parent, " fix the tests\n", config_home.where)
+    found = existing_child(parent, "handoff", config_home.where, " fix the tests\n")
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
@@ -40,7 +40,7 @@ def test_the_same_step_again_gives_the_same_child(parent: locate.SessionFile, co
 def test_no_step_at_all_counts_as_one(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Two plain handoffs are the same."""
     child = hand_off(parent, config_home, "")
-    found = standing_handoff(parent, "", config_home.where)
+    found = existing_child(parent, "handoff", config_home.where, "")
     assert found is not None
     assert found.session_id == child
 
@@ -49,13 +49,13 @@ def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home
     """Also one that only begins or ends alike."""
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
-        assert standing_handoff(parent, step, config_home.where) is None
+        assert existing_child(parent, "handoff", config_home.where, step) is None
 
 
 def test_a_rollover_is_no_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """What was made from the shell without a step does not answer for a handoff."""
     hand_off(parent, config_home, "", kind="rollover")
-    assert standing_handoff(parent, "", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "") is None
 
 
 def test_a_prompt_in_the_parent_since_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
@@ -67,7 +67,7 @@ def test_a_prompt_in_the_parent_since_makes_it_new(parent: locate.SessionFile, c
         user("and this", uuid="u2", parent="a1", ts=LATER),
     ]
     write_session(config_home.project(), PARENT, more)
-    assert standing_handoff(parent, "fix the tests", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
 def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, config_home: ConfigHome) -> None:
@@ -76,9 +76,9 @@ def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, conf
     untouched = child.read_bytes()
     write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
-    assert standing_handoff(parent, "fix the tests", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
     child.unlink()
-    assert standing_handoff(parent, "fix the tests", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
@@ -96,12 +96,12 @@ def rewound(parent: locate.SessionFile, home: ConfigHome) -> str:
 def test_the_newest_rewind_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
     hand_off(parent, config_home, "")
-    assert standing_rewind(parent, config_home.where) is None
+    assert existing_child(parent, "rewind", config_home.where) is None
     child = rewound(parent, config_home)
-    found = standing_rewind(parent, config_home.where)
+    found = existing_child(parent, "rewind", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
-    assert standing_handoff(parent, "", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "") is None
 
 
 def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
@@ -111,7 +111,7 @@ def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: locate.Session
     work = [user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)]
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes([asked, *work]))
-    assert standing_handoff(parent, "fix the tests", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
 def test_answers_in_the_parent_since_make_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:
@@ -119,4 +119,4 @@ def test_answers_in_the_parent_since_make_it_new(parent: locate.SessionFile, con
     hand_off(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes([assistant("and more", uuid="a2", parent="a1", ts=LATER)]))
-    assert standing_handoff(parent, "fix the tests", config_home.where) is None
+    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None

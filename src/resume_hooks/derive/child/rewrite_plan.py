@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -36,7 +36,7 @@ class Conversation(NamedTuple):
     transcript: Transcript
     survey: WriteScan
     read_back: ReadBack
-    glance: HeadTail
+    head_tail: HeadTail
 
     @property
     def ratio(self) -> float:
@@ -67,6 +67,23 @@ class Watcher(Protocol):
 
     def checks(self) -> list[Check]:
         """What must hold once the whole file was read."""
+
+
+class EveryRecord:
+    """A watcher: whether something holds for every line of a child."""
+
+    def __init__(self, name: str, holds: Callable[[Line, Record, Node | None], bool]) -> None:
+        self._name = name
+        self._holds = holds
+        self._sound = True
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        self._sound = self._sound and self._holds(line, record, node)
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check(self._name, self._sound)]
 
 
 @dataclass(frozen=True, slots=True)

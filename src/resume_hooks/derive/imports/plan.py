@@ -19,7 +19,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
+from resume_hooks.derive.child.rewrite_plan import EveryRecord, RewritePlan, Watcher
 from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
@@ -81,7 +81,10 @@ class ImportPlan(RewritePlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether it holds the conversation alone."""
-        return [_FieldsSeen()]
+        return [
+            EveryRecord("nothing but the conversation was taken over", _is_allowed),
+            EveryRecord("every block is one that the API takes", _is_sendable),
+        ]
 
     def checks(self, path: str) -> list[Check]:
         """Also that it says where it came from, and comes from no session."""
@@ -121,10 +124,10 @@ class _Sorting:
 def plan(source: Source, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none."""
     reading = _read(source)
-    transcript, sorting, glance = reading.transcript, reading.sorting, HeadTail(source.path)
-    setting = _setting(glance, home)
+    transcript, sorting, head_tail = reading.transcript, reading.sorting, HeadTail(source.path)
+    setting = _setting(head_tail, home)
     folder = project_folder(setting.cwd, where)
-    title = root_of(plain_line(glance.title))
+    title = root_of(plain_line(head_tail.title))
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize(transcript.chain)
     body = chain_rewrite(
@@ -134,7 +137,7 @@ def plan(source: Source, home: str, where: Where) -> ImportPlan:
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
-        books=_tag(glance, setting.session_id),
+        books=_tag(head_tail, setting.session_id),
         shrunk=True,
     )
     said = [node.number for node in row.nodes if node.number in sorting.said]
@@ -205,8 +208,8 @@ def _refuse_page(source: Source) -> None:
         raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
 
 
-def _setting(glance: HeadTail, home: str) -> ChildSetting:
-    version = glance.version if _VERSION.fullmatch(glance.version) else ""
+def _setting(head_tail: HeadTail, home: str) -> ChildSetting:
+    version = head_tail.version if _VERSION.fullmatch(head_tail.version) else ""
     return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
 
 
@@ -223,8 +226,8 @@ def _is_torn(transcript: Transcript) -> bool:
     return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 
-def _tag(glance: HeadTail, session_id: str) -> tuple[bytes, ...]:
-    tag = one_line(plain_line(glance.tag), TITLE_LENGTH)
+def _tag(head_tail: HeadTail, session_id: str) -> tuple[bytes, ...]:
+    tag = one_line(plain_line(head_tail.tag), TITLE_LENGTH)
     return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
 
 
@@ -250,23 +253,13 @@ def _opens_with(path: str, opening: bytes) -> bool:
         return False  # gone since the folder was listed
 
 
-class _FieldsSeen:
-    """A watcher: whether the session holds the conversation alone, in blocks that can be sent."""
+def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:
+    """Whether a line of an imported session is of the conversation, or of ours: the first one, title and tag."""
+    if node is not None:
+        return is_said(record) and FIELDS.issuperset(record)
+    return not line.number or kind(record) in {"tag", "custom-title"}
 
-    def __init__(self) -> None:
-        self.sound = self.fitting = True
 
-    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
-        if node is not None:
-            self.sound = self.sound and is_said(record) and FIELDS.issuperset(record)
-            self.fitting = self.fitting and is_said(record) and has_fitting_blocks(record)
-        elif line.number:
-            self.sound = self.sound and kind(record) in {"tag", "custom-title"}
-
-    def checks(self) -> list[Check]:
-        """What was seen."""
-        return [
-            Check("nothing but the conversation was taken over", self.sound),
-            Check("every block is one that the API takes", self.fitting),
-        ]
+def _is_sendable(_: Line, record: Record, node: Node | None) -> bool:
+    """Whether every block of a record is one that the API takes."""
+    return node is None or (is_said(record) and has_fitting_blocks(record))
