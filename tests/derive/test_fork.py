@@ -13,19 +13,17 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, Truncator
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read as read_trimmed
-from resume_hooks.errors import CheckFailed, NothingToFork, UsageError, WriteFailed
+from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.link_log import read_links
-from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
@@ -107,28 +105,6 @@ def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
     assert (made.tokens_before, made.tokens_after) == (1_300, 1_300)
     assert made.warnings == ()
     assert problems(made.file) == set()
-
-
-def test_the_links(config_home: ConfigHome) -> None:
-    """First line, state folder, lineage."""
-    made = forked(written(config_home, conversation(1)))
-    first = orjson.loads(body(made.file)[0])["continue_metadata"]
-    assert (first["continuation_type"], first["parent_session_id"]) == ("fork", SESSION)
-    (link,) = read_links(Where())
-    assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, "fork")
-    rows = Family(Where()).lineage(made.file)
-    assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, "fork")]
-
-
-def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
-    """Not a byte, not an instant of it changes; a plan alone writes nothing."""
-    path = Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_000))
-    before = path.read_bytes()
-    decided = fork.plan(locate.session_file(str(path)), Where())
-    assert sorted(path.parent.iterdir()) == [path]
-    assert not receipt(decided).written
-    write(decided, Where())
-    assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
 def test_only_the_live_conversation(config_home: ConfigHome) -> None:
@@ -269,13 +245,6 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
         fork.plan(locate.session_file(path), Where())
 
 
-def test_a_sub_agent_is_no_session(config_home: ConfigHome) -> None:
-    """Nobody resumes its transcript."""
-    path = written(config_home, [user("do", uuid="u", isSidechain=True), user("it", uuid="v", parent="u")])
-    with pytest.raises((UsageError, NothingToFork)):
-        fork.plan(locate.session_file(path), Where())
-
-
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
     """The live chain alone is scanned, and cut where the place lies there; farther up the whole is asked."""
     long = [user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n) for n in range(7)]
@@ -396,17 +365,6 @@ def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         forked(path, home=str(tmp_path / "new"))
     assert list((tmp_path / "trap").iterdir()) == []
-
-
-def test_a_failed_check_leaves_nothing(
-    config_home: ConfigHome, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither a file nor the folder that was made for it."""
-    path = written(config_home, conversation(1))
-    monkeypatch.setattr(fork.ForkPlan, "checks", lambda *_: [Check("broken", ok=False)])
-    with pytest.raises(CheckFailed):
-        forked(path, home=str(elsewhere))
-    assert [folder.name for folder in (config_home.config / "projects").iterdir()] == [project_key(CWD)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

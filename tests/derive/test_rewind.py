@@ -14,14 +14,12 @@ import pytest
 from resume_hooks.derive import checkpoint, rewind
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.errors import InSubagent, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import Record
@@ -116,18 +114,12 @@ def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
     assert b'"cache_read_input_tokens":1285' in child[4]
 
 
-def test_the_first_line_and_the_link(config_home: ConfigHome) -> None:
-    """Kind, parent, both instants; nothing that listers would take for the session's own."""
+def test_the_first_line(config_home: ConfigHome) -> None:
+    """Both instants and the size; nothing that listers would take for the session's own."""
     made = rewound(config_home, explored(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
-    assert (first["continuation_type"], first["parent_session_id"]) == ("rewind", SESSION)
     assert (first["startedAt"], first["rewoundAt"]) == (STARTED, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
-    (link,) = read_links(Where())
-    assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, "rewind")
-    assert made.title == "Fix the parser · rewind 1"
-    rows = Family(Where()).lineage(made.file)
-    assert [row.session_id for row in rows] == [SESSION, made.session_id]
 
 
 def test_sizes(config_home: ConfigHome) -> None:
@@ -136,17 +128,6 @@ def test_sizes(config_home: ConfigHome) -> None:
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
     assert tokens.recent_context(made.file).tokens == 1_300
-
-
-def test_the_parent_is_only_read(config_home: ConfigHome) -> None:
-    """Not a byte, not an instant of it changes; a plan alone writes nothing."""
-    path = Path(write_session(config_home.project(), SESSION, explored(), mtime=1_000))
-    before = path.read_bytes()
-    decided = rewind.plan(locate.session_file(str(path)), mark("r3"), "x", Where())
-    assert sorted(path.parent.iterdir()) == [path]
-    assert not receipt(decided.child).written
-    write(decided.child, Where())
-    assert (path.read_bytes(), path.stat().st_mtime) == (before, 1_000)
 
 
 def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import MAX_STEP, FreshLines, RolloverPlan
 from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -31,7 +31,6 @@ from tests.builders import (
     CWD,
     SESSION,
     ConfigHome,
-    assistant,
     conversation,
     custom_title,
     session_id,
@@ -126,27 +125,6 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert raw.split(b"\n")[1].startswith(b'{"parentUuid":null,')
     assert raw.split(b"\n")[3].startswith(b'{"type":"custom-title"')
     assert b": " not in raw.split(b"\n")[0]
-
-
-def test_the_child_lies_beside_its_parent_and_is_private(config_home: ConfigHome) -> None:
-    """Same folder, named after its own id, mode 0600, and nothing else is left there."""
-    parent = a_parent(config_home)
-    receipt, _ = rolled(config_home, parent)
-    assert receipt.file == f"{os.path.dirname(parent.path)}/{receipt.session_id}.jsonl"
-    assert os.stat(receipt.file).st_mode & 0o777 == 0o600
-    assert sorted(os.listdir(os.path.dirname(parent.path))) == sorted(
-        map(os.path.basename, [parent.path, receipt.file])
-    )
-
-
-def test_the_parent_is_untouched(config_home: ConfigHome) -> None:
-    """Bytes, size, mode and time of the parent are what they were."""
-    parent = a_parent(config_home)
-    before = listing(config_home.project())
-    receipt, _ = rolled(config_home, parent)
-    after = listing(config_home.project())
-    del after[receipt.file]
-    assert after == before
 
 
 def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
@@ -255,13 +233,6 @@ def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
     assert listing(config_home.root) == before
 
 
-def test_a_sub_agents_transcript_is_refused(config_home: ConfigHome) -> None:
-    """It is no session: the one that it belongs to can be handed off."""
-    path = written(config_home, user("task", uuid="a", isSidechain=True), assistant("x", uuid="b", parent="a"))
-    with pytest.raises(UsageError, match="sub-agent"):
-        rolled(config_home, locate.session_file(path))
-
-
 def test_a_parent_outside_the_projects_is_warned_of(config_home: ConfigHome, tmp_path: Path) -> None:
     """The child is made beside it; the receipt says that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
@@ -338,16 +309,6 @@ def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:
         rolled(config_home, parent, next_step="x" * 200_000)
     assert "file" in caught.value.remedy
     assert listing(config_home.root) == before
-
-
-def test_a_plan_writes_nothing(config_home: ConfigHome) -> None:
-    """Deciding leaves the whole home as it was, and its receipt says so."""
-    parent = a_parent(config_home, TAG)
-    before = listing(config_home.root)
-    decided = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on")
-    assert listing(config_home.root) == before
-    shown = receipt(decided)
-    assert (shown.written, shown.checks, shown.file) == (False, (), decided.draft.path)
 
 
 def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:

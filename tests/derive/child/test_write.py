@@ -8,16 +8,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
 from resume_hooks.derive import checkpoint, fork, rewind, rollover, untrim
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.sessions import locate, titles
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 
 AT_ONCE = """
@@ -63,6 +68,51 @@ def test_a_plan_touches_nothing(
     assert not shown.written
     assert shown.title in {"", f"Fix the parser · {kind} 1"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind != "untrim"])
+def test_a_child_is_written_once_and_linked(kind: str, parent: SessionFile, config_home: ConfigHome) -> None:
+    """Private, in a file of its own, with every check passed; it names its parent, of which not a byte changes."""
+    os.utime(parent.path, (1_000, 1_000))
+    before = Path(parent.path).read_bytes()
+    made = write(PLANS[kind](parent, config_home), config_home.where)
+    assert (Path(parent.path).read_bytes(), os.stat(parent.path).st_mtime) == (before, 1_000)
+    assert os.path.basename(made.file) == f"{made.session_id}.jsonl"
+    assert (os.path.dirname(made.file) == os.path.dirname(parent.path)) is (kind != "rehome")
+    assert os.stat(made.file).st_mode & 0o777 == 0o600
+    files = {path for path in (config_home.config / "projects").rglob("*") if path.is_file()}
+    assert files == {Path(parent.path), Path(made.file)}
+    assert made.written
+    assert all(check.ok for check in made.checks)
+    assert (made.title, made.kind) == (f"Fix the parser · {kind} 1", kind)
+    first = orjson.loads(Path(made.file).read_bytes().partition(b"\n")[0])["continue_metadata"]
+    assert (first["continuation_type"], first["parent_session_id"]) == (kind, SESSION)
+    (link,) = read_links(config_home.where)
+    assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, kind)
+    rows = Family(config_home.where).lineage(made.file)
+    assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, kind)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind != "untrim"])
+def test_a_failed_check_leaves_nothing(
+    kind: str, parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a file nor a folder that was made for it, nor a link."""
+    plan = PLANS[kind](parent, config_home)
+    before = set(config_home.root.rglob("*"))
+    monkeypatch.setattr(type(plan), "checks", lambda *_: [Check("broken", ok=False)])
+    with pytest.raises(CheckFailed):
+        write(plan, config_home.where)
+    assert set(config_home.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"rewind", "repair", "untrim"}])
+def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
+    """Nobody resumes its transcript; the session that it belongs to can have a child."""
+    records = [{**record, "isSidechain": True} for record in conversation(1)]
+    agent = locate.session_file(write_session(config_home.project(), SESSION, records))
+    with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
+        PLANS[kind](agent, config_home)
 
 
 def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:

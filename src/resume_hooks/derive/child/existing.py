@@ -35,7 +35,7 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
         return None
     if next_step is not None and _next_step(child) != next_step.strip():
         return None
-    stated = tokens.stated(path)
+    stated = tokens.stated_size(path)
     return Receipt(
         session_id=link.child_id,
         file=path,
