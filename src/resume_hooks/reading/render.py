@@ -15,9 +15,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import Pieces, ToolCall
-from resume_hooks.transcripts.lines import Line, lines_before, open_transcript
-from resume_hooks.transcripts.nodes import node_of
+from resume_hooks.transcripts.content import ToolCall, calls_in
+from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.records import Record, string
 
 _ENVELOPE = frozenset(
@@ -156,13 +155,3 @@ def _leaves(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             waiting += [(f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]]
         else:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)
-
-
-def calls_in(record: Record) -> dict[str, ToolCall]:
-    """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
-    pieces = Pieces()
-    if records.kind(record) == records.ASSISTANT:
-        line = Line(0, 0, b"")
-        bare: Record = {"type": records.ASSISTANT, "uuid": "-", "message": record.get("message")}
-        pieces(line, bare, node_of(bare, line))
-    return pieces.calls

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.passages import Passage, is_failure, passage, says
-from resume_hooks.reading.render import calls_in
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import RecordLine, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import ToolCall
+from resume_hooks.transcripts.content import ToolCall, calls_in
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string

@@ -153,14 +153,12 @@ class Pieces:
             yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
 
     def _of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
-        call, tool, given = string(block, "id"), string(block, "name"), block.get("input")
-        if not isinstance(given, dict):
+        if not isinstance(block.get("input"), dict):
             return
-        target = next((found for key in _TARGETS if (found := string(given, key))), "")
-        extent = tuple(_plain(given.get(key)) for key in _EXTENT)
-        self.calls[call] = ToolCall(node.number, tool, target, extent)
-        for key in INPUTS.get(tool, ()):
-            for address, text in _strings(given.get(key), (*at, "input", key)):
+        call = string(block, "id")
+        self.calls[call] = made = _tool_call(block, node.number)
+        for key in INPUTS.get(made.tool, ()):
+            for address, text in _strings(block["input"].get(key), (*at, "input", key)):
                 if len(text) > SHORTEST and not stands_for_something(text):
                     yield Piece(node.number, address, INPUT, len(text), call=call)
 
@@ -183,6 +181,18 @@ class Pieces:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
             elif len(text := string(inner, "text")) > SHORTEST and not is_placeholder(text):
                 yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
+
+
+def calls_in(record: Record) -> dict[str, ToolCall]:
+    """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
+    made = records.calls(record) if records.kind(record) == records.ASSISTANT else []
+    return {string(block, "id"): _tool_call(block, 0) for block in made if isinstance(block.get("input"), dict)}
+
+
+def _tool_call(block: Record, number: int) -> ToolCall:
+    given: Record = block["input"]
+    target = next((found for key in _TARGETS if (found := string(given, key))), "")
+    return ToolCall(number, string(block, "name"), target, tuple(_plain(given.get(key)) for key in _EXTENT))
 
 
 def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:

@@ -28,7 +28,7 @@ from resume_hooks.reading.export.parts import (
 from resume_hooks.reading.export.redact import ExportRedactor
 from resume_hooks.reading.export.select_records import WHOLE, ExportConversation, ExportRow, conversation
 from resume_hooks.reading.passages import without_reminders
-from resume_hooks.reading.render import block_text, calls_in, text_of
+from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
@@ -36,6 +36,7 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
+from resume_hooks.transcripts.content import calls_in
 from resume_hooks.transcripts.lines import Line, open_transcript
 from resume_hooks.transcripts.records import Record, string
 
