@@ -20,7 +20,6 @@ from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, read_parent
@@ -68,11 +67,10 @@ class Family:
         self._where = where
         self._links = {link.child_id: link for link in read_links(where)}
         self._found: dict[str, ArchivedSession | None] = {}
-        self._vaulted: dict[str, ArchivedSession] = {}
 
     def parent_of(self, path: str) -> Parent | None:
         """The parent of the session at ``path``: as the file says, else as our links say."""
-        return self._or_linked(_said(path), session_id_of(path) or "", path)
+        return self._or_linked(_recorded_parent(path), session_id_of(path) or "", path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -144,25 +142,26 @@ class Family:
         with contextlib.suppress(SessionNotFound):  # deleted since it was located, or not readable by us
             if located:
                 return *self._generation(located, seen), located
-        with contextlib.suppress(SessionNotFound, WriteFailed):
-            if archived := self._kept(parent.session_id):
-                return *self._kept_generation(archived, seen), place_of(archived, self._where)
-        return _missing(parent), None, child
+        if archived := self._kept(parent.session_id):
+            return *self._generation(archived, seen), place_of(archived, self._where)
+        missing = Ancestor(parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0)
+        return missing, None, child
 
-    def _kept_generation(self, archived: ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
-        """The row of a vaulted session, which is not opened for it."""
-        seen.add(archived.session_id)
-        parent = self._or_linked(_noted(archived), archived.session_id, place_of(archived, self._where))
-        parent = None if parent is not None and parent.session_id in seen else parent
-        return _packed_row(archived, parent, self._where), parent
-
-    def _generation(self, path: str, seen: set[str]) -> tuple[Ancestor, Parent | None]:
+    def _generation(self, session: str | ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
         """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
-        seen.add(session_id_of(path) or path)
-        parent = self.parent_of(path)
+        seen.add((session_id_of(session) or session) if isinstance(session, str) else session.session_id)
+        parent = self._parent_of(session)
         if parent is not None and parent.session_id in seen:
             parent = None
-        return _row(path, parent, self._where), parent
+        return _row(session, parent, self._where), parent
+
+    def _parent_of(self, session: str | ArchivedSession) -> Parent | None:
+        """The parent of the session at a path, or of an archived one, which is not opened for it."""
+        if isinstance(session, str):
+            return self.parent_of(session)
+        noted = session.about.parent
+        recorded = Parent(*noted) if len(noted) == len(Parent._fields) else None
+        return self._or_linked(recorded, session.session_id, place_of(session, self._where))
 
     @cached_property
     def _superseded(self) -> dict[str, str]:
@@ -190,39 +189,29 @@ class Family:
         waiting = deque([session_id])
         while waiting:
             parent_id = waiting.popleft()
-            for session, parent in children.get(parent_id, ()):
-                if session.session_id in seen:
+            for child_id, session, parent in children.get(parent_id, ()):
+                if child_id in seen:
                     continue
-                seen.add(session.session_id)
-                waiting.append(session.session_id)
+                seen.add(child_id)
+                waiting.append(child_id)
                 with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                    descendants.append(Descendant(self._descendant(session, parent), parent_id))
+                    descendants.append(Descendant(_row(session, parent, self._where), parent_id))
         return descendants
 
-    def _descendant(self, session: SessionFile, parent: Parent) -> Ancestor:
-        archived = self._vaulted.get(session.session_id)
-        return _packed_row(archived, parent, self._where) if archived else _row(session.path, parent, self._where)
-
-    def _children(self) -> dict[str, list[tuple[SessionFile, Parent]]]:
-        """The children of every session by its id, oldest first."""
-        children: dict[str, list[tuple[SessionFile, Parent]]] = {}
+    def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
+        """The children of every session by its id, oldest first: id, path or archived copy, parent."""
+        children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present = store.all_sessions(self._where)
-        self._vaulted = {
-            archived.session_id: archived for archived in all_vaulted(self._where, {s.session_id for s in present})
-        }
-        gone = [_as_file(archived, self._where) for archived in self._vaulted.values()]
-        for session in sorted([*reversed(present), *gone], key=lambda session: session.mtime):
-            with contextlib.suppress(SessionNotFound, WriteFailed):  # deleted since it was listed
-                parent = self._parent_of(session)
-                if parent is not None:
-                    children.setdefault(parent.session_id, []).append((session, parent))
+        archived = all_vaulted(self._where, {session.session_id for session in present})
+        sessions: list[tuple[float, str, str | ArchivedSession]] = [
+            *((session.mtime, session.session_id, session.path) for session in reversed(present)),
+            *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
+        ]
+        for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
+            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                if (parent := self._parent_of(session)) is not None:
+                    children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children
-
-    def _parent_of(self, session: SessionFile) -> Parent | None:
-        archived = self._vaulted.get(session.session_id)
-        if archived is None:
-            return self.parent_of(session.path)
-        return self._or_linked(_noted(archived), archived.session_id, session.path)
 
 
 def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
@@ -234,48 +223,26 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     return rows_left
 
 
-def _said(path: str) -> Parent | None:
+def _recorded_parent(path: str) -> Parent | None:
+    """The parent that a file names. SessionNotFound where it can't be read."""
     try:
         return read_parent(path)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
 
-def _noted(archived: ArchivedSession) -> Parent | None:
-    """What the note of a kept session says of its parent."""
-    noted = archived.about.parent
-    return Parent(*noted) if len(noted) == len(Parent._fields) else None
-
-
-def _as_file(archived: ArchivedSession, where: Where) -> SessionFile:
-    """A kept session as the client had it."""
-    part = archived.transcript
-    return SessionFile(archived.session_id, place_of(archived, where), part.mtime_ns / 1e9, part.size)
-
-
-def _row(path: str, parent: Parent | None, where: Where) -> Ancestor:
-    glance = HeadTail(path)
-    session_id = session_id_of(path) or store.session_file(path).session_id
-    status = KEPT if is_kept(path, where) else "present"
-    row = _derived(session_id, own_path(path, where), parent, status)
-    title = one_line(plain(glance.title), TITLE_LENGTH)
-    return replace(row, title=title, created=glance.created, ended=glance.ended, size=glance.size)
-
-
-def _packed_row(archived: ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
-    """The row of a packed session, of what its note says."""
-    row = _derived(archived.session_id, place_of(archived, where), parent, KEPT)
-    title, about = one_line(plain(archived.title), TITLE_LENGTH), archived.about
-    return replace(row, title=title, created=about.created, ended=about.ended, size=archived.transcript.size)
-
-
-def _derived(session_id: str, path: str, parent: Parent | None, status: str) -> Ancestor:
-    """A row that says how a session came to be, and nothing yet of what is in it."""
-    if parent is None:
-        return Ancestor(session_id, path, "", "original", "original", None, None, status, "", "", 0)
-    derivation, exported, named = parent.derivation_type, parent.exported_file or None, parent.session_id or None
-    return Ancestor(session_id, path, "", derivation, parent.kind, exported, named, status, "", "", 0)
-
-
-def _missing(parent: Parent) -> Ancestor:
-    return Ancestor(parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0)
+def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
+    """The row of the session at a path, or of an archived one by what its manifest says."""
+    if isinstance(session, str):
+        ends = HeadTail(session)
+        session_id, place = session_id_of(session) or store.session_file(session).session_id, own_path(session, where)
+        title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
+        status = KEPT if is_kept(session, where) else "present"
+    else:
+        session_id, place, about = session.session_id, place_of(session, where), session.about
+        title, created, ended, size = session.title, about.created, about.ended, session.transcript.size
+        status = KEPT
+    derived: tuple[str, str, str | None, str | None] = ("original", "original", None, None)
+    if parent is not None:
+        derived = parent.derivation_type, parent.kind, parent.exported_file or None, parent.session_id or None
+    return Ancestor(session_id, place, one_line(plain(title), TITLE_LENGTH), *derived, status, created, ended, size)
