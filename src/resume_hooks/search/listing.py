@@ -135,9 +135,9 @@ class SessionLister:
     @functools.cached_property
     def _known_turns(self) -> Callable[[str], int | None]:
         # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
-        from resume_hooks.search.index.quick_lookup import Known  # noqa: PLC0415
+        from resume_hooks.search.index.database import KnownTurns  # noqa: PLC0415
 
-        return Known(self.where).turns
+        return KnownTurns(self.where).turns
 
     def along(
         self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False

@@ -13,7 +13,7 @@ from itertools import islice
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
 from resume_hooks.sessions.archived.layout import unpacked, vault
-from resume_hooks.sessions.files import SessionFile, latest, session_file, where_hidden, where_linked
+from resume_hooks.sessions.files import SessionFile, latest, session_file, where_linked
 from resume_hooks.sessions.lookup import Surroundings, as_written
 from resume_hooks.system.text import one_line, plain_line
 
@@ -65,8 +65,7 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
     missing = f"No session {words} under {around.where.projects}"
     if linked := around.store.linked(session_id):
         raise SessionNotFound(f"{missing} itself", where_linked(linked))
-    hidden = where_hidden(around.store.hidden(), around.store.linked())
-    raise SessionNotFound(missing, f"Was it deleted after 30 days?{hidden}")
+    raise SessionNotFound(missing, f"Was it deleted after 30 days?{around.hidden}")
 
 
 def by_path(words: str, around: Surroundings) -> SessionFile | None:
@@ -179,14 +178,14 @@ def current_session(around: Surroundings) -> SessionFile | None:
         return None
     session = around.store.find(session_id)
     if session is None:
-        hidden = where_hidden(around.store.hidden(), around.store.linked())
-        raise SessionNotFound(f"This session ({session_id}) has no file yet", f"Ask something in it first.{hidden}")
+        raise SessionNotFound(
+            f"This session ({session_id}) has no file yet", f"Ask something in it first.{around.hidden}"
+        )
     return session
 
 
 def not_found(words: str, around: Surroundings) -> SessionNotFound:
     """What to say of words that name nothing in any form."""
-    hidden = where_hidden(around.store.hidden(), around.store.linked())
     path = typed_path(words, around)
     if path is not None:
         try:
@@ -196,7 +195,7 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
     return SessionNotFound(
         f"No session is called '{one_line(plain_line(words), 80)}', and no id starts so",
         "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, #72 for a "
-        f"pull request, or the path of a .jsonl file. {SEEN}{hidden}",
+        f"pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
     )
 
 

@@ -17,7 +17,7 @@ from resume_hooks import clock, paths
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names
 from resume_hooks.sessions import files as session_files
-from resume_hooks.sessions.files import SessionFile, belongs, newest_first
+from resume_hooks.sessions.files import SessionFile, belongs, newest_first, where_hidden
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
@@ -33,23 +33,18 @@ class SessionStore(Protocol):
 
     def projects(self) -> list[str]:
         """The names of the projects that are there, sorted."""
-        ...
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
-        ...
 
     def find(self, session_id: str) -> SessionFile | None:
         """The session of an id in any project, the newest copy; None where there is none."""
-        ...
 
     def hidden(self) -> list[str]:
         """The places that are there and can't be looked into."""
-        ...
 
     def linked(self, session_id: str = "") -> list[str]:
         """The projects behind symbolic links, or the files of an id there: links are not followed."""
-        ...
 
 
 class LocalStore:
@@ -108,6 +103,11 @@ class Surroundings:
     def projects(self) -> list[str]:
         """The names of the project folders of the working directory."""
         return project_names(self.cwd, self.where, self.store.projects)
+
+    @property
+    def hidden(self) -> str:
+        """A remedy's last sentences where something can't be looked into; ``""`` where all can."""
+        return where_hidden(self.store.hidden(), self.store.linked())
 
     @cached_property
     def near(self) -> list[SessionFile]:

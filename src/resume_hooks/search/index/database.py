@@ -12,9 +12,10 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where, is_own, private_folder
+from resume_hooks.paths import Where, is_own, is_private, private_folder
 from resume_hooks.search.index.tokenize import TOKENIZER
 from resume_hooks.storage.state_file import MODE
 
@@ -64,6 +65,8 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
+_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND offset=size"
+
 NO_FTS5 = "Set RESUME_HOOKS_PYTHON to one that has it, such as uv's, Homebrew's or python.org's."
 
 
@@ -101,6 +104,11 @@ def open_index(where: Where) -> sqlite3.Connection:
 def open_temporary() -> sqlite3.Connection:
     """An index in memory, for a state folder that can't be written."""
     return _ready(sqlite3.connect(":memory:", isolation_level=None))
+
+
+def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
+    """Open an index that is there, as it is; nothing is made, and its version is not looked at."""
+    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
 
 def remove_index(path: str) -> None:
@@ -171,3 +179,36 @@ def _create(db: sqlite3.Connection) -> None:
             for statement in _TABLES.split(";"):
                 db.execute(statement)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # should the disk be full later, there is nothing left to be moved
+
+
+class KnownTurns:
+    """The turns of files as the index counted them; opened when first asked, read-only, never made."""
+
+    def __init__(self, where: Where) -> None:
+        self._path = index_file(where)
+        self._db: sqlite3.Connection | None = None
+        self._unusable = not os.path.isfile(self._path) or not is_private(os.path.dirname(self._path), where)
+
+    def turns(self, path: str) -> int | None:
+        """Turns of the transcript at ``path``; None where the index does not know it as it is now."""
+        if self._unusable:
+            return None
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None  # gone since it was listed
+        try:
+            row = self._opened().execute(_TURNS, (path, status.st_size, status.st_mtime_ns)).fetchone()
+        except UnicodeEncodeError:
+            return None  # a name that is no UTF-8, which the index leaves out
+        except sqlite3.Error:
+            self._unusable = True
+            return None
+        return row[0] if row and isinstance(row[0], int) else None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = open_read_only(self._path, timeout=0)
+            if self._db.execute("SELECT version FROM about").fetchone() != (VERSION,):
+                raise sqlite3.DatabaseError("of another version")
+        return self._db

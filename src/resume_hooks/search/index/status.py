@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from typing import NamedTuple
-from urllib.parse import quote
 
 from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.database import VERSION, index_file
+from resume_hooks.search.index.database import VERSION, index_file, open_read_only
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.transcript_files import all_files
 
@@ -48,7 +47,7 @@ def status_of(where: Where) -> Status:
     if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
         return nothing
     try:
-        db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+        db = open_read_only(path)
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import index_file
-from resume_hooks.search.index.quick_lookup import Known
+from resume_hooks.search.index.database import KnownTurns, index_file
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -24,16 +23,16 @@ def session(config_home: ConfigHome) -> str:
 
 def test_turns_of_a_file_as_it_was_read(config_home: ConfigHome, session: str) -> None:
     """Known as long as size and time are the same; of another file nothing is, and one that is gone spoils nothing."""
-    known = Known(config_home.where)
+    known = KnownTurns(config_home.where)
     assert [known.turns(path) for path in (f"{session}.other", session)] == [None, 3]
     os.utime(session, (1, 1))
-    assert Known(config_home.where).turns(session) is None
+    assert KnownTurns(config_home.where).turns(session) is None
 
 
 def test_no_index_is_made(config_home: ConfigHome) -> None:
     """Where there is none, nothing is known, and there is none after."""
     path = write_session(config_home.project(), SESSION, conversation(3))
-    assert Known(config_home.where).turns(path) is None
+    assert KnownTurns(config_home.where).turns(path) is None
     assert not os.path.exists(index_file(config_home.where))
 
 
@@ -47,4 +46,4 @@ def test_an_index_that_cannot_be_used(config_home: ConfigHome, session: str, dam
     else:
         file.unlink()
         file.mkdir() if damage == "folder" else file.write_bytes(b"x" * 9_000)
-    assert Known(config_home.where).turns(session) is None
+    assert KnownTurns(config_home.where).turns(session) is None
