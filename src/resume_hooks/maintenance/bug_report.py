@@ -33,11 +33,11 @@ TOLD = frozenset(
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip
-"""Findings whose sentences are made of numbers and known words; of any other the code alone is told."""
+"""Findings whose sentences are made of numbers and known words; of any other only the code is reported."""
 
 LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich")
 LAST_ENTRIES = 20
-"""Entries of the log that are told."""
+"""Entries of the log that are reported."""
 
 PATHS = frozenset({"handoff_dir", "ledger_file"})
 """Settings that name folders and files of the user's."""
@@ -100,7 +100,7 @@ def _library(name: str) -> str:
 
 
 def _word(value: object) -> str:
-    """A value if it is one plain word, else ``other``; ``""`` for none."""
+    """A value if it is one plain word, else ``other``; ``""`` if there is none."""
     if not isinstance(value, str) or not value:
         return ""
     return value if _WORD.fullmatch(value) else "other"
@@ -143,7 +143,7 @@ _SHARED = ("/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/etc/claude-code", "/
 
 _KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _AT_HOME = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""Of a path in the home a hidden first folder, such as that of a tool, is told."""
+"""Of a path in the home a hidden first folder, such as that of a tool, is kept."""
 
 _ABSOLUTE = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 _SHORTEST_NAME = 2

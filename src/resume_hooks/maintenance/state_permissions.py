@@ -19,7 +19,7 @@ OURS = ("pending", "log")
 """Folders that hold nothing but files of our own."""
 
 MOST = 10_000
-"""Entries that are looked at; more are told by their number alone."""
+"""Entries that are looked at."""
 
 
 class Oddity(NamedTuple):

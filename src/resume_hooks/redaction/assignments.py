@@ -1,4 +1,4 @@
-"""Values that a name before them tells to be secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
+"""Values that a name before them makes secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REACH = 64
 """Bytes before a value in which its name stands."""
 
 LONGEST = 400
-"""Bytes of a value that is told by its name alone."""
+"""Bytes of a value whose name alone makes it a secret."""
 
 _BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
@@ -112,7 +112,7 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=4096)
 def _kinds(phrase: bytes) -> tuple[tuple[int, ...], str]:
-    """The vendors that a name's last words speak of (places in the rules), and the generic kind, ``""`` for none."""
+    """The vendors that a name's last words speak of (places in the rules), and the generic kind or ``""``."""
     numbers = tuple(found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex)
     name = phrase.rpartition(b" ")[2].strip(b".-")
     if _HARMLESS.search(name):

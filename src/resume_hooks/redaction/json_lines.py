@@ -74,7 +74,7 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 
 def _outside(raw: bytes, place: int) -> tuple[int, int]:
-    """Where an escape begins and ends that a place in a string of JSON lies within; the place itself for none."""
+    """Where the escape around a place in a string of JSON begins and ends; the place itself if there is none."""
     for start in range(place - 1, max(-1, place - _ESCAPE), -1):
         if _slashes(raw, start) % 2:
             end = start + (_ESCAPE if raw[start + 1 : start + 2] == b"u" else 2)

@@ -11,7 +11,7 @@ _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]',
 began again at each quote within it would take quadratic time."""
 
 DEEPEST = 200
-"""Keys of a path; what lies deeper is told by these."""
+"""Keys of a path; what lies deeper goes by these."""
 
 _TOP = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd slug "

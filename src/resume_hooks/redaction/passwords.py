@@ -29,7 +29,7 @@ _SET = re.compile(
 _BEFORE_PASS = 160
 """Bytes before a word that are looked at for what it belongs to."""
 
-_TOLD: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
+_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
     (_SET, re.compile(rb"")),
     (re.compile(_NAME + rb"[ \t]+" + _VALUE), re.compile(rb"--\Z")),
     (
@@ -40,7 +40,7 @@ _TOLD: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
     (re.compile(rb"pass[ \t=]" + _VALUE), re.compile(rb"redis-cli[^\n;|&]{0,120} --\Z")),
     (re.compile(rb"pass:" + _VALUE), re.compile(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
 ]
-"""How a password is told, and what stands before: set, an option, an element of XML, netrc, redis-cli, openssl."""
+"""How a password is written, and what stands before: set, an option, an element of XML, netrc, redis-cli, openssl."""
 
 _ARGUMENTS: list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]] = [
     (b" -p", re.compile(rb"(?:mysql|mariadb)[\w-]{0,12}(?:\s|\Z)"), re.compile(rb" -p" + _VALUE)),
@@ -87,9 +87,9 @@ _HASHED = re.compile(
 )
 
 
-def told(raw: bytes, place: int) -> Iterator[Span]:
+def assigned(raw: bytes, place: int) -> Iterator[Span]:
     """The password or secret whose name begins at ``place``; at most one."""
-    for pattern, before in _TOLD:
+    for pattern, before in _ASSIGNMENTS:
         found = pattern.match(raw, place)
         if found and before.search(raw, max(0, place - _BEFORE_PASS), place):
             yield from _password(found)
@@ -125,7 +125,7 @@ def after_sec(raw: bytes, place: int) -> Iterator[Span]:
     if found := _SECURE_STRING.match(raw, place):
         yield from _password(found)
     else:
-        yield from told(raw, place)
+        yield from assigned(raw, place)
 
 
 def net_use(raw: bytes, place: int) -> Iterator[Span]:
@@ -221,7 +221,7 @@ def _may_be_secret(lower: bytes, place: int) -> bool:
     )
 
 
-_PASS = _Word(_may_be_set, told)
+_PASS = _Word(_may_be_set, assigned)
 _OPTION = _Word(_may_be_argument, arguments)
 
 _WORDS: dict[bytes, _Word] = {

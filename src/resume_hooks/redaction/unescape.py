@@ -98,12 +98,12 @@ def blanked(raw: bytes) -> bytes:
 
 
 def shown(raw: bytes) -> View | None:
-    """``raw`` as a terminal shows it, where colours may begin inside a word; None where it has no such sequence."""
+    """``raw`` as a terminal shows it, where colours may begin inside a word; None if it has no such sequence."""
     return View(raw, _UNSEEN) if b"\x1b" in raw and _UNSEEN.search(raw) else None
 
 
 def unescaped(raw: bytes) -> bytes | None:
-    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it; None where it has none."""
+    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it; None if it has none."""
     if b"\\" not in raw:
         return None
     if b"\\u" in raw or b"\0" in raw:

@@ -146,7 +146,7 @@ def test_a_failed_write_leaves_nothing_behind(
     assert state(config_home).exists()
 
 
-def test_companions_the_trash_and_sub_agents(config_home: ConfigHome, session: Path) -> None:
+def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Path) -> None:
     """A key over lines of a tool's output, a sub-agent's line, and all of it after a delete."""
     own = session.with_suffix("")
     (own / "tool-results").mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_companions_the_trash_and_sub_agents(config_home: ConfigHome, session: P
     agent.write_bytes(session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)]))
     found = {(leak.place, leak.kind): leak for leak in look(config_home).leaks}
     assert set(found) == {
-        ("transcript", "github-pat"), ("companion", "private-key"), ("sub-agent", "github-pat"),
+        ("transcript", "github-pat"), ("sidecar", "private-key"), ("sub-agent", "github-pat"),
     }  # fmt: skip
     assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
     os.utime(session, (1_770_000_000, 1_770_000_000))

@@ -55,7 +55,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     assert [row.place.path for row in rows if row.state == OUTSIDE] == [str(home.config / "settings.json")]
     assert not [row for row in rows if row.state == LEFT]
     assert {row.place.kind for row in rows if row.state == REMOVED} == {
-        *("transcript", "sub-agent", "companion", "copy", "backup", "trash", "vault", "note", "index"),
+        *("transcript", "sub-agent", "sidecar", "copy", "backup", "trash", "vault", "note", "index"),
         *("file backup", "document", "client"),
     }
     assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held

@@ -17,7 +17,7 @@ class AuditForm(Strict):
         Annotated[
             Leak,
             Like(
-                place="transcript, sub-agent, companion, copy, file backup, backup, trash, vault, note",
+                place="transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
                 session_id="empty where the place belongs to no session",
                 reference="what read prints the record of; empty where it can't",
                 line="0-based; of what the vault or a whole text holds, counted from its start",
@@ -37,7 +37,7 @@ class AuditForm(Strict):
 class ScrubPlace(Strict):
     """A place that holds, or held, secrets; never what they are."""
 
-    kind: str = Field(description="transcript, sub-agent, companion, backup, trash, vault, index, client ...")
+    kind: str = Field(description="transcript, sub-agent, sidecar, backup, trash, vault, index, client ...")
     path: str
     session_id: str = Field(description="the session that it is of; empty for none")
     relation: str = Field(description="how that session stands to the scrubbed one: own, child, parent, other")

@@ -34,7 +34,7 @@ class AuditCache:
         self._changed = False
 
     def known(self, path: str) -> FileScan | None:
-        """The last look at a file; None where there was none that can be understood."""
+        """The last look at a file; None if there was none, or it can't be understood."""
         self._seen.add(path)
         try:
             inode, size, mtime_ns, offset, lines, edge, findings = self._files[path]
@@ -66,7 +66,7 @@ class AuditCache:
             )
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
-            return f"What was seen could not be written down, so the next audit looks at all of it again: {why}"
+            return f"What was found could not be remembered, so the next audit looks at all of it again: {why}"
         return ""
 
     def _read(self) -> dict[str, Any]:

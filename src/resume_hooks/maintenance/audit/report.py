@@ -35,13 +35,13 @@ Progress = Callable[[int, int], None]
 
 
 _KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
-"""Places of ours that may hold any session: what can't be looked at there is told of each."""
+"""Places of ours that may hold any session: what can't be read there is reported for each session."""
 
 
 class Leak(NamedTuple):
     """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
 
-    ``place`` names what holds it (transcript, sub-agent, companion, backup, trash, vault ...), ``line`` is 0-based,
+    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), ``line`` is 0-based,
     ``time`` that of the record, else of the file; ``length`` is in bytes, as written there.
     """
 
@@ -120,7 +120,7 @@ class _AuditRun:
         self._looks: dict[tuple[int, int], FileScan] = {}
 
     def leaks(self, text: _AuditFile) -> Iterator[Leak]:
-        """What a text holds; one that is there and can't be read is told as ``unread``."""
+        """The secrets of a file; one that is there and can't be read goes to ``unread``."""
         before = self.read
         try:
             scanned = self._look(text)

@@ -8,7 +8,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import branches, damage, links, messages, order
 from resume_hooks.maintenance.fsck.branches import LeafHint
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
-from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_companions, of_originals
+from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.transcripts import records
@@ -91,5 +91,5 @@ def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, 
     yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
     yield from links.of_compactions(transcript)
     yield from order.of_sequence(transcript, session_id_of(transcript.path))
-    yield from of_companions(ledger.named, session_id, where)
+    yield from of_sidecars(ledger.named, session_id, where)
     yield from of_originals(ledger.trimmed, transcript.path, where)

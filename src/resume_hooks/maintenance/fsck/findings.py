@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 class Defect(NamedTuple):
-    """One defect. ``record`` is a 0-based line number, None where no single record is meant."""
+    """One defect. ``record`` is a 0-based line number, None if no single record is meant."""
 
     kind: Kind
     message: str

@@ -123,6 +123,6 @@ def of_alone(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
 
 
 def without_thinking(record: Record) -> Record | None:
-    """The record with its thinking gone, whole blocks at once; None where it held nothing else."""
+    """The record with its thinking gone, whole blocks at once; None if it held nothing else."""
     kept = [block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS]
     return records.with_content(record, kept) if kept else None

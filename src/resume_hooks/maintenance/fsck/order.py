@@ -115,7 +115,7 @@ FOREIGN_ID = Kind("session-id-foreign", "note", "Clients go by the name of the f
 
 
 def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """What is out of order; ``session_id`` is the one that the file is named after, None where it is not."""
+    """What is out of order; ``session_id`` is the one that the file is named after, None if it is not."""
     chain = transcript.chain
     spoken = [node for node in chain if node.spoken]
     if not spoken:

@@ -53,7 +53,7 @@ class NamedFiles:
                 self.backups.setdefault(name, number)
 
 
-def of_companions(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
+def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
     """The named files that are not there."""
     home = where.projects
     for path, number in named.outputs.items():

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of
-from resume_hooks.maintenance.scrub.locations import COMPANION, OWN, Location, files_in
+from resume_hooks.maintenance.scrub.locations import OWN, SIDECAR, Location, files_in
 from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY
@@ -143,7 +143,7 @@ def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
     """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
     own = decided.draft.session_id
     for path in files_in(decided.draft.path.removesuffix(ENDING)):
-        replace(Location(COMPANION, path, own, OWN), decided.cleaner, where)
+        replace(Location(SIDECAR, path, own, OWN), decided.cleaner, where)
     gone = []
     for path in files_in(os.path.join(where.config, HISTORY, own)):
         if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):

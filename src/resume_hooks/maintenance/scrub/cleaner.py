@@ -47,7 +47,7 @@ class Cleaned(NamedTuple):
 
 
 class Cleaner:
-    """Takes out what the scanner finds of these ``kinds``, of all for none, and what is known as ``literals``.
+    """Takes out what the scanner finds of these ``kinds``, of all if there are none, and what is known as ``literals``.
 
     Without ``scanning`` only the latter.
     """

@@ -1,4 +1,4 @@
-"""What a scrub finds, before anything is changed: every place that holds secrets, and what will become of it.
+"""What a scrub finds, before anything is changed: every place that holds secrets, and whether it will be rewritten.
 
 The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
 would not know them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -113,7 +113,10 @@ def look_everywhere(
     wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
     """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
-    return _look(_nothing(session, kinds, wanted, named or {}), where)
+    values = named or {}
+    cleaner = Cleaner(kinds, Literals(values))
+    nothing = ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
+    return _look(nothing, where)
 
 
 def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
@@ -122,16 +125,6 @@ def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
     What held nothing, and nobody has changed since, is not read again.
     """
     return _look(found, where)
-
-
-def _nothing(
-    session: SessionFile,
-    kinds: Collection[str],
-    wanted: ScrubReach,
-    values: Mapping[str, str],
-) -> ScrubFindings:
-    cleaner = Cleaner(kinds, Literals(values))
-    return ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
 
 
 def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
@@ -143,9 +136,9 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            held = () if before.memory.knows(place) else _looked(place, before.scanner, where).found
-            values |= _told(held)
-            short |= {each.values[-1] for each in held if each.values and not _told([each])}
+            held = () if before.memory.knows(place) else _look_if_readable(place, before.scanner, where).found
+            values |= _searchable(held)
+            short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
     literals = Literals(texts, {value: kind for value, kind in values.items() if value not in texts})
     found = replace(
@@ -158,8 +151,8 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
         known=Cleaner(literals=literals, scanning=False),
     )
     clients = Clients(where)
-    everywhere = [*_elsewhere(session, where), *places]
-    rows = [row for place in everywhere if (row := _row(place, found, where, clients))]
+    everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
+    rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
     live = "" if is_kept(session.path, where) else clients.why_live(session)
@@ -167,17 +160,11 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
-    """Whether the places of sessions that stand so are scrubbed."""
+    """Whether the places of sessions with this relation are scrubbed."""
     return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
 
 
-def _elsewhere(session: SessionFile, where: Where) -> Iterator[Location]:
-    yield from documents_of(session, where)
-    yield from client_files(where)
-    yield from notes_of(where)
-
-
-def _told(found: Iterable[RemovedSecret]) -> dict[str, str]:
+def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     """The secrets that can be looked for as text, with their kinds."""
     told: dict[str, str] = {}
     for each in found:
@@ -187,35 +174,37 @@ def _told(found: Iterable[RemovedSecret]) -> dict[str, str]:
     return told
 
 
-def _looked(place: Location, cleaner: Cleaner, where: Where) -> Contents:
-    """What a place holds, nothing where it can't be read."""
+def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> Contents:
+    """What a place holds; nothing if it can't be read."""
     with contextlib.suppress(OSError, ResumeHooksError):
         return look(place, cleaner, where)
     return Contents(place, (), stuck=False)
 
 
-def _row(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
-    """A place that holds secrets, or of which that can't be told; None for any other."""
+def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
+    """A place that holds secrets, or can't be read; None for any other."""
     if place.kind != INDEXED and found.memory.knows(place):
         return None
     wanted = found.wanted
     try:
         held = found.memory.look(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
-        return _unread(place, error, wanted) if os.path.lexists(place.path) else None
+        return _unreadable(place, error, wanted) if os.path.lexists(place.path) else None
     if not held.found and not held.stuck and place.kind != INDEXED:
         return None
     kinds = dict(Counter(each.kind for each in held.found))
     if why := _why_outside(place, wanted):
         return Holding(place, kinds, OUTSIDE, why)
     if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
-        return Holding(place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id}")
+        return Holding(
+            place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id} --in-place"
+        )
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
 
 
-def _unread(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
-    """A place that can't be looked at. Of whose session it is can't be told, either, where that is not known."""
+def _unreadable(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
+    """A place that can't be read; whether it is another session's counts only if that is known."""
     why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
     outside = _why_outside(place, wanted._replace(others=True))
     said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
@@ -226,7 +215,7 @@ STUCK = "It stands in what is no text, an image, or what names a record: nothing
 
 
 def _why_outside(place: Location, wanted: ScrubReach) -> str:
-    """Why a place is none of those that were asked for, and what asks for it; "" where it is one."""
+    """Why a place is not to be scrubbed, and which option asks for it; "" if it is to be."""
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
         return "It is a file of settings, where a secret may be in use: change it by hand."
     asked = {

@@ -34,7 +34,7 @@ from resume_hooks.storage import backups, locks
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-TRANSCRIPT, SUBAGENT, COMPANION, COPY = "transcript", "sub-agent", "companion", "copy"
+TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
@@ -204,7 +204,7 @@ def _kind(first: str, deeper: list[str], session_id: str) -> str:
         return TRANSCRIPT
     if subagent_name(last):
         return SUBAGENT
-    return COMPANION if deeper or last.startswith(PREFIX) else COPY
+    return SIDECAR if deeper or last.startswith(PREFIX) else COPY
 
 
 def _id_below(folder: str, path: str) -> str:

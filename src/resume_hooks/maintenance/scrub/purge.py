@@ -47,7 +47,7 @@ CAME = "It came while the others were rewritten. Run the command again."
 def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
 
-    SessionLive where the session is live: nothing was changed. What can't be done is told with its place, and all
+    SessionLive where the session is live: nothing was changed. What can't be done is said with its place, and all
     else is done.
     """
     if found.live:
@@ -59,13 +59,13 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
         for stage in (_is_first, _is_index, _is_own):
             for row in found.rows:
                 if _is_due(row, done) and stage(row.place):
-                    done[row.place] = _done(row, found, where)
-        busy = _settled(found, where)
+                    done[row.place] = _rewritten(row, found, where)
+        busy = _wait_for_archiving(found, where)
         found = look_again(found, where)
         if found.live or not any(_is_due(row, done) for row in found.held):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
-    rows = (_ended(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    rows = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
     return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
 
 
@@ -74,7 +74,7 @@ def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
     return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
 
 
-def _settled(found: ScrubFindings, where: Where) -> list[Holding]:
+def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
     """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
     seen: set[str] = set()
     busy = []
@@ -92,8 +92,8 @@ def _settled(found: ScrubFindings, where: Where) -> list[Holding]:
     return busy
 
 
-def _ended(done: Holding | None, last: Holding | None) -> Holding | None:
-    """What became of a place, by what was done to it and what the last look tells; None where there is nothing now."""
+def _final(done: Holding | None, last: Holding | None) -> Holding | None:
+    """What became of a place, by what was done to it and what the last look found; None if nothing is there now."""
     if done is not None and done.state == LEFT:
         return done
     if last is None or last.place.kind == INDEXED:
@@ -122,7 +122,7 @@ def _is_first(place: Location) -> bool:
     return not _is_own(place) and not _is_index(place)
 
 
-def _done(row: Holding, found: ScrubFindings, where: Where) -> Holding:
+def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     """A row after its place was dealt with."""
     cleaner = found.cleaner_of(row.place)
     sweep(os.path.dirname(row.place.path))
