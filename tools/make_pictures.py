@@ -112,7 +112,7 @@ class Desk:
         environ = {"HOME": str(self.home.root), "CLAUDE_CONFIG_DIR": str(self.home.config), **QUIET}
         wide = COLUMNS if key else COLUMNS + 20  # paths are shorter once the home is ~
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
-        with Screen(words, folder=self.home.cwd, where=environ, notes=notes, columns=wide, rows=rows) as screen:
+        with Screen(words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows) as screen:
             screen.wait_for(wait)
             if key:
                 screen.key(key)
