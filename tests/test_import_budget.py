@@ -154,7 +154,6 @@ def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """Listing verbs does not load them."""
     found = loaded(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
-        "resume_hooks.cli.color",
         "resume_hooks.cli.main",
         "resume_hooks.cli.output",
     }

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.color import wanted
 from resume_hooks.cli.main import VERBS, run
+from resume_hooks.cli.output import colour_wanted
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
@@ -146,7 +146,7 @@ def test_cards_have_no_colour_at_all(told: Told, monkeypatch: pytest.MonkeyPatch
 )
 def test_what_the_environment_asks_for(environ: dict[str, str], answer: bool | None) -> None:
     """NO_COLOR above all, whatever its value; then what forces; then what forbids."""
-    assert wanted(environ) is answer
+    assert colour_wanted(environ) is answer
 
 
 def test_on_a_real_terminal(config_home: ConfigHome) -> None:

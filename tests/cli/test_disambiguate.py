@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from resume_hooks.cli.disambiguate import meant
+from resume_hooks.cli.question import meant
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
@@ -158,6 +158,6 @@ def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
     """The one that holds the locator, and of it the locator alone; none where two might."""
-    monkeypatch.setattr("resume_hooks.cli.disambiguate._is_watched", lambda: True)
-    monkeypatch.setattr("resume_hooks.cli.disambiguate.ask", lambda *_, **__: 1)
+    monkeypatch.setattr("resume_hooks.cli.question._is_watched", lambda: True)
+    monkeypatch.setattr("resume_hooks.cli.question.ask", lambda *_, **__: 1)
     assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.cli.text_width import fitted, width
+from resume_hooks.cli.output import fitted, width
 
 
 @pytest.mark.parametrize(

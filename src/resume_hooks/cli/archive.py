@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +15,17 @@ from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import Gone, went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
-from resume_hooks.cli.archived_text import kept_row, kept_text
-from resume_hooks.cli.output import complete_locator, current_folder, dry_run_option, emit, json_option, located, say
+from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    complete_locator,
+    current_folder,
+    dry_run_option,
+    json_option,
+    located,
+)
+from resume_hooks.cli.output import say
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -52,17 +60,8 @@ NOTHING: dict[str, Any] = {
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
 @dry_run_option
 @json_option
-def command(  # noqa: PLR0913, PLR0917 - one word an option
-    locators: tuple[str, ...],
-    project: bool,
-    everywhere: bool,
-    verifying: bool,
-    listing: bool,
-    forgetting: bool,
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """Keep sessions in the vault, with all that belongs to them, for longer than the client does.
 
     LOCATOR defaults to the latest session of this folder. What is kept is a compressed copy, an eighth of the size.
@@ -78,46 +77,48 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
       resume-hooks archive --verify
       resume-hooks archive --forget 5e12a303
     """
-    _refuse(locators, [verifying, listing, forgetting], project=project, everywhere=everywhere)
-    if verifying:
-        return _verify(_kept(locators), whole=not locators, as_json=as_json)
-    if listing:
-        return _list(_kept(locators), as_json=as_json)
-    if forgetting:
-        return _forget(_kept(locators), asks=not (yes or dry_run), dry_run=dry_run, as_json=as_json)
-    return _archive(_sessions(locators, project=project, everywhere=everywhere), dry_run=dry_run, as_json=as_json)
+    _refuse(options)
+    if options.verifying:
+        return _verify(_kept(options), options)
+    if options.listing:
+        return _list(_kept(options), options)
+    if options.forgetting:
+        return _forget(_kept(options), options)
+    return _archive(_sessions(options), options)
 
 
-def _refuse(locators: Sequence[str], modes: Sequence[bool], *, project: bool, everywhere: bool) -> None:
-    if sum(modes) > 1:
-        raise UsageError("--verify, --list and --forget are three things", "Give one of them.")
-    if sum([bool(locators), project, everywhere]) > 1 or (any(modes) and (project or everywhere)):
+def _refuse(options: VerbOptions) -> None:
+    options.refuse_together("verifying", "listing", "forgetting", remedy="Give one of them.")
+    modes = options.verifying or options.listing or options.forgetting
+    given = [bool(options.locators), options.project, options.everywhere]
+    if sum(given) > 1 or (modes and (options.project or options.everywhere)):
         raise UsageError("Give either LOCATORs, --project or --all", "--verify and --list go over all that is kept.")
-    if modes[2] and not locators:
-        raise UsageError("--forget takes no session for granted", "Name it: resume-hooks archive --forget LOCATOR")
+    if options.forgetting and not options.locators:
+        raise UsageError("--forget needs a LOCATOR", "Name it: resume-hooks archive --forget LOCATOR")
 
 
-def _sessions(locators: Sequence[str], *, project: bool, everywhere: bool) -> list[SessionFile]:
-    if everywhere:
-        return locate.all_sessions(Where())
-    if project:
+def _sessions(options: VerbOptions) -> list[SessionFile]:
+    if options.everywhere:
+        return locate.all_sessions(options.where)
+    if options.project:
         folder = current_folder()
-        return [each for each in locate.sessions_of(folder, Where()) if belongs(each.path, folder)]
-    found = [located(locator) for locator in locators] if locators else [located(None)]
+        return [each for each in locate.sessions_of(folder, options.where) if belongs(each.path, folder)]
+    found = [located(locator, options.where) for locator in options.locators or [None]]
     return list({session.path: session for session in found}.values())
 
 
-def _kept(locators: Sequence[str]) -> list[ArchivedSession]:
-    return [find(locator, Where()) for locator in locators] if locators else held(Where())
+def _kept(options: VerbOptions) -> list[ArchivedSession]:
+    where = options.where
+    return [find(locator, where) for locator in options.locators] if options.locators else held(where)
 
 
-def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -> int:
-    if dry_run:
+def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
+    if options.dry_run:
         would = archive_now.preview(sessions, Where())
         data = NOTHING | {"archived": [_outcome(each) for each in would]}
-        emit("archive", data, lambda: f"{_counted(would)}\n\nNothing was written.", as_json=as_json)
+        options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
         return 0
-    with at_work("Archiving", quiet=as_json) as advance:
+    with at_work("Archiving", quiet=options.as_json) as advance:
         done = archive_now.archive(sessions, Where(), advance)
     data = NOTHING | {
         "archived": [_outcome(each) for each in done.outcomes],
@@ -127,7 +128,7 @@ def _archive(sessions: Sequence[SessionFile], *, dry_run: bool, as_json: bool) -
     told = first_use_notice.line(Where(), current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
-    emit("archive", data, lambda: _told(done), as_json=as_json, warnings=[*([told] if told else []), *notes])
+    options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
     return int(bool(failed))
 
 
@@ -164,7 +165,7 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
     return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
-def _list(kept: Sequence[ArchivedSession], *, as_json: bool) -> int:
+def _list(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     damaged = [finding.message for finding in unreadable(Where())]
     gone = went(Where())
     data = NOTHING | {"vault": [kept_row(each, Where()) for each in kept]}
@@ -178,7 +179,7 @@ def _list(kept: Sequence[ArchivedSession], *, as_json: bool) -> int:
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
         return "\n".join([*rows, held_now, *away])
 
-    emit("archive", data, text, as_json=as_json, warnings=damaged)
+    options.emit(data, text, damaged)
     return 0
 
 
@@ -186,10 +187,10 @@ def _why(gone: Gone) -> dict[str, Any]:
     return {"stored": gone.stored, "why": gone.why}
 
 
-def _verify(kept: Sequence[ArchivedSession], *, whole: bool, as_json: bool) -> int:
+def _verify(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     total, done = sum(each.size for each in kept), 0
-    findings: list[ArchiveFinding] = unreadable(Where()) if whole else []
-    with at_work("Verifying", quiet=as_json) as advance:
+    findings: list[ArchiveFinding] = unreadable(Where()) if not options.locators else []
+    with at_work("Verifying", quiet=options.as_json) as advance:
 
         def read(count: int) -> None:
             nonlocal done
@@ -208,22 +209,20 @@ def _verify(kept: Sequence[ArchivedSession], *, whole: bool, as_json: bool) -> i
             [*said, f"{counted(len(kept), 'session')}, {size_text(done)} read: {len(findings) or 'no'} findings."]
         )
 
-    emit("archive", data, text, as_json=as_json)
+    options.emit(data, text)
     return int(bool(findings))
 
 
-def _forget(kept: Sequence[ArchivedSession], *, asks: bool, dry_run: bool, as_json: bool) -> int:
-    if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError("Forgetting asks first, and here nobody can be asked", "Add --yes, or --dry-run.")
-    rows = [kept_row(each, Where()) for each in kept]
-    listed = "\n".join(kept_text(each, Where()) for each in kept)
+def _forget(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
+    asks = options.asks("Forgetting")
+    listed = "\n".join(kept_text(each, options.where) for each in kept)
     if asks:
         say(listed)
-    agreed = not dry_run and (not asks or click.confirm("\nRemove that from the vault, for good?", err=True))
+    rows = [kept_row(each, options.where) for each in kept]
+    agreed = options.agreed("Remove that from the vault, for good?", asks=asks)
     if agreed:
         for each in kept:
-            forget(each, Where())
-    data = NOTHING | {"vault": rows, "written": agreed}
+            forget(each, options.where)
     last = "Removed from the vault." if agreed else "Nothing was removed."
-    emit("archive", data, lambda: last if asks else f"{listed}\n\n{last}", as_json=as_json)
+    options.emit(NOTHING | {"vault": rows, "written": agreed}, lambda: last if asks else f"{listed}\n\n{last}")
     return 0

@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option, located, locator_argument
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 
-SHOWN = 200
-"""Secrets that are listed to people; ``--json`` lists all."""
+SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
 
 @click.command("audit")
@@ -26,9 +25,8 @@ SHOWN = 200
 @click.option("--since", metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
 @click.option("--kind", "kinds", metavar="KIND", multiple=True, help="Only secrets of this kind; may be given often.")
 @json_option
-def command(
-    locator: str | None, everywhere: bool, project: bool, since: str | None, kinds: tuple[str, ...], as_json: bool
-) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """List the secrets in a session by kind, place and age, never the secrets themselves.
 
     Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
@@ -43,20 +41,20 @@ def command(
       resume-hooks audit --project --since 7d
       resume-hooks audit --all --kind github-pat --kind private-key
     """
-    if sum([bool(locator), everywhere, project]) > 1:
+    if sum([bool(options.locator), options.everywhere, options.project]) > 1:
         raise UsageError("LOCATOR, --all and --project exclude each other", "Give one of them.")
-    sessions = _sessions(locator, everywhere=everywhere, project=project)
-    with at_work("Looking", quiet=as_json) as advance:
+    sessions = _sessions(options.locator, everywhere=options.everywhere, project=options.project)
+    with at_work("Looking", quiet=options.as_json) as advance:
         found = audit(
-            Where(),
+            options.where,
             sessions=sessions,
-            kinds=kinds,
-            since=_since(since),
+            kinds=options.kinds,
+            since=_since(options.since),
             progress=advance,
         )
-    reach = _reach(sessions, project=project)
+    reach = _reach(sessions, project=options.project)
     warnings = [*found.unread, *found.warnings]
-    emit("audit", _data(found), lambda: render(found, reach), as_json=as_json, warnings=warnings)
+    options.emit(_data(found), lambda: render(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
 
 
@@ -95,7 +93,7 @@ def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[st
         return None
     if project:
         return {session.session_id for session in locate.sessions_of(current_folder(), Where())}
-    return {located(locator).session_id}
+    return {located(locator, Where()).session_id}
 
 
 def _reach(sessions: set[str] | None, *, project: bool) -> str:

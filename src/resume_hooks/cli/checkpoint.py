@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, table
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    dry_run_option,
+    json_option,
+    locator_argument,
+)
+from resume_hooks.cli.output import table
 from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import checkpoint_state
-from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.text import one_line
-
-
-class How(TypedDict):
-    """The options of a checkpoint."""
-
-    goal: str
-    yes: bool
-    show: bool
-    clear: bool
-    dry_run: bool
-    as_json: bool
 
 
 @click.command("checkpoint")
@@ -36,7 +32,8 @@ class How(TypedDict):
 @click.option("--clear", is_flag=True, help="Forget the active one.")
 @dry_run_option
 @json_option
-def command(locator: str | None, **how: Unpack[How]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Mark the end of LOCATOR as the place that a rewind goes back to.
 
     The session itself is only read. One checkpoint is active a session; rewind uses it up. While the model works the
@@ -49,47 +46,55 @@ def command(locator: str | None, **how: Unpack[How]) -> None:
       resume-hooks checkpoint --show --json
       resume-hooks checkpoint --clear
     """
-    if how["show"] + how["clear"] + bool(how["goal"] or how["yes"]) > 1:
+    if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
-    session = resolve_transcript(locator, current_folder(), Where())
+    session = resolve_transcript(options.locator, current_folder(), options.where)
     checkpoint.refuse_subagent(session)
     active = checkpoint_state.find(session.session_id)
-    if how["show"] or how["clear"]:
-        _old(session, active, how)
+    if options.show or options.clear:
+        _old(session, active, options)
     else:
-        _new(session, active, how)
+        _new(session, active, options)
 
 
-def _old(session: SessionFile, active: Mark | None, how: How) -> None:
+def _old(session: SessionFile, active: Mark | None, options: VerbOptions) -> None:
     """Show the active checkpoint, or forget it."""
-    cleared = active is not None and how["clear"] and not how["dry_run"]
+    cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         checkpoint_state.clear(session.session_id)
-    done = "forgotten" if cleared else "would be forgotten" if how["clear"] else "active"
-    _answer(session, active, None, done, how, written=cleared)
+    done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
+    _answer(session, _Marks(active, None, done, cleared), options)
 
 
-def _new(session: SessionFile, active: Mark | None, how: How) -> None:
+def _new(session: SessionFile, active: Mark | None, options: VerbOptions) -> None:
     """Set a checkpoint; another one that is active is replaced on ``--yes`` alone."""
-    require_own(session, Where())
-    placed = checkpoint.place(session, how["goal"])
+    require_own(session, options.where)
+    placed = checkpoint.place(session, options.goal)
     same = active is not None and active.is_at(placed.mark)
-    if active is not None and not same and not how["yes"]:
+    if active is not None and not same and not options.yes:
         goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
         raise ResumeHooksError(
             f"A checkpoint is active here{goal}, set {active.started_at}", "--yes replaces it; --clear forgets it."
         )
-    writes = not same and not how["dry_run"]
+    writes = not same and not options.dry_run
     if writes:
         checkpoint_state.keep(placed.mark)
     mark = active if same else placed.mark
     done = "set" if writes else "already set" if same else "would be set"
-    _answer(session, mark, None if same else active, done, how, written=writes)
+    _answer(session, _Marks(mark, None if same else active, done, writes), options)
 
 
-def _answer(
-    session: SessionFile, mark: Mark | None, replaced: Mark | None, done: str, how: How, *, written: bool
-) -> None:
+class _Marks(NamedTuple):
+    """The mark that an answer is about, the one that it replaced, and what was done with it."""
+
+    mark: Mark | None
+    replaced: Mark | None
+    done: str
+    written: bool
+
+
+def _answer(session: SessionFile, found: _Marks, options: VerbOptions) -> None:
+    mark, replaced, done, written = found
     data = {
         "session_id": session.session_id,
         "file": session.path,
@@ -98,7 +103,7 @@ def _answer(
         "checkpoint": _row(mark),
         "replaced": _row(replaced),
     }
-    emit("checkpoint", data, lambda: _text(mark, replaced, done), as_json=how["as_json"])
+    options.emit(data, lambda: _text(mark, replaced, done))
 
 
 def _row(mark: Mark | None) -> dict[str, Any] | None:

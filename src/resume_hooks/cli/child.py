@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 
-from resume_hooks.cli.output import dry_run_option, emit, json_option, say, table
+from resume_hooks import settings
+from resume_hooks.cli.options import VerbOptions, dry_run_option, json_option
+from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.system.claude_cli import executable
-
-
-class How(TypedDict):
-    """The options that every verb shares that makes a child."""
-
-    output_dir: str | None
-    start: bool
-    dry_run: bool
-    as_json: bool
-
 
 _OPTIONS = (
     click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
@@ -35,59 +29,83 @@ _OPTIONS = (
 
 
 def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options of ``How``, in the order of its help."""
+    """Give a verb the options that all verbs have that make a child, in the order of its help."""
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb
 
 
-def client_to_start(how: How) -> str:
-    """The client that ``--start`` asks for, ``""`` for none. Refused before anything is made, where it can't be."""
-    if not how["start"] or how["dry_run"]:
-        return ""
-    found = executable(Where())
-    if found is None:
+def require_client(options: VerbOptions) -> None:
+    """Refuse ``--start`` before anything is made if no client can be started."""
+    if not _starts(options):
+        return
+    if executable(options.where) is None:
         raise ResumeHooksError(
             "claude is not on PATH, so nothing was made", "Leave --start out, or install the client."
         )
-    if how["output_dir"] is not None:
+    if options.output_dir is not None:
         raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
-    return found
 
 
-def require_start(client: str, draft: Draft) -> None:
-    """Refuse to make a child that the client could not be started on."""
-    if client and OUTSIDE in draft.warnings:
-        raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
-    require_folder(client, draft.setting.cwd)
-
-
-def require_folder(client: str, folder: str) -> None:
-    """Refuse a folder that the client could not be started in."""
-    if client and not os.path.isdir(folder):
+def require_folder(options: VerbOptions, folder: str) -> None:
+    """Refuse ``--start`` in a folder that is gone."""
+    if _starts(options) and not os.path.isdir(folder):
         raise ResumeHooksError(
             f"{folder} is gone, so the client can't be started there and nothing was made", "Leave --start out."
         )
 
 
+def require_start(options: VerbOptions, child: Draft) -> None:
+    """Refuse ``--start`` on a child that the client would not find."""
+    if _starts(options) and OUTSIDE in child.warnings:
+        raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
+    require_folder(options, child.setting.cwd)
+
+
+def make(options: VerbOptions, plan: ChildPlan) -> Receipt:
+    """Write the child that was planned; in a dry run, or where there is nothing to write, its receipt alone."""
+    require_start(options, plan.draft)
+    return carry_out(plan, options.where, dry_run=options.dry_run)
+
+
 def answer(
-    verb: str,
+    options: VerbOptions,
     receipt: Receipt,
-    how: How,
-    client: str,
-    *,
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt (with ``more`` fields, or as ``text``); start the client on the child where asked.
+    """Print a receipt (with ``more`` fields, or as ``text``), and start the client on the child if asked to.
 
-    The receipt comes back where it was not: for whoever calls a verb of ours.
+    Return the receipt to a verb of ours that called this one.
     """
-    data = {**receipt.data(), **(more or {})}
-    emit(verb, data, text or (lambda: receipt_text(receipt)), as_json=how["as_json"], warnings=receipt.warnings)
-    if client and receipt.written:
-        start(start_of(receipt.session_id, receipt.file, receipt.folder, Where()))
+    options.emit(receipt.data() | (more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
+    if receipt.written and _starts(options):
+        start(start_of(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt
+
+
+def _starts(options: VerbOptions) -> bool:
+    return options.start and not options.dry_run
+
+
+def model_name(given: str | None) -> str:
+    """The model of ``--model``, else of the setting. UsageError for what can't be one."""
+    try:
+        return str(settings.KEYS["summary_model"].read(given or settings.load()["summary_model"].value))
+    except ValueError as error:
+        raise UsageError(f"--model must be {error}, not '{given}'") from error
+
+
+def time_limit(options: VerbOptions) -> float:
+    """The seconds of ``--timeout``, else of the setting."""
+    return options.timeout or settings.number("summary_timeout")
+
+
+def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
+    """A function that says which call a model is at, if somebody waits."""
+    if quiet or not sys.stderr.isatty():
+        return lambda _number, _count: None
+    return lambda number, count: say(f"Asking {name}, {number} of {count} ...", err=True)
 
 
 def tell(receipt: Receipt) -> None:
@@ -101,7 +119,6 @@ def tell(receipt: Receipt) -> None:
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:
     """A receipt for people, with ``more`` facts before its commands."""
-    checked = f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"
     return table(
         [
             ("would write" if not receipt.written else "wrote", receipt.title),
@@ -110,8 +127,15 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
             ("parent", f"{receipt.parent_session_id} (unchanged)"),
             ("tokens", receipt.sizes),
             *more,
-            ("checks", checked if receipt.written else "not run: nothing was written"),
+            ("checks", checks_text(receipt)),
             ("in Claude Code", receipt.in_client),
             ("in a shell", receipt.shell),
         ]
     )
+
+
+def checks_text(receipt: Receipt) -> str:
+    """How the checks of the written file went."""
+    if not receipt.written:
+        return "not run: nothing was written"
+    return f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"

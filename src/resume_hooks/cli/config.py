@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.output import emit, json_option, table
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
+from resume_hooks.cli.output import table
 from resume_hooks.errors import UsageError
 from resume_hooks.storage import stored_settings
 
@@ -21,7 +22,8 @@ def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.argument("key", required=False, shell_complete=_keys)
 @click.argument("value", required=False)
 @json_option
-def command(key: str | None, value: str | None, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Show every setting with its source, one setting, or set KEY to VALUE.
 
     The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both.
@@ -32,13 +34,13 @@ def command(key: str | None, value: str | None, as_json: bool) -> None:
       resume-hooks config clipboard osc52
       resume-hooks config triggers_off "help, session"
     """
-    if key is not None and key not in settings.KEYS:
-        raise UsageError(f"There is no setting '{key}'", f"Settings: {', '.join(settings.KEYS)}.")
-    if key is not None and value is not None:
-        stored_settings.store(key, value)
-    rows = [row for row in _rows() if key in (None, row["key"])]
+    if options.key is not None and options.key not in settings.KEYS:
+        raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
+    if options.key is not None and options.value is not None:
+        stored_settings.store(options.key, options.value)
+    rows = [row for row in _rows() if options.key in (None, row["key"])]
     shown = [(row["key"], f"{_text(row['value'])}  ({row['source']})  {row['about']}") for row in rows]
-    emit("config", {"file": settings.settings_file(), "settings": rows}, lambda: table(shown), as_json=as_json)
+    options.emit({"file": settings.settings_file(), "settings": rows}, lambda: table(shown))
 
 
 def _rows() -> list[dict[str, Any]]:

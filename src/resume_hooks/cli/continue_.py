@@ -1,24 +1,40 @@
-"""``continue``: the client on the latest session of this folder, or on a named one, without a question."""
+"""``continue``: the client on a session, without a question; and what ``resume`` shares with it.
+
+A session is continued as it is, or in a child that the code of another verb makes first.
+"""
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+import os
+from typing import Any, NamedTuple
 
 import click
 
+from resume_hooks import settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.continue_as import finish, forked, settled
-from resume_hooks.cli.output import emit, json_option, located, locator_argument, say
-from resume_hooks.cli.start_client import Start, start_of
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.output import on_stderr, say
+from resume_hooks.cli.question import Answer, ask
+from resume_hooks.cli.start_client import Start, start, start_of
+from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
 from resume_hooks.paths import Where
+from resume_hooks.sessions import liveness
 from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tail_scan import is_live_part_within
+
+AS_IS, FORK = "as-is", "fork"
+WAYS = (AS_IS, TRIM, SMART_TRIM, HANDOFF, ROLLOVER, FORK)
+READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client's give up
 
 
 @click.command("continue")
@@ -26,7 +42,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 @click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
 @json_option
-def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Start the client on the latest session of this folder, or on LOCATOR, in the session's own folder.
 
     Not on a terminal the command that does it is printed, and nothing else.
@@ -37,24 +54,22 @@ def command(locator: str | None, forks: bool, show: bool, as_json: bool) -> None
       resume-hooks continue 5e12a303 --fork
       eval "$(resume-hooks continue --print)"
     """
-    session = located(locator)
-    asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-    whole = forks and is_kept(session.path, Where())  # a fork is made of a kept copy, too
-    if asks and not whole:
+    session = options.located()
+    whole = options.forks and is_kept(session.path, options.where)  # a fork is made of a kept copy, too
+    if options.watched and not whole:
         session = settled(session)
-    elif not whole and (lost := relocate.lost(session, Where())) is not None:
+    elif not whole and (lost := relocate.lost(session, options.where)) is not None:
         raise lost.refusal(session)
-    made = forked(session) if forks else None
+    made = forked(session) if options.forks else None
     begun = _start_of(session, made)
-    if as_json:
-        warnings = made.warnings if made else ()
-        emit("continue", _data(begun, session, made), lambda: "", as_json=True, warnings=warnings)
+    if options.as_json:
+        options.emit(_data(begun, session, made), str, made.warnings if made else ())
         return
     if made is not None:
         tell(made)
-    elif asks and not show and (why := why_live(session, Where())):
+    elif options.watched and not options.show and (why := why_live(session, options.where)):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
-    finish(begun, {"show": show or not asks, "copy": False})
+    finish(begun, Finish(show=options.show or not options.watched))
 
 
 def _start_of(session: SessionFile, made: Receipt | None) -> Start:
@@ -70,4 +85,117 @@ def _data(begun: Start, session: SessionFile, made: Receipt | None) -> dict[str,
         "parent_session_id": session.session_id if made else None,
         "folder": begun.folder,
         "commands": {"in_client": f"/resume {begun.session_id}", "shell": begun.command},
+    }
+
+
+class Finish(NamedTuple):
+    """What is done with the session that is continued: its command is printed, or copied; else the client started."""
+
+    show: bool = False
+    copy: bool = False
+
+
+def settled(session: SessionFile) -> SessionFile:
+    """The session itself, or its child in another folder where no client could be started on it; asks for which.
+
+    A vaulted one is brought back, once the user said yes.
+    """
+    found = relocate.lost(session, Where())
+    if found is not None and found.kept:
+        session = relocate.brought_back(session, found, Where())
+        found = relocate.lost(session, Where())
+    return session if found is None else relocate.rehomed(session, found, Where())
+
+
+def go_on(session: SessionFile, way: str, how: Finish) -> bool:
+    """Go on in a session, in this ``way``. False where that would have made a child, and none was."""
+    if way == AS_IS:
+        folder = home_folder(HeadTail(session.path))
+        finish(start_of(session.session_id, session.path, folder, Where()), how)
+        return True
+    receipt = child(session, way)
+    if not receipt.written:
+        return False
+    finish(start_of(receipt.session_id, receipt.file, receipt.folder, Where()), how)
+    return True
+
+
+def finish(begun: Start, how: Finish) -> None:
+    """Print the command, copy it and say which way it went, or become the client. stdout gets the command alone."""
+    if how.show:
+        say(begun.command)
+    elif how.copy:
+        say(_copied(begun.command), err=True)
+        say(begun.command)
+    else:
+        start(begun)
+
+
+def copied(command: str) -> str:
+    """Copy a command; what became of it, and the command itself."""
+    return f"{_copied(command)}\n{command}"
+
+
+def _copied(command: str) -> str:
+    done = clipboard.copy(command, way=str(settings.load()["clipboard"].value), environ=os.environ)
+    return done.sentence("the command")
+
+
+def child(session: SessionFile, way: str) -> Receipt:
+    """Make a child of a session by the verb of that name, which says on stderr what it made, or why nothing."""
+    if way == FORK:
+        receipt = forked(session)
+        tell(receipt)
+        return receipt
+    # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
+    if way == TRIM:
+        from resume_hooks.cli.trim import command  # noqa: PLC0415
+    elif way == SMART_TRIM:
+        from resume_hooks.cli.smart_trim import command  # noqa: PLC0415
+    elif way == HANDOFF:
+        from resume_hooks.cli.handoff import command  # noqa: PLC0415
+    else:
+        from resume_hooks.cli.rollover import command  # noqa: PLC0415
+    with on_stderr():
+        made: Receipt = click.get_current_context().invoke(command, locator=session.path)
+    return made
+
+
+def forked(session: SessionFile) -> Receipt:
+    """Make a copy of a session's whole live conversation."""
+    return write(fork.plan(session, Where()), Where())
+
+
+def asked_way(session: SessionFile, found: Comparison) -> str:
+    """Ask which way; what fits best is marked, and what an empty line takes is pointed at."""
+    why_live = liveness.why_live(session, Where())
+    if why_live:
+        say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
+    advised = found.advice.strategy if found.advice else ""
+    leaner = _is_leaner(found)
+    usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
+    words = _words(found, leaner=leaner)
+    answers = [Answer(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
+    return WAYS[ask("How to go on?", answers, WAYS.index(usual))]
+
+
+def _is_leaner(found: Comparison) -> bool:
+    """Whether the live conversation of a file that is too large for some readers is not too large for them."""
+    glance = found.glance
+    return glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
+
+
+def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
+    """What each way leaves, and what it takes."""
+    tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
+    model = settings.load()["summary_model"].value
+    full = ", which would compact at once" if found.context.compacts_at_once else ""
+    large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
+    return {
+        AS_IS: f"{found.context.tokens:,} tokens{full}",
+        TRIM: f"a copy without its bulk, {tokens.get(TRIM, 'its size is not told here')}",
+        SMART_TRIM: f"a copy without what {model} finds no longer needed, which costs",
+        HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
+        ROLLOVER: f"a handoff with a summary by {model}, which costs; {tokens[ROLLOVER]}",
+        FORK: f"a copy of the live conversation alone, under a new id{large}",
     }

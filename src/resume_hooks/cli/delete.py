@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,17 +11,26 @@ from resume_hooks import clock
 from resume_hooks.archive.trash import contents, delete
 from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.trash.delete import Deletion
-from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
-from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines, stray_rows
-from resume_hooks.clock import DAY
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    complete_locator,
+    dry_run_option,
+    json_option,
+    yes_option,
+)
+from resume_hooks.cli.output import say, table
+from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.text import counted
 
 STAYS = "The vault keeps a copy of {title}; to remove that, too: resume-hooks archive --forget {session_id}"
-SHOWN = 10
-"""Derived sessions that are named one by one."""
+SHOWN = 10  # derived sessions that are named one by one
+
+NOTHING: dict[str, Any] = {"session": None, "live": "", "derived": [], "emptied": [], "strays": [], "written": False}
 
 
 @click.command("delete")
@@ -30,20 +38,12 @@ SHOWN = 10
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
 @click.option("--damaged", is_flag=True, help="With --empty-trash: also what can't be told, of any age.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--force", is_flag=True, help="Even if the session is live.")
 @dry_run_option
 @json_option
-def command(  # noqa: PLR0913, PLR0917 - one word an option
-    locator: str | None,
-    empty_trash: bool,
-    older_than: int | None,
-    damaged: bool,
-    yes: bool,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Move LOCATOR to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
@@ -55,39 +55,27 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
       resume-hooks delete "Fix the parser" --yes
       resume-hooks delete --empty-trash --older-than 30
     """
-    if empty_trash is (locator is not None):
+    if options.empty_trash is (options.locator is not None):
         raise UsageError("Give either a LOCATOR or --empty-trash", "Deleting takes no session for granted.")
-    if (older_than is not None or damaged) and not empty_trash:
+    if (options.older_than is not None or options.damaged) and not options.empty_trash:
         raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or LOCATOR.")
-    asks = not (yes or dry_run)
-    if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError(
-            "Deleting asks first, and here nobody can be asked", "Add --yes, or --dry-run to see what would go."
-        )
-    if locator is None:
-        _empty(older_than, damaged=damaged, asks=asks, dry_run=dry_run, as_json=as_json)
+    asks = options.asks("Deleting")
+    if options.locator is None:
+        _empty(options, asks=asks)
     else:
-        _delete(delete.plan(located(locator), Where()), asks, force=force, dry_run=dry_run, as_json=as_json)
+        _delete(delete.plan(options.located(), options.where), options, asks=asks)
 
 
-def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_json: bool) -> None:
-    if not (force or dry_run):
-        delete.require_quiet(decided.session, Where())
+def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
+    if not (options.force or options.dry_run):
+        delete.require_quiet(decided.session, options.where)
     if asks:
         say(_facts(decided))
-    agreed = not dry_run and (not asks or click.confirm("\nMove it to the trash?", err=True))
-    entry = delete.write(decided, Where(), force=force) if agreed else decided.entry
-    data = {
-        "session": deleted_row(entry, Where()),
-        "live": decided.live,
-        "derived": [
-            {"session_id": child.row.session_id, "title": child.row.title, "kind": child.row.kind}
-            for child in decided.derived
-        ],
-        "emptied": [],
-        "strays": [],
-        "written": agreed,
-    }
+    agreed = options.agreed("Move it to the trash?", asks=asks)
+    entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
+    derived = [child.row for child in decided.derived]
+    data = NOTHING | {"session": deleted_row(entry, options.where), "live": decided.live, "written": agreed}
+    data["derived"] = [{"session_id": row.session_id, "title": row.title, "kind": row.kind} for row in derived]
 
     def text() -> str:
         if agreed:
@@ -96,7 +84,7 @@ def _delete(decided: Deletion, asks: bool, *, force: bool, dry_run: bool, as_jso
             return f"{table(facts)}\n\nBring it back: resume-hooks restore {entry.locator}"
         return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
 
-    emit("delete", data, text, as_json=as_json, warnings=_still_kept([entry]) if agreed else [])
+    options.emit(data, text, _still_kept([entry]) if agreed else [])
 
 
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
@@ -105,50 +93,42 @@ def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
     return [STAYS.format(title=entry.title, session_id=entry.session_id) for entry in kept]
 
 
-def _empty(older_than: int | None, *, damaged: bool, asks: bool, dry_run: bool, as_json: bool) -> None:
-    limit = (clock.milliseconds(clock.now()) or 0) - (older_than or 0) * 1000 * DAY
-    found = [entry for entry in contents.held(Where()) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+def _empty(options: VerbOptions, *, asks: bool) -> None:
+    limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
+    found = [entry for entry in contents.held(options.where) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    strays = contents.strays(Where())
-    also = [stray for stray in strays if stray.gone or damaged]
+    strays = contents.strays(options.where)
+    also = [stray for stray in strays if stray.gone or options.damaged]
     what = _all(wanted, also)
     if asks and what:
         say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
-    agreed = bool(what) and not dry_run
-    if agreed and asks:
-        agreed = click.confirm(f"\nRemove {what}, for good?", err=True)
-    gone = delete.empty(wanted, Where(), also) if agreed else wanted
-    data: dict[str, Any] = {"session": None, "live": "", "derived": [], "written": agreed}
-    data |= {"emptied": [deleted_row(entry, Where()) for entry in gone], "strays": stray_rows(also)}
+    agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
+    gone = delete.empty(wanted, options.where, also) if agreed else wanted
+    data = NOTHING | {"emptied": [deleted_row(entry, options.where) for entry in gone], "strays": also}
 
     def text() -> str:
         if agreed:
             return f"Removed for good: {_all(gone, also) or 'nothing; another command was faster'}."
         if not what:
-            return "There is nothing in the trash" + (
-                f" that was deleted {older_than} days ago." if older_than else "."
-            )
+            age = f" that was deleted {options.older_than} days ago" if options.older_than else ""
+            return f"There is nothing in the trash{age}."
         return f"{what}, would go for good. Nothing was removed."
 
-    told = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
+    notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
-        told.append(f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list")
-    emit("delete", data, text, as_json=as_json, warnings=[*told, *(_still_kept(gone) if agreed else [])])
+        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list")
+    options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone) if agreed else [])])
 
 
 def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
     """What goes for good, counted; ``""`` for nothing."""
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
-    said = [_count(entries)] if entries else []
+    said = [counted(len(entries), "session")] if entries else []
     said += [f"{half:,} half-removed"] if half else []
-    said += [f"{damaged:,} that can't be told"] if damaged else []
+    said += [counted(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
     return f"{' and '.join(said)}, {size}" if said else ""
-
-
-def _count(entries: Sequence[TrashEntry]) -> str:
-    return "1 session" if len(entries) == 1 else f"{len(entries):,} sessions"
 
 
 def _facts(decided: Deletion) -> str:
@@ -172,7 +152,7 @@ def _depending(decided: Deletion) -> str:
     if not decided.derived:
         return ""
     count = len(decided.derived)
-    lines = [f"\n\n{'1 session' if count == 1 else f'{count:,} sessions'} came from it and will miss it:"]
+    lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
     lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
     kept = find(decided.session.session_id, Where()) is not None

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import orjson
 
-from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
@@ -21,7 +21,8 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLE
 @click.option("--bundle", is_flag=True, help="Print a report for a bug report: no titles, prompts, paths or names.")
 @click.option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
 @json_option
-def command(bundle: bool, output: str | None, as_json: bool) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
     Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings that
@@ -34,20 +35,20 @@ def command(bundle: bool, output: str | None, as_json: bool) -> int:
       resume-hooks doctor --json
       resume-hooks doctor --bundle -o report.json
     """
-    if output is not None and not bundle:
+    if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
     findings = diagnose(current_folder())
-    report = _report(findings) if bundle else None
-    written = _written(output, report) if output is not None else ""
+    report = _report(findings) if options.bundle else None
+    written = _written(options.output, report) if options.output is not None else ""
     data = {"findings": [f._asdict() for f in findings], "report": report, "file": written}
 
     def text() -> str:
         if written:
             return f"Written: {written}\nLook through it before you send it to somebody."
-        return _pretty(report).decode() if bundle else _render(findings)
+        return _pretty(report).decode() if options.bundle else _render(findings)
 
-    emit("doctor", data, text, as_json=as_json)
-    return int(not bundle and any(finding.level == "problem" for finding in findings))
+    options.emit(data, text)
+    return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 
 def _report(findings: list[Finding]) -> dict[str, Any]:

@@ -17,9 +17,7 @@ from resume_hooks.paths import read_regular
 
 USUAL = ("vi", "nano")
 NAME = "handoff.md"
-LARGEST = 4 * 1024 * 1024
-"""Bytes that are read of what was saved."""
-
+LARGEST = 4 * 1024 * 1024  # bytes that are read of what was saved
 _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.output import current_folder, dry_run_option, emit, json_option, locator_argument, say, table
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    dry_run_option,
+    json_option,
+    locator_argument,
+)
+from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.paths import Where
 from resume_hooks.reading.export.document import FORMS, HTML, JSON, Document, ExportOptions, lineage_of
 from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
@@ -36,7 +43,8 @@ STDOUT = "-"
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @dry_run_option
 @json_option
-def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Write LOCATOR as a document: a page (html), Markdown (md), text (txt), or a bundle to be imported (json).
 
     The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
@@ -50,38 +58,37 @@ def command(locator: str | None, as_json: bool, dry_run: bool, **asked: Any) -> 
       resume-hooks export 1a2b3c4d --format md -o - | less
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
-    document_options = _choice(as_json=as_json, **asked)
-    session = resolve_transcript(locator, current_folder(), Where())
+    document_options = _choice(options)
+    session = resolve_transcript(options.locator, current_folder(), options.where)
     sessions, warnings = [session], list[str]()
-    if asked["lineage"] and subagent_name(session.path) is None:
-        sessions, gone = lineage_of(session, Where())
+    if options.lineage and subagent_name(session.path) is None:
+        sessions, gone = lineage_of(session, options.where)
         warnings += [f"An ancestor is gone: {one}" for one in gone]
-    with watched(session.path, quiet=as_json) as watching:
-        document = Document(sessions, document_options, Where(), watching)
+    with watched(session.path, quiet=options.as_json) as watching:
+        document = Document(sessions, document_options, options.where, watching)
     if not document_options.redact:
         warnings.append("Nothing was taken out: look for secrets before you give it away.")
-    if asked["output"] == STDOUT and not dry_run:
+    if options.output == STDOUT and not options.dry_run:
         _print(document, warnings)
         return
-    path = _place(asked["output"], document.name)
-    over = require_place(path, force=asked["force"])
-    written = _measured(document) if dry_run else write(path, document.chunks(), over)
-    data = _data(document, path, written, done=not dry_run)
-    emit("export", data, lambda: _text(data), as_json=as_json, warnings=warnings)
+    path = _place(options.output, document.name)
+    over = require_place(path, force=options.force)
+    written = _measured(document) if options.dry_run else write(path, document.chunks(), over)
+    data = _data(document, path, written, done=not options.dry_run)
+    options.emit(data, lambda: _text(data), warnings)
 
 
-def _choice(*, as_json: bool, **asked: Any) -> ExportOptions:
+def _choice(options: VerbOptions) -> ExportOptions:
     """What the options ask for. UsageError where they contradict each other."""
-    if asked["everything"] and asked["live"]:
-        raise UsageError("--all and --live exclude each other", "Leave one of them out.")
-    if as_json and asked["output"] == STDOUT:
+    options.refuse_together("everything", "live")
+    if options.as_json and options.output == STDOUT:
         raise UsageError("--json and -o - both want the standard output", "Name a file with -o, or leave --json out.")
-    ending = os.path.splitext(asked["output"] or "")[1][1:].lower()
-    form = asked["form"] or (ending if ending in FORMS else HTML)
-    if form == JSON and (asked["everything"] or asked["live"] or not asked["thinking"]):
+    ending = os.path.splitext(options.output or "")[1][1:].lower()
+    form = options.form or (ending if ending in FORMS else HTML)
+    if form == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError("A bundle holds whole sessions", "Leave --all, --live and --no-thinking out.")
-    what = EVERYTHING if asked["everything"] else LIVE_ONLY if asked["live"] else WHOLE
-    return ExportOptions(form, asked["redact"], asked["thinking"], what, asked["max_chars"])
+    what = EVERYTHING if options.everything else LIVE_ONLY if options.live else WHOLE
+    return ExportOptions(form, options.redact, options.thinking, what, options.max_chars)
 
 
 def _place(output: str | None, name: str) -> str:

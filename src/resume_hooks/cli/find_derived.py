@@ -6,13 +6,11 @@ import io
 
 import click
 
-from resume_hooks.cli.lineage import line, row_data
-from resume_hooks.cli.output import emit, json_option, located, locator_argument
-from resume_hooks.paths import Where
+from resume_hooks.cli.lineage import line
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.sessions.lineage import Descendant, Family
 
-WIDEST_LABEL = 160
-"""Columns of a title of wide letters and its kind."""
+WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 
 
 @click.command("find-derived")
@@ -20,7 +18,8 @@ WIDEST_LABEL = 160
 @click.option("--tree", is_flag=True, help="Show who came from whom.")
 @click.option("--all", "everything", is_flag=True, help="Also handoffs that /clear was typed in place of.")
 @json_option
-def command(locator: str | None, tree: bool, everything: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Show the sessions that came from a session, directly or not, oldest first.
 
     A handoff that was gone on with by /clear is left out: the session that /clear started stands for it.
@@ -30,20 +29,20 @@ def command(locator: str | None, tree: bool, everything: bool, as_json: bool) ->
       resume-hooks find-derived 5e12a303
       resume-hooks find-derived "Fix the parser" --tree
     """
-    session = located(locator)
-    family = Family(Where())
+    session = options.located()
+    family = Family(options.where)
     found = family.descendants(session.session_id)
-    if not everything:
+    if not options.everything:
         parents = {child.parent_session_id for child in found}
         found = [c for c in found if c.row.session_id in parents or not family.is_given_up(c.row)]
-    data = {"session_id": session.session_id, "rows": [row_data(child.row) for child in found]}
+    data = {"session_id": session.session_id, "rows": [child.row for child in found]}
 
     def text() -> str:
         if not found:
             return f"Nothing came from {session.session_id} yet."
-        return _tree(session.session_id, found) if tree else "\n".join(line(child.row) for child in found)
+        return _tree(session.session_id, found) if options.tree else "\n".join(line(child.row) for child in found)
 
-    emit("find-derived", data, text, as_json=as_json)
+    options.emit(data, text)
 
 
 def _tree(root_id: str, found: list[Descendant]) -> str:

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Unpack
+from typing import Any
 
 import click
 
-from resume_hooks import clock
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
-from resume_hooks.cli.output import current_folder, located, locator_argument
+from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, located, locator_argument, time_of
 from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.references import Reference
-
-
-class ForkHow(How):
-    """The options of a fork."""
-
-    at: str | None
-    at_message: str | None
-    before: str | None
-    turn: int | None
-    here: bool
-    home: str | None
 
 
 @click.command("fork")
@@ -41,7 +27,8 @@ class ForkHow(How):
 @click.option("--here", is_flag=True, help="Make it a session of the current folder.")
 @click.option("--home", metavar="FOLDER", help="Make it a session of this folder.")
 @child_options
-def command(locator: str | None, **how: Unpack[ForkHow]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Make a copy of LOCATOR's live conversation under a new id, whole or up to a point.
 
     The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
@@ -59,56 +46,40 @@ def command(locator: str | None, **how: Unpack[ForkHow]) -> None:
       resume-hooks fork 5e12a303 --before 2026-01-31T09:30 --dry-run
       resume-hooks fork 5e12a303 --here
     """
-    home = _home(how)
-    client = client_to_start(how)
-    session, cut = _asked(locator, how)
-    decided = fork.plan(session, Where(), cut=cut, home=home, output_dir=how["output_dir"])
-    require_start(client, decided.draft)
-    made = carry_out(decided, Where(), dry_run=how["dry_run"])
-    answer("fork", made, how, client, more={"cut": _data(decided)}, text=lambda: _text(decided, made))
+    home = _home(options)
+    require_client(options)
+    session, cut = _cut(options)
+    decided = fork.plan(session, options.where, cut=cut, home=home, output_dir=options.output_dir)
+    made = make(options, decided)
+    answer(options, made, {"cut": _data(decided)}, lambda: _text(decided, made))
 
 
-def _home(how: ForkHow) -> str | None:
+def _home(options: VerbOptions) -> str | None:
     """The folder that was asked for. UsageError for options that mean nothing together."""
-    if how["here"] and how["home"] is not None:
-        raise UsageError("--here and --home exclude each other", "Leave one of them out.")
-    if how["output_dir"] is not None and (how["here"] or how["home"] is not None):
-        raise UsageError("--output-dir writes elsewhere than --here and --home", "Leave one of them out.")
-    if how["home"] is not None:
-        return os.path.join(current_folder(), os.path.expanduser(how["home"]))
-    return current_folder() if how["here"] else None
+    options.refuse_together("here", "home", "output_dir")
+    if options.home is not None:
+        return os.path.join(current_folder(), os.path.expanduser(options.home))
+    return current_folder() if options.here else None
 
 
-def _asked(locator: str | None, how: ForkHow) -> tuple[SessionFile, Truncator | None]:
-    """The session and where it is cut, None for nowhere."""
-    given = [name for name in ("at", "at_message", "before", "turn") if how[name] is not None]
-    if len(given) > 1:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{options} exclude each other", "A session is cut once.")
-    at = cut_point.parse(how["at"]) if how["at"] is not None else None
-    if isinstance(at, Reference):
-        return _session_of(at, locator), AtRecord(at.record)
-    return located(locator), at or _cut(how)
+def _cut(options: VerbOptions) -> tuple[SessionFile, Truncator | None]:
+    """The session and where to cut it, None for nowhere."""
+    options.refuse_together("at", "at_message", "before", "turn", remedy="A session is cut once.")
+    if options.at is not None:
+        at = cut_point.parse(options.at)
+        return (_session_of(at, options), AtRecord(at.record)) if isinstance(at, Reference) else (options.located(), at)
+    if options.at_message is not None:
+        return options.located(), AtMessage(options.at_message.strip())
+    if options.turn is not None:
+        return options.located(), AtTurn(options.turn)
+    return options.located(), Before(time_of(options.before)) if options.before is not None else None
 
 
-def _cut(how: ForkHow) -> Truncator | None:
-    if how["at_message"] is not None:
-        return AtMessage(how["at_message"].strip())
-    if how["turn"] is not None:
-        return AtTurn(how["turn"])
-    if how["before"] is None:
-        return None
-    instant = clock.point(how["before"])
-    if instant is None:
-        raise UsageError(f"'{how['before']}' is no time", clock.WHEN)
-    return Before(instant)
-
-
-def _session_of(at: Reference, locator: str | None) -> SessionFile:
-    """The session that a reference names. UsageError where LOCATOR names another."""
-    session = located(at.session)
-    if locator is not None and located(locator).path != session.path:
-        raise UsageError(f"--at names another session than '{locator}'", "Leave one of them out.")
+def _session_of(at: Reference, options: VerbOptions) -> SessionFile:
+    """The session that a reference names. UsageError if LOCATOR names another."""
+    session = located(at.session, options.where)
+    if options.locator is not None and options.located().path != session.path:
+        raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
     return session
 
 

@@ -9,19 +9,17 @@ from typing import Any
 import click
 
 from resume_hooks.cli.child import receipt_text
-from resume_hooks.cli.output import dry_run_option, emit, json_option, located, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option, locator_argument
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import counted
 
-SHOWN = 3
-"""Findings of one kind that are shown to people; ``--json`` lists more."""
-
+SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -32,10 +30,9 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @click.option("--branch", metavar="UUID", help="With --repair: keep the branch that ends at this record.")
 @dry_run_option
 @json_option
-def command(
-    locator: str | None, everywhere: bool, repairing: bool, branch: str | None, dry_run: bool, as_json: bool
-) -> int:
-    """Report what is broken in a session, by record, and what the clients do with it.
+@as_one_value
+def command(options: VerbOptions) -> int:
+    """DefectReport what is broken in a session, by record, and what the clients do with it.
 
     Ends with 1 where there are errors or warnings. Notes are what clients leave behind by themselves. The session
     itself is only read; a repaired child keeps everything that can be reached.
@@ -48,17 +45,18 @@ def command(
       resume-hooks fsck 5e12a303 --repair
       resume-hooks fsck 5e12a303 --repair --branch 9b1c7f52-...
     """
-    _refuse(locator, everywhere=everywhere, repairing=repairing, branch=branch, dry_run=dry_run)
-    if repairing:
-        return _repair(located(locator), branch, dry_run=dry_run, as_json=as_json)
-    sessions = locate.all_sessions(Where()) if everywhere else [located(locator)]
-    reports = [examine(session, Where()) for session in _shown_at_work(sessions, quiet=as_json)]
-    hidden = locate.unlistable(Where()) if everywhere else []
-    emit(
-        "fsck",
-        _data(reports, hidden),
-        lambda: _overview(reports, hidden) if everywhere else render(reports[0]),
-        as_json=as_json,
+    if options.everywhere and (options.locator or options.repairing):
+        raise UsageError("--all reports on every session and repairs none", "Leave --all out, or everything else.")
+    if (options.branch or options.dry_run) and not options.repairing:
+        raise UsageError("--branch and --dry-run belong to --repair", "Add --repair.")
+    if options.repairing:
+        _repair(options)
+        return 0
+    sessions = locate.all_sessions(options.where) if options.everywhere else [options.located()]
+    reports = [examine(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
+    hidden = locate.unlistable(options.where) if options.everywhere else []
+    options.emit(
+        _data(reports, hidden), lambda: _overview(reports, hidden) if options.everywhere else render(reports[0])
     )
     return int(bool(hidden) or any(not report.clean for report in reports))
 
@@ -68,7 +66,7 @@ def render(report: DefectReport) -> str:
     if not report.groups:
         return f"{report.session_id}: clean"
     rows = [line for group in report.groups for line in _group(group)]
-    counts = ", ".join(_counted(report.count(severity), severity) for severity in SEVERITIES)
+    counts = ", ".join(counted(report.count(severity), severity) for severity in SEVERITIES)
     if report.clean:
         return "\n".join([*rows, f"{report.session_id}: clean, {counts.rpartition(', ')[2]}"])
     remedy = f"resume-hooks fsck {report.session_id} --repair writes a repaired child."
@@ -97,40 +95,28 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
             rows.append(f"{report.session_id}  {_problems(report)}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
-    totals = f"{_counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    more = [f"{_counted(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
+    totals = f"{counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    more = [f"{counted(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
     return "\n".join([*rows, *unseen, totals, *more])
 
 
 def _problems(report: DefectReport) -> str:
     return ", ".join(
-        _counted(count, severity) for severity in SEVERITIES if severity != "note" and (count := report.count(severity))
+        counted(count, severity) for severity in SEVERITIES if severity != "note" and (count := report.count(severity))
     )
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _refuse(locator: str | None, *, everywhere: bool, repairing: bool, branch: str | None, dry_run: bool) -> None:
-    if everywhere and (locator or repairing):
-        raise UsageError("--all reports on every session and repairs none", "Leave --all out, or everything else.")
-    if (branch or dry_run) and not repairing:
-        raise UsageError("--branch and --dry-run belong to --repair", "Add --repair.")
-
-
-def _repair(session: SessionFile, branch: str | None, *, dry_run: bool, as_json: bool) -> int:
+def _repair(options: VerbOptions) -> None:
     """Write a repaired child, unless nothing is broken and no branch was asked for."""
-    decided = repair.plan(session, Where(), branch=branch)
+    decided = repair.plan(options.located(), options.where, branch=options.branch)
     report = decided.report
-    if report.clean and branch is None:
-        emit("fsck", _data([report]), lambda: f"{report.session_id}: clean, nothing to repair", as_json=as_json)
-        return 0
-    done = carry_out(decided, Where(), dry_run=dry_run)
+    if report.clean and options.branch is None:
+        options.emit(_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")
+        return
+    done = carry_out(decided, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
-    data = {**_data([report]), "repair": done.data(), "lost": lost}
-    emit("fsck", data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", as_json=as_json, warnings=done.warnings)
-    return 0
+    data = _data([report]) | {"repair": done.data(), "lost": lost}
+    options.emit(data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", done.warnings)
 
 
 def _lost(lost: list[str]) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli import bundled
-from resume_hooks.cli.child import How, answer, client_to_start, require_folder
-from resume_hooks.cli.output import current_folder, dry_run_option, json_option, table
+from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, dry_run_option, json_option
+from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bundle.bring_in import Wish
-from resume_hooks.derive.imports.bundle.reading import is_bundle
+from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.reading import Packed, is_bundle, unpacked
 from resume_hooks.derive.imports.plan import ImportPlan, Source
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
@@ -26,6 +26,11 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.system.urls import is_address, parsed
 
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
+UNSEALED = (
+    "This bundle is of an older form, which shows damage to its records alone: titles, folders and the files beside "
+    "its sessions could have changed unnoticed. Export it again where you can."
+)
+CHECKPOINTS_STAY = "File checkpoints are in no bundle: rewinding files starts anew."
 
 
 class Bringing(NamedTuple):
@@ -44,19 +49,6 @@ class Bringing(NamedTuple):
         return self.home or current_folder()
 
 
-class ImportHow(TypedDict):
-    """The options of an import."""
-
-    home: str | None
-    allow_private: bool
-    max_bytes: int
-    force: bool
-    whole: bool
-    start: bool
-    dry_run: bool
-    as_json: bool
-
-
 @click.command("import")
 @click.argument("source", metavar="ADDRESS|FILE")
 @click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one.")
@@ -69,7 +61,8 @@ class ImportHow(TypedDict):
 @click.option("--start", is_flag=True, help="Start the client on the new session.")
 @dry_run_option
 @json_option
-def command(source: str, **how: Unpack[ImportHow]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Bring a transcript in as a new session of this folder.
 
     ADDRESS is the http or https address of a .jsonl file, FILE the path of one, packed by gzip or not. Only the
@@ -87,22 +80,22 @@ def command(source: str, **how: Unpack[ImportHow]) -> None:
       resume-hooks import http://10.0.0.5/session.jsonl --allow-private --dry-run
       resume-hooks import parser.bundle.json --whole
     """
-    shared: How = {"output_dir": None, "start": how["start"], "dry_run": how["dry_run"], "as_json": how["as_json"]}
-    client = client_to_start(shared)
+    require_client(options)
     bringing = Bringing(
-        how["home"], how["allow_private"], how["max_bytes"], how["force"], how["dry_run"], how["as_json"]
+        options.home, options.allow_private, options.max_bytes, options.force, options.dry_run, options.as_json
     )
-    require_folder(client, bringing.folder)
-    with _opened(source, bringing) as taken:
+    require_folder(options, bringing.folder)
+    with _opened(options.source, bringing) as taken:
         if is_bundle(taken.path):
-            wish = Wish(canonical(bringing.folder), how["whole"], bringing.force, bringing.dry_run)
-            bundled.answer_for(taken, wish, shared, client)
+            _bring_bundle(
+                taken, Wish(canonical(bringing.folder), options.whole, options.force, options.dry_run), options
+            )
             return
-        if how["whole"]:
+        if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
         decided, made = _brought(taken, bringing)
     more = {"imported": _data(decided, fresh=made.session_id != ""), "bundle": []}
-    answer("import", made, shared, client, more=more, text=lambda: _text(decided, made))
+    answer(options, made, more, lambda: _text(decided, made))
 
 
 def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
@@ -171,7 +164,6 @@ def _text(decided: ImportPlan, made: Receipt) -> str:
     """The receipt in words."""
     if not made.session_id:
         return _known_text(made)
-    checked = f"{sum(check.ok for check in made.checks)} of {len(made.checks)} checks passed"
     damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
     hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
     return table(
@@ -183,7 +175,7 @@ def _text(decided: ImportPlan, made: Receipt) -> str:
             ("file", made.file),
             ("took over", f"{decided.records:,} records of {decided.lines:,} lines{damaged}{hidden}"),
             ("tokens", f"about {made.tokens_after:,}"),
-            ("checks", checked if made.written else "not run: nothing was written"),
+            ("checks", checks_text(made)),
             ("note", UNVERIFIED),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),
@@ -200,5 +192,54 @@ def _known_text(made: Receipt) -> str:
             ("file", made.parent_file),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),
+        ]
+    )
+
+
+def _bring_bundle(taken: Source, wish: Wish, options: VerbOptions) -> None:
+    """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
+    with unpacked(taken.path, options.where) as packed:
+        found = arrive(packed, taken.name, wish, options.where)
+        made = found[-1].receipt
+        made = made._replace(warnings=(*made.warnings, *_bundle_warnings(packed, wish)))
+    more = {"imported": None, "bundle": [_bundle_row(came) for came in found]}
+    answer(options, made, more, lambda: _bundle_text(taken, found, whole=wish.whole))
+
+
+def _bundle_row(came: Arrived) -> dict[str, Any]:
+    return {
+        "session_id": came.session_id,
+        "was": came.head.session_id,
+        "title": came.receipt.title,
+        "parent_was": came.head.parent_session_id,
+        "existing": came.existing,
+        "files": came.files,
+    }
+
+
+def _bundle_warnings(packed: list[Packed], wish: Wish) -> list[str]:
+    damaged = sum(each.sums.damaged for each in packed)
+    lost = sum(each.sums.left_out + each.refused for each in packed)
+    said = [f"{damaged:,} damaged lines are in no bundle."] if damaged else []
+    said += [f"{lost:,} files beside the sessions did not come along."] if lost else []
+    said += [] if all(each.sealed for each in packed) else [UNSEALED]
+    return said + ([CHECKPOINTS_STAY] if wish.whole else [])
+
+
+def _bundle_text(taken: Source, found: list[Arrived], *, whole: bool) -> str:
+    last = found[-1].receipt
+    done = "would bring in" if not last.written and last.session_id else "brought in"
+    rows = [(("known" if came.existing else done), f"{came.receipt.title} · {came.session_id}") for came in found]
+    what = "whole, with what lies beside them" if whole else "their conversations alone (--whole: a bundle of your own)"
+    checked = sum(len(came.receipt.checks) for came in found)
+    return table(
+        [
+            *rows,
+            ("from", plain_line(taken.name)),
+            ("taken over", what),
+            ("at home in", last.folder),
+            ("checks", f"{checked} passed" if last.written else "not run: nothing was written"),
+            ("in Claude Code", last.in_client),
+            ("in a shell", last.shell),
         ]
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from resume_hooks.cli.output import emit, json_option, table
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
+from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
-from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -20,7 +17,8 @@ from resume_hooks.system.text import counted
 @click.option("--status", "looking", is_flag=True, help="Only say what it holds and what it lacks.")
 @click.option("--rebuild", is_flag=True, help="Remove it and make it anew.")
 @json_option
-def command(looking: bool, rebuild: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Bring the index of everything that was said up to date. Search does so by itself.
 
     It holds words and places, not texts, and can be removed at any time.
@@ -31,22 +29,17 @@ def command(looking: bool, rebuild: bool, as_json: bool) -> None:
       resume-hooks index --status
       resume-hooks index --rebuild
     """
-    if looking and rebuild:
-        raise UsageError("--status and --rebuild exclude each other", "Leave one of them out.")
-    if looking:
-        status, read, notes = status_of(Where()), 0, []
+    options.refuse_together("looking", "rebuild")
+    if options.looking:
+        status, read, notes = status_of(options.where), 0, []
     else:
         with (
-            at_work("Indexing", quiet=as_json) as progress,
-            opened_index(Where(), progress=progress, rebuild=rebuild) as index,
+            at_work("Indexing", quiet=options.as_json) as progress,
+            opened_index(options.where, progress=progress, rebuild=options.rebuild) as index,
         ):
             read, notes = index.outcome.size, index.notes
-        status = status_of(Where())
-    emit("index", _data(status, read), lambda: _text(status, read), as_json=as_json, warnings=notes)
-
-
-def _data(status: Status, read: int) -> dict[str, Any]:
-    return {**status._asdict(), "bytes_read": read}
+        status = status_of(options.where)
+    options.emit({**status._asdict(), "bytes_read": read}, lambda: _text(status, read), notes)
 
 
 def _text(status: Status, read: int) -> str:

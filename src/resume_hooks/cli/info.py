@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.output import emit, json_option, located, locator_argument, table
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import kept_facts
@@ -20,7 +21,8 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 @click.command("info")
 @locator_argument
 @json_option
-def command(locator: str | None, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Show a session: title, dates, turns, context tokens, records, what is damaged.
 
     Tokens are what the API counted for the last answer of the live conversation.
@@ -30,11 +32,11 @@ def command(locator: str | None, as_json: bool) -> None:
       resume-hooks info
       resume-hooks info 5e12a303 --json
     """
-    session = located(locator)
-    with watched(session.path, quiet=as_json) as watching:
+    session = options.located()
+    with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
-    emit("info", data, lambda: table(_shown(data)), as_json=as_json)
+    options.emit(data, lambda: table(_shown(data)))
 
 
 def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
         "models": transcript.models,
-        "context": {**context._asdict(), "percent": context.percent, "compacts_at_once": context.compacts_at_once},
+        "context": context,
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
 
 
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
-    context = data["context"]
-    measured = "" if context["measured"] else "about "
+    context: tokens.ContextUse = data["context"]
+    measured = "" if context.measured else "about "
     damage = f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "none"
     return [
         ("title", data["title"]),
@@ -81,7 +83,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("dates", f"{data['created']} .. {data['ended']}"),
         ("size", f"{size_text(data['size'])}, {data['lines']:,} lines"),
         *([("kept copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")] if data["kept"] else []),
-        ("context", f"{measured}{context['tokens']:,} tokens, {context['percent']} % of {context['window']:,}"),
+        ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"),
         ("turns", f"{data['turns']} in the live conversation, {data['tool_calls']} tool calls"),
         ("records", f"{data['live_records']:,} live of {data['records']:,}"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),

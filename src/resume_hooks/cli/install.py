@@ -8,18 +8,18 @@ import subprocess
 
 import click
 
-from resume_hooks.cli.output import dry_run_option, emit, json_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
 
-LIMIT = 120
-"""Seconds that one command of the client may take."""
+LIMIT = 120  # seconds that one command of the client may take
 
 
 @click.command("install")
 @dry_run_option
 @json_option
-def command(dry_run: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
     The engine's own packages are installed by the plugin, in the background, when the next session starts.
@@ -34,15 +34,15 @@ def command(dry_run: bool, as_json: bool) -> None:
         ["claude", "plugin", "marketplace", "add", folder],
         ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
     ]
-    if not dry_run:
+    if not options.dry_run:
         assemble(folder)
-    ran = not dry_run and run_all(commands)
+    ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {"plugin": folder, "commands": lines, "ran": ran, "goes": [], "stays": []}
     done = "Installed. Start Claude Code and type >help."
-    head = "These would run:" if dry_run else "Run these to install the plugin:"
+    head = "These would run:" if options.dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
-    emit("install", data, lambda: done if ran else todo, as_json=as_json)
+    options.emit(data, lambda: done if ran else todo)
 
 
 def run_all(commands: list[list[str]]) -> bool:

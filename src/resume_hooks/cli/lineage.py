@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 import click
 
 from resume_hooks.archive.retention.ancestors import keep_ancestors
-from resume_hooks.cli.output import emit, json_option, located, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.clock import minute
-from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 
@@ -19,7 +15,8 @@ from resume_hooks.sessions.lineage_block import size_text
 @locator_argument
 @click.option("--continued", is_flag=True, help="Leave trimmed sessions out.")
 @json_option
-def command(locator: str | None, continued: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Show a session's ancestors, oldest first, the session itself last.
 
     An ancestor whose file is gone is shown as missing; where the vault has a copy, as that.
@@ -30,15 +27,10 @@ def command(locator: str | None, continued: bool, as_json: bool) -> None:
       resume-hooks lineage 5e12a303 --continued
       resume-hooks lineage "Fix the parser" --json
     """
-    rows = Family(Where()).lineage(located(locator).path)
-    keep_ancestors(rows[:-1], Where())  # of a fork that the client made nobody else hears
-    shown = without_trims(rows) if continued else rows
-    emit("lineage", {"rows": [row_data(row) for row in shown]}, lambda: render(shown), as_json=as_json)
-
-
-def row_data(row: Ancestor) -> dict[str, Any]:
-    """A row in its documented JSON form."""
-    return asdict(row)
+    rows = Family(options.where).lineage(options.located().path)
+    keep_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
+    shown = without_trims(rows) if options.continued else rows
+    options.emit({"rows": shown}, lambda: render(shown))
 
 
 def render(rows: list[Ancestor]) -> str:

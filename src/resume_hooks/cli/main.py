@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from resume_hooks import __version__
-from resume_hooks.cli.color import wanted
-from resume_hooks.cli.output import COMPLETING, failure, print_document, say
+from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.system import bug_log
 
@@ -129,13 +128,13 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         arguments = ["--help"]
     if COMPLETING in os.environ:
-        from resume_hooks.cli.completing import register  # noqa: PLC0415 - as above
+        from resume_hooks.cli.complete_sessions import register  # noqa: PLC0415 - as above
 
         register()
     as_json = "--json" in arguments
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        code = _called(arguments, wanted(os.environ))
+        code = _called(arguments, colour_wanted(os.environ))
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
@@ -160,7 +159,7 @@ def _called(arguments: list[str], colour: bool | None) -> object:
     try:
         return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
     except AmbiguousLocator as error:
-        from resume_hooks.cli.disambiguate import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
+        from resume_hooks.cli.question import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
 
         again = meant(arguments, error)
         if again is None:

@@ -1,50 +1,31 @@
-"""How a verb answers: text for people, one checked JSON document for programs; and the options all verbs share."""
+"""How a verb answers: text for people, in colour and columns, or one checked JSON document for programs."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import orjson
 
-from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
+from resume_hooks.errors import OutputFailed
 from resume_hooks.system.text import encodable_all, plain
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-COMPLETING = "_RESUME_HOOKS_COMPLETE"
-"""What a shell sets that asks what may follow; click makes its name from ours."""
-
+COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1
+DUMB = "dumb"  # the terminal that obeys no sequence
+_NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is but some terminals obey."""
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
-def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """What a shell offers where a session is named."""
-    from resume_hooks.cli.completing import locators  # noqa: PLC0415 - only a shell that completes waits for it
-
-    return locators(incomplete)
-
-
-locator_argument = click.argument("locator", required=False, shell_complete=complete_locator)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
-
-
-def emit(
-    verb: str, data: dict[str, Any], text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
-) -> None:
+def emit(verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()) -> None:
     """Print a verb's answer; warnings go to the document, or to stderr."""
     if as_json:
         print_document(success(verb, data, warnings))
@@ -84,7 +65,7 @@ def _put(text: str, *, err: bool = False) -> None:
         ) from error
 
 
-def success(verb: str, data: dict[str, Any], warnings: Sequence[str] = ()) -> dict[str, Any]:
+def success(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """The document of an answer, checked against the schema of its verb."""
     # pydantic takes 60 ms to load, which only a program's call has to spend.
     from resume_hooks.cli.schema import checked  # noqa: PLC0415
@@ -108,20 +89,67 @@ def failure(
     return {"schema": SCHEMA, "verb": verb, "ok": False, "error": error}
 
 
-def located(locator: str | None) -> locate.SessionFile:
-    """The session that a locator names, seen from the current folder."""
-    return locate.resolve(locator, current_folder(), Where())
-
-
-def current_folder() -> str:
-    """The current folder; UsageError where it was deleted."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError as error:
-        raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
-
-
 def table(pairs: Sequence[tuple[str, object]]) -> str:
     """Facts as two columns."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {value}" for name, value in pairs)
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
+    """A table with a dim head: the first ``words`` columns from the left, numbers from the right; "" without rows.
+
+    Lines are cut to ``room`` columns, unless that is 0.
+    """
+    if not rows:
+        return ""
+    widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
+    lines = [
+        "  ".join(padded(cell, widths[place], right=place >= words) for place, cell in enumerate(row)).rstrip()
+        for row in (heads, *rows)
+    ]
+    first, *others = (fitted(line, room) if room else line for line in lines)
+    return "\n".join([click.style(first, dim=True), *others])
+
+
+def padded(text: str, most: int, *, right: bool = False) -> str:
+    """``text`` with spaces up to ``most`` columns."""
+    blanks = " " * (most - width(text))
+    return blanks + text if right else text + blanks
+
+
+def width(text: str) -> int:
+    """The columns that ``text`` takes on a terminal: two for a wide letter, none for an accent."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def fitted(text: str, most: int) -> str:
+    """``text``, cut to ``most`` columns with an ellipsis."""
+    if width(text) <= most:
+        return text
+    if most < 1:
+        return ""
+    taken = 0
+    for place, letter in enumerate(text):
+        taken += _columns(letter)
+        if taken > most - 1:
+            return f"{text[:place].rstrip()}…"
+    return text
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.category(letter) in _NO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def colour_wanted(environ: Mapping[str, str]) -> bool | None:
+    """False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
+
+    ``NO_COLOR`` stands above all, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal and ``CLICOLOR=0``.
+    """
+    if environ.get("NO_COLOR"):
+        return False
+    if any(environ.get(name, "0").lower() not in {"", "0", "false"} for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    never = environ.get("TERM") == DUMB or environ.get("CLICOLOR") == "0" or environ.get("FORCE_COLOR") == "0"
+    return False if never else None

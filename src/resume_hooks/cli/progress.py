@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 
     from resume_hooks.transcripts.transcript import Observer
 
-LONG = 32 * 1024 * 1024
-"""Bytes to be read from which on somebody waits."""
-
-DRAWN = 4 * 1024 * 1024
-"""Bytes of one file between two looks of its bar."""
+LONG = 32 * 1024 * 1024  # bytes to be read from which on somebody waits
+DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
 
 
 @contextmanager

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli import passages as several
-from resume_hooks.cli.output import complete_locator, current_folder, emit, json_option
+from resume_hooks.cli import records
+from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator, current_folder, json_option
 from resume_hooks.cli.progress import watched
-from resume_hooks.cli.record import print_raw, print_record, record_in
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.passages import WHOLE, passage
 from resume_hooks.reading.render import render
@@ -35,15 +32,7 @@ from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.turns import Turns
 from resume_hooks.transcripts.turns import parse as parse_turns
 
-PAGE = 100
-"""Records of a page where nothing else is asked for."""
-
-
-class Options(NamedTuple):
-    """How an answer is printed: ``limit`` in characters, 0 for none."""
-
-    limit: int
-    as_json: bool
+PAGE = 100  # records of a page where nothing else is asked for
 
 
 @click.command("read")
@@ -60,7 +49,8 @@ class Options(NamedTuple):
 @click.option("--skip", type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
 @click.option("--raw", is_flag=True, help="With REF: print the line of the file as it is.")
 @json_option
-def command(target: str | None, max_chars: int, as_json: bool, **asked: Any) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Print records of a session: one by its reference REF, <session>:<record>, or some of the session LOCATOR.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
@@ -82,46 +72,37 @@ def command(target: str | None, max_chars: int, as_json: bool, **asked: Any) -> 
       resume-hooks read 1a2b3c4d --page --before 1a2b3c4d:@7348 --limit 50 --json
       resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
     """
-    options = Options(max_chars, as_json)
-    _refuse_together(target, as_json=as_json, **asked)
-    if asked["paged"]:
-        _page(_session_of(target, asked["session"]), asked["before"], asked["limit"] or PAGE, options)
-    elif asked["turns"] is not None or asked["errors"] or asked["commands"]:
-        turns = parse_turns(asked["turns"]) if asked["turns"] is not None else None
-        session = _session_of(target, asked["session"])
-        if asked["commands"]:
-            _commands(session, turns, options)
-        else:
-            _turns(session, turns, options, failed=asked["errors"])
-    elif asked["before"] is not None or asked["after"] is not None:
-        before = _count(asked["before"] or "0")
-        _around(_look_up(target, asked["session"]), before, asked["after"] or 0, options)
+    _refuse_together(options)
+    if options.paged:
+        _page(_session_of(options), options)
+    elif options.commands:
+        _commands(_session_of(options), options)
+    elif options.turns is not None or options.errors:
+        _turns(_session_of(options), options)
+    elif options.before is not None or options.after is not None:
+        before = _count(options.before or "0")
+        _around(_look_up(options), before, options)
+    elif options.raw:
+        records.print_raw(_look_up(options).original)
     else:
-        found = _look_up(target, asked["session"])
-        if asked["raw"]:
-            print_raw(found.original)
-        else:
-            print_record(found, max_chars, asked["skip"], as_json=as_json)
+        records.print_record(_look_up(options), options)
 
 
-def _refuse_together(target: str | None, *, as_json: bool, **asked: Any) -> None:
+def _refuse_together(options: VerbOptions) -> None:
     """UsageError for options that mean different things of a session."""
-    if asked["raw"] and as_json:
-        raise UsageError("--raw and --json exclude each other", "Leave one of them out.")
-    given = {"--page": asked["paged"], "--errors": asked["errors"], "--commands": asked["commands"]}
-    forms = [name for name, here in given.items() if here]
-    if asked["turns"] is not None and (not forms or forms == ["--page"]):
-        forms.append("--turns")
-    if len(forms) > 1:
-        raise UsageError(f"{' and '.join(forms)} exclude each other", "Leave one of them out.")
-    if asked["limit"] and not asked["paged"]:
+    options.refuse_together("raw", "as_json")
+    options.refuse_together("paged", "errors", "commands")
+    options.refuse_together("paged", "turns")
+    given = {"--page": options.paged, "--errors": options.errors, "--commands": options.commands}
+    forms = [name for name, here in given.items() if here] or (["--turns"] if options.turns is not None else [])
+    if options.limit and not options.paged:
         raise UsageError("--limit is for pages", "Use it with --page, or --max-chars for what is printed.")
-    of_records = [name for name in ("after", "before", "skip", "raw") if asked[name]]
+    of_records = [name for name in ("after", "before", "skip", "raw") if getattr(options, name)]
     if forms and [name for name in of_records if (name, forms) != ("before", ["--page"])]:
         raise UsageError(f"--{of_records[0]} is for a record, {forms[0]} for a session", "Leave one of them out.")
-    if (asked["before"] or asked["after"]) and (asked["skip"] or asked["raw"]):
+    if (options.before or options.after) and (options.skip or options.raw):
         raise UsageError("--skip and --raw are for one record alone", "Leave --before and --after out.")
-    if forms and target is not None and asked["session"] is not None:
+    if forms and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
 
 
@@ -133,12 +114,15 @@ def _count(before: str) -> int:
     return int(before)
 
 
-def _session_of(target: str | None, session: str | None) -> SessionFile:
-    return resolve_transcript(target if target is not None else session, current_folder(), Where())
+def _session_of(options: VerbOptions) -> SessionFile:
+    locator = options.target if options.target is not None else options.session
+    return resolve_transcript(locator, current_folder(), options.where)
 
 
-def _look_up(target: str | None, session: str | None) -> OriginalRecord:
+def _look_up(options: VerbOptions) -> OriginalRecord:
     """The record that was asked for. Those of sub-agents are never trimmed, so that they are their own originals."""
+    target: str | None = options.target
+    session: str | None = options.session
     if target is None:
         raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read LOCATOR --turns 1-3")
     if ":" not in target and session is None:
@@ -148,55 +132,58 @@ def _look_up(target: str | None, session: str | None) -> OriginalRecord:
     reference = parse(target, session)
     here = current_folder()
     if names_subagent(reference.session) or subagent_name(reference.session):
-        found = resolve_transcript(reference.session, here, Where())
+        found = resolve_transcript(reference.session, here, options.where)
         if subagent_name(found.path):
             entry = named_by(reference, RecordLines(found.path, found.session_id))
             return OriginalRecord(entry, entry)
-    return look_up(reference, here, Where())
+    return look_up(reference, here, options.where)
 
 
-def _turns(session: SessionFile, turns: Turns | None, options: Options, *, failed: bool) -> None:
-    """The records of turns, or those that tell of failures."""
-    reading = _read(session, options)
-    names = names_of(session, Where())
-    rows = reading.chosen(turns, failed=failed)
-    passages = reading.passages(rows, names)
-    calls = [reading.calling(one.entry.record() or {}) for one in passages] if failed else [[] for _ in passages]
-    shown = several.passage_rows(passages, names, options.limit)
-    for row, lines in zip(shown, calls, strict=True):
-        row["calls"] = [f"{names.full}:{number}" for number in lines]
-    gap = several.errors_gap if failed else several.records_gap
-    what = _what(turns, reading.turns, "error" if failed else "", len(passages))
-    emit(
-        "read",
-        several.passages_data(session, shown, reading.turns),
-        lambda: several.passages_text(
-            _about(session, names, what), passages, names, options.limit, gap(passages, names)
-        ),
-        as_json=options.as_json,
+def _turns(session: SessionFile, options: VerbOptions) -> None:
+    """The records of turns, or those that report failures."""
+    reader, turns = _reader(session, options), _turns_of(options)
+    names = names_of(session, options.where)
+    passages = reader.passages(reader.chosen(turns, failed=options.errors), names)
+    shown = records.passage_rows(passages, names, options.max_chars)
+    if options.errors:
+        for row, one in zip(shown, passages, strict=True):
+            row["calls"] = [f"{names.full}:{number}" for number in reader.calling(one.entry.record() or {})]
+    gap = records.errors_gap if options.errors else records.records_gap
+    what = _what(turns, reader.turns, "error" if options.errors else "", len(passages))
+    about = _about(session, names, what)
+    options.emit(
+        records.passages_data(session, shown, reader.turns),
+        lambda: records.passages_text(about, passages, names, options.max_chars, gap(passages, names)),
     )
 
 
-def _commands(session: SessionFile, turns: Turns | None, options: Options) -> None:
-    reading = _read(session, options)
-    names = names_of(session, Where())
-    found = reading.commands(turns)
-    about = _about(session, names, _what(turns, reading.turns, "command", len(found)))
-    data = several.commands_data(reading, found, names)
-    emit("read", data, lambda: several.commands_text(about, found, names, options.limit), as_json=options.as_json)
+def _commands(session: SessionFile, options: VerbOptions) -> None:
+    """The commands of a shell, a line each."""
+    reader, turns = _reader(session, options), _turns_of(options)
+    names = names_of(session, options.where)
+    found = reader.commands(turns)
+    about = _about(session, names, _what(turns, reader.turns, "command", len(found)))
+    options.emit(
+        records.commands_data(reader, found, names),
+        lambda: records.commands_text(about, found, names, options.max_chars),
+    )
 
 
-def _read(session: SessionFile, options: Options) -> TurnReader:
+def _turns_of(options: VerbOptions) -> Turns | None:
+    return parse_turns(options.turns) if options.turns is not None else None
+
+
+def _reader(session: SessionFile, options: VerbOptions) -> TurnReader:
     with watched(session.path, quiet=options.as_json) as watching:
         return TurnReader(session, watching)
 
 
-def _page(session: SessionFile, before: str | None, limit: int, options: Options) -> None:
-    names = names_of(session, Where())
+def _page(session: SessionFile, options: VerbOptions) -> None:
+    names = names_of(session, options.where)
     entries = RecordLines(session.path, session.session_id)
-    place = None if before is None else _place_of(before, names, entries)
-    found = page(entries, names, place, limit)
-    rows = several.passage_rows(found.passages, names, options.limit)
+    place = None if options.before is None else _place_of(options.before, names, entries)
+    found = page(entries, names, place, options.limit or PAGE)
+    rows = records.passage_rows(found.passages, names, options.max_chars)
     data = {
         "events": [{"id": row["reference"], **row} for row in rows],
         "firstId": rows[0]["reference"] if rows else None,
@@ -208,11 +195,8 @@ def _page(session: SessionFile, before: str | None, limit: int, options: Options
         f"earlier: resume-hooks read {names.word} --page --before {first}" if found.more else "from the first record on"
     )
     about = _about(session, names, f"{counted(len(rows), 'record')}, {earlier}")
-    gap = several.records_gap(found.passages, names)
-    emit(
-        "read", data, lambda: several.passages_text(about, found.passages, names, options.limit, gap),
-        as_json=options.as_json,
-    )  # fmt: skip
+    gap = records.records_gap(found.passages, names)
+    options.emit(data, lambda: records.passages_text(about, found.passages, names, options.max_chars, gap))
 
 
 def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
@@ -224,24 +208,22 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     return place_of(parse(record, names.full), entries)
 
 
-def _around(found: OriginalRecord, before: int, after: int, options: Options) -> None:
+def _around(found: OriginalRecord, before: int, options: VerbOptions) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
-    asked, record = found.asked, record_in(found.original)
+    asked, record = found.asked, records.record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0)
-    names = names_of(session, Where())
-    entries = RecordLines(asked.file, asked.session_id)
-    earlier, later = around(entries, names, asked, before, after)
+    names = names_of(session, options.where)
+    earlier, later = around(RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0)
     shown = render(record, found.original)
-    subagent = subagent_name(asked.file) is not None
-    middle = passage(record, asked, names, {}, subagent=subagent)
+    middle = passage(record, asked, names, {}, subagent=subagent_name(asked.file) is not None)
     original = f", original {shortened(found.original.reference)}" if found.original != asked else ""
     middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")
     passages = [*earlier, middle, *later]
-    data = several.passages_data(session, several.passage_rows(passages, names, options.limit), None)
     about = _about(session, names, f"around {names.reference(asked.number)}")
-    gap = several.records_gap(passages, names)
-    emit(
-        "read", data, lambda: several.passages_text(about, passages, names, options.limit, gap), as_json=options.as_json
+    gap = records.records_gap(passages, names)
+    options.emit(
+        records.passages_data(session, records.passage_rows(passages, names, options.max_chars), None),
+        lambda: records.passages_text(about, passages, names, options.max_chars, gap),
     )
 
 

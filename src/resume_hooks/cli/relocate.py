@@ -11,8 +11,9 @@ from typing import NamedTuple
 import click
 
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.menu import Answer, ask
-from resume_hooks.cli.output import current_folder, say
+from resume_hooks.cli.options import current_folder
+from resume_hooks.cli.output import say
+from resume_hooks.cli.question import Answer, ask
 from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
@@ -27,9 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import quoted
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST = 5
-"""Folders that are offered beside the current one."""
-
+MOST = 5  # folders that are offered beside the current one
 COPY = "A copy of its live conversation becomes a session of the folder you choose; the session itself stays as it is."
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, table
-from resume_hooks.paths import Where
+from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator, dry_run_option, json_option
+from resume_hooks.cli.output import table
 from resume_hooks.sessions import rename
 from resume_hooks.sessions.rename import LabelChange
 
@@ -16,7 +16,8 @@ from resume_hooks.sessions.rename import LabelChange
 @click.option("--force", is_flag=True, help="Even if another session of the project has that title.")
 @dry_run_option
 @json_option
-def command(locator: str, title: str, force: bool, dry_run: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Give LOCATOR the title TITLE.
 
     A record is added to the end of its file, as Claude Code's own /rename does; the session gets no newer by it. The
@@ -27,13 +28,13 @@ def command(locator: str, title: str, force: bool, dry_run: bool, as_json: bool)
       resume-hooks rename 5e12a303 "Fix the parser"
       resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
     """
-    change = rename.renamed(located(locator), title, Where(), force=force)
-    answer("rename", change, "title", dry_run=dry_run, as_json=as_json)
+    change = rename.renamed(options.located(), options.title, options.where, force=options.force)
+    answer(options, change, "title")
 
 
-def answer(verb: str, change: LabelChange, what: str, *, dry_run: bool, as_json: bool) -> None:
-    """Make a change, unless it is only to be shown, and say what came of it."""
-    written = bool(change.records) and not dry_run
+def answer(options: VerbOptions, change: LabelChange, what: str) -> None:
+    """Make a change unless it is a dry run, and say what was done; ``what`` is a title or a tag."""
+    written = bool(change.records) and not options.dry_run
     if written:
         rename.write(change)
     data = {
@@ -51,4 +52,4 @@ def answer(verb: str, change: LabelChange, what: str, *, dry_run: bool, as_json:
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return table(facts) + ("" if written else "\n\nNothing was written.")
 
-    emit(verb, data, text, as_json=as_json, warnings=change.warnings)
+    options.emit(data, text, change.warnings)

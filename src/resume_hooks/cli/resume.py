@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import click
 
 from resume_hooks import clock, settings
-from resume_hooks.cli import disambiguate, relocate
-from resume_hooks.cli.continue_as import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
-from resume_hooks.cli.output import current_folder, emit, json_option, located, locator_argument, say, table
+from resume_hooks.cli import question, relocate
+from resume_hooks.cli.continue_ import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option, located, locator_argument
+from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
@@ -23,23 +23,9 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
 from resume_hooks.system.urls import is_address, parsed
 
-BARE = "true"
-"""What programs around the client pass on where ``--resume`` was given no value."""
-
+BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
 EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
 """The forms in which words name a session exactly; others narrow the list that it is chosen from."""
-
-
-class ResumeHow(TypedDict):
-    """The options of a resume."""
-
-    everywhere: bool
-    way: str | None
-    forks: bool
-    copy: bool
-    show: bool
-    allow_private: bool
-    as_json: bool
 
 
 @click.command("resume")
@@ -51,7 +37,8 @@ class ResumeHow(TypedDict):
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
 @click.option("--allow-private", is_flag=True, help="An address may name a host of a private network.")
 @json_option
-def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Choose a session, see what each way on from it would cost, and go on in it.
 
     On a terminal, without a LOCATOR or with one that names nothing exactly, sessions are listed to choose from, and
@@ -73,23 +60,24 @@ def command(locator: str | None, **how: Unpack[ResumeHow]) -> None:
       resume-hooks resume latest --fork
       resume-hooks resume "Fix the parser" --json
     """
-    way = _way(how)
-    if how["as_json"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        if how["everywhere"]:
+    way = _way(options)
+    if not options.watched:
+        if options.everywhere:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
-        _answer(_located(locator), way, how)
+        _answer(way, options)
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
-    session = _brought_in(locator, how) or _named(locator) or _chosen(locator, how)
-    if way in {None, AS_IS} or not is_kept(session.path, Where()):  # children are made of a kept copy, too
+    session = _brought_in(options) or _named(options.locator) or _chosen(options)
+    if way in {None, AS_IS} or not is_kept(session.path, options.where):  # children are made of a kept copy, too
         session = settled(session)
+    finish = Finish(options.show, options.copy)
     if way is not None:
-        if not go_on(session, way, _finish(how)):
+        if not go_on(session, way, finish):
             raise _nothing_made()
         return
     found = compared(session, limit=compare.QUICK_LIMIT)
     say(_card(found))
-    while not go_on(session, asked_way(session, found), _finish(how)):
+    while not go_on(session, asked_way(session, found), finish):
         say("")  # nothing was made: another way may do
 
 
@@ -99,25 +87,20 @@ def compared(session: SessionFile, *, limit: int) -> compare.Comparison:
     return compare.compare(session.session_id, session.path, Where(), window, clock.now(), limit=limit)
 
 
-def _way(how: ResumeHow) -> str | None:
+def _way(options: VerbOptions) -> str | None:
     """The way that was asked for, None for none. UsageError for options that mean nothing together."""
-    if how["forks"] and how["way"] not in {None, FORK}:
+    if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
-    if how["copy"] and how["show"]:
-        raise UsageError("--copy and --print exclude each other", "Leave one of them out.")
-    way = FORK if how["forks"] else how["way"]
-    if how["as_json"] and (way is not None or how["copy"] or how["show"]):
-        raise UsageError("--json only compares the ways on", "The verbs that make a child print their own receipt.")
-    return way
-
-
-def _finish(how: ResumeHow) -> Finish:
-    return {"show": how["show"], "copy": how["copy"]}
+    options.refuse_together("copy", "show")
+    way = FORK if options.forks else options.way
+    if options.as_json and (way is not None or options.copy or options.show):
+        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
+    return str(way) if way is not None else None
 
 
 def _located(locator: str | None) -> SessionFile:
     """The session of a locator where nobody can be asked; a bare ``true`` names none, unless one is called so."""
-    return (_named(BARE) or located(None)) if locator == BARE else located(locator)
+    return (_named(BARE) or located(None, Where())) if locator == BARE else located(locator, Where())
 
 
 def _named(locator: str | None) -> SessionFile | None:
@@ -132,17 +115,18 @@ def _named(locator: str | None) -> SessionFile | None:
     try:
         return locate.resolve(words, current_folder(), Where(), resolvers=forms)
     except AmbiguousLocator as error:
-        row = disambiguate.picked(error)
+        row = question.picked(error)
         file = str(row["session_file"])
-        return locate.session_file(file) if os.path.exists(file) else located(str(row["session_id"]))
+        return locate.session_file(file) if os.path.exists(file) else located(str(row["session_id"]), Where())
     except SessionNotFound:
         if is_one_form(words):
             raise
         return None
 
 
-def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
+def _brought_in(options: VerbOptions) -> SessionFile | None:
     """The session that an address becomes here, once the user said yes; None for other words, and for pull requests."""
+    locator = options.locator
     if locator is None or not is_address(locator) or is_pull_request(locator):
         return None
     address = parsed(locator)
@@ -150,30 +134,31 @@ def _brought_in(locator: str | None, how: ResumeHow) -> SessionFile | None:
     # What fetches takes 60 ms to load, which only an address has to spend.
     from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in  # noqa: PLC0415
 
-    _, made = bring_in(locator, Bringing(allow_private=how["allow_private"]))
+    _, made = bring_in(locator, Bringing(allow_private=options.allow_private))
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
     return locate.session_file(made.file or made.parent_file)
 
 
-def _chosen(locator: str | None, how: ResumeHow) -> SessionFile:
+def _chosen(options: VerbOptions) -> SessionFile:
     from resume_hooks.cli.picker.choose import choose  # noqa: PLC0415 - see above
 
-    return choose("" if locator in {None, BARE} else str(locator), everywhere=how["everywhere"])
+    return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 
 
-def _answer(session: SessionFile, way: str | None, how: ResumeHow) -> None:
-    """Where nobody can be asked: the ways on, compared, or what was asked for; the command comes last."""
-    lost = relocate.lost(session, Where())
-    if way is not None or how["show"] or how["copy"]:
+def _answer(way: str | None, options: VerbOptions) -> None:
+    """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
+    session = _located(options.locator)
+    lost = relocate.lost(session, options.where)
+    if way is not None or options.show or options.copy:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):
             raise lost.refusal(session)
-        if not go_on(session, way or AS_IS, {"show": not how["copy"], "copy": how["copy"]}):
+        if not go_on(session, way or AS_IS, Finish(not options.copy, options.copy)):
             raise _nothing_made()
         return
     found = compared(session, limit=compare.PATIENT_LIMIT)
-    last = lost.command(session) if lost else start_of(found.session_id, session.path, found.folder, Where()).command
-    notes = [lost.why] if lost else []
-    emit("resume", facts(found, last), lambda: f"{render(found)}\n\n{last}", as_json=how["as_json"], warnings=notes)
+    begun = start_of(found.session_id, session.path, found.folder, options.where)
+    last = lost.command(session) if lost else begun.command
+    options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", [lost.why] if lost else [])
 
 
 def _nothing_made() -> ResumeHooksError:
@@ -187,7 +172,7 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
         "session_id": found.session_id,
         "session_file": found.glance.path,
         "title": found.glance.title,
-        "context": {**context._asdict(), "percent": context.percent, "compacts_at_once": context.compacts_at_once},
+        "context": context,
         "cache": {
             "warm": found.warm,
             "lifetime_seconds": seen.lifetime,
@@ -195,9 +180,9 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
             "tokens": seen.cached if found.warm else 0,
         },
         "typical_turn": {"requests": seen.requests, "tokens": seen.growth},
-        "base": found.base._asdict(),
+        "base": found.base,
         "rates": {"input": 1.0, "cache_read": rates.read, "uncached": rates.write, "output": cost.OUTPUT},
-        "estimates": [estimate._asdict() for estimate in found.estimates],
+        "estimates": found.estimates,
         "trim_estimated": found.trim_estimated,
         "advice": {"way": found.advice.strategy, "why": found.advice.why} if found.advice else None,
         "commands": {"in_client": f"/resume {found.session_id}", "shell": shell},

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any, Unpack
+from typing import Any
 
 import click
 
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
-from resume_hooks.cli.output import current_folder, locator_argument
+from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, locator_argument
 from resume_hooks.derive import rewind
 from resume_hooks.derive.checkpoint import refuse_subagent
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.hooks import checkpoint_state
 from resume_hooks.hooks.checkpoint_cards import not_rewound
-from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line
 
-MAX_BYTES = 4 * rewind.MAX_REPORT
-"""Bytes of standard input that are read: a report has no more."""
-
-
-class RewindHow(How):
-    """The options of a rewind."""
-
-    report: str
+MAX_BYTES = 4 * rewind.MAX_REPORT  # bytes of standard input that are read: a report has no more
 
 
 @click.command("rewind")
 @locator_argument
 @click.option("--report", required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")
 @child_options
-def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Make a session that stands at the checkpoint of LOCATOR again and holds your report of what came after.
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
@@ -48,20 +41,16 @@ def command(locator: str | None, **how: Unpack[RewindHow]) -> None:
       resume-hooks rewind 5e12a303 --report - < report.md
       resume-hooks rewind --report "dead end" --dry-run
     """
-    client = client_to_start(how)
-    session = resolve_transcript(locator, current_folder(), Where())
+    require_client(options)
+    session = resolve_transcript(options.locator, current_folder(), options.where)
     refuse_subagent(session)
     mark = checkpoint_state.find(session.session_id)
     if mark is None:
         raise NoCheckpoint(checkpoint_state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
-    decided = rewind.plan(session, mark, _report(how["report"]), Where(), how["output_dir"])
-    require_start(client, decided.child.draft)
-    if how["dry_run"]:
-        made = receipt(decided.child)
-    else:
-        with checkpoint_state.used(mark):
-            made = write(decided.child, Where())
-    answer("rewind", made, how, client, more={"rewind": _data(decided)}, text=lambda: _text(decided, made))
+    decided = rewind.plan(session, mark, _report(options.report), options.where, options.output_dir)
+    with checkpoint_state.used(mark) if not options.dry_run else contextlib.nullcontext():
+        made = make(options, decided.child)
+    answer(options, made, {"rewind": _data(decided)}, lambda: _text(decided, made))
 
 
 def _report(given: str) -> str:

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import click
 
 from resume_hooks.archive.file_history import backup, history, plan_rewind, target, writing
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.archive.file_history.target import FORMS, Aim, told
-from resume_hooks.cli.output import complete_locator, dry_run_option, emit, json_option, located, say, table
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    complete_locator,
+    dry_run_option,
+    json_option,
+    located,
+    yes_option,
+)
+from resume_hooks.cli.output import say, table
 from resume_hooks.errors import CantRestore, UsageError
-from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import counted, plain, plain_line
 
-MOST_LINES = 400
-"""Lines of differences that are shown in all."""
-
-NAMED = 3
-"""Files that a refusal names."""
-
+MOST_LINES = 400  # lines of differences that are shown in all
+NAMED = 3  # files that a refusal names
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
-class FilesHow(TypedDict):
-    """The options of rewind-files."""
-
-    to: str | None
-    undo: bool
-    yes: bool
-    partial: bool
-    dry_run: bool
-    as_json: bool
 
 
 class _Asked(NamedTuple):
@@ -53,11 +45,12 @@ class _Asked(NamedTuple):
 @click.argument("locator", required=False, shell_complete=complete_locator)
 @click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
 @click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--partial", is_flag=True, help="Put back what can be, even if some files can't.")
 @dry_run_option
 @json_option
-def command(locator: str | None, **how: Unpack[FilesHow]) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """Put the files that LOCATOR tracked back as they were when a message was sent, before what came of it.
 
     The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
@@ -72,52 +65,35 @@ def command(locator: str | None, **how: Unpack[FilesHow]) -> int:
       resume-hooks rewind-files --to 5e12a303:340 --yes
       resume-hooks rewind-files 5e12a303 --undo
     """
-    asks = not (how["yes"] or how["dry_run"])
-    if asks and (how["as_json"] or not _is_watched()):
-        raise UsageError(
-            "Files are put back only after a question, and here nobody can be asked",
-            "Add --yes, or --dry-run to see what would change.",
-        )
-    asked = _asked(locator, how)
+    asks = options.asks("Putting files back")
+    asked = _asked(options)
     decided, notes = asked.decided, _warnings(asked)
     if asks:
         say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
-    if not how["dry_run"]:
-        _require_complete(decided, partial=how["partial"])
-    agreed = bool(decided.wanted) and not how["dry_run"]
-    if agreed and asks:
-        agreed = click.confirm(f"\n{_question(decided)}", err=True)
-    kept = writing.write(decided, Where()) if agreed else ""
-    emit(
-        "rewind-files",
-        _data(asked, kept),
-        lambda: _outcome(asked, kept, seen=asks),
-        as_json=how["as_json"],
-        warnings=() if asks else notes,
-    )
-    return int(bool(decided.left) and not how["dry_run"])
+    if not options.dry_run:
+        _require_complete(decided, partial=options.partial)
+    agreed = bool(decided.wanted) and options.agreed(_question(decided), asks=asks)
+    kept = writing.write(decided, options.where) if agreed else ""
+    options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
+    return int(bool(decided.left) and not options.dry_run)
 
 
-def _is_watched() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _asked(locator: str | None, how: FilesHow) -> _Asked:
+def _asked(options: VerbOptions) -> _Asked:
     """The plan that the options ask for. UsageError for what does not go together."""
-    if (how["to"] is None) is not how["undo"]:
+    if (options.to is None) is not options.undo:
         raise UsageError("Say either --to or --undo", FORMS)
-    if how["to"] is None:
-        session = located(locator)
-        undo = backup.plan_undo(session.session_id, Where())
-        return _Asked(session, None, undo, why_live(session, Where()))
-    wanted = target.parse(how["to"])
-    session = located(locator if locator is not None else wanted.session)
-    if wanted.session is not None and located(wanted.session).session_id != session.session_id:
+    where, locator = options.where, options.locator
+    if options.to is None:
+        session = located(locator, where)
+        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_live(session, where))
+    wanted = target.parse(options.to)
+    session = located(locator if locator is not None else wanted.session, where)
+    if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
         raise UsageError("LOCATOR and --to name two sessions", "Leave LOCATOR out.")
-    require_own(session, Where())
+    require_own(session, where)
     read = history.read(session)
     aimed = target.aim(read, wanted)
-    return _Asked(session, aimed, plan_rewind.plan(read, aimed, Where()), why_live(session, Where()))
+    return _Asked(session, aimed, plan_rewind.plan(read, aimed, where), why_live(session, where))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
@@ -127,13 +103,17 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
         return
     named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
     more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
-    rest = f"--partial puts the other {_files(decided.wanted)} back." if decided.wanted else "The others are unchanged."
-    raise CantRestore(f"{_files(left)} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+    rest = (
+        f"--partial puts the other {counted(len(decided.wanted), 'file')} back."
+        if decided.wanted
+        else "The others are unchanged."
+    )
+    raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
 
 
 def _question(decided: FilesPlan) -> str:
     gone = sum(change.action == "delete" for change in decided.wanted)
-    return f"Put {_files(decided.wanted)} back{f' ({gone:,} of them deleted)' if gone else ''}?"
+    return f"Put {counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}?"
 
 
 def _warnings(asked: _Asked) -> list[str]:
@@ -206,7 +186,7 @@ def _nothing(asked: _Asked) -> str:
     """Why there is nothing to write."""
     decided = asked.decided
     if decided.left:
-        return f"Nothing was written: {_files(decided.left)} can't be put back, and no other differs."
+        return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
     if decided.takes_back:
         last = plain_line(decided.takes_back)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
@@ -261,5 +241,5 @@ def _differences(decided: FilesPlan) -> Iterator[str]:
         left -= len(counts.lines)
 
 
-def _files(changes: tuple[Change, ...]) -> str:
-    return "1 file" if len(changes) == 1 else f"{len(changes):,} files"
+def _files(changes: Sequence[Change]) -> str:
+    return counted(len(changes), "file")

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import click
 
-from resume_hooks.cli.child import answer, child_options, client_to_start, require_start
-from resume_hooks.cli.model_options import SummaryHow
-from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.cli.child import answer, child_options, make, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.derive import rollover
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import SessionFile
-
-
-class RolloverHow(SummaryHow):
-    """The options of any rollover."""
-
-    quick: bool
-    with_summary: bool
 
 
 @click.command("rollover")
@@ -32,7 +19,8 @@ class RolloverHow(SummaryHow):
 @click.option("--model", help="The model that writes it; by default the setting summary_model.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @child_options
-def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
+@as_one_value
+def command(options: VerbOptions) -> Receipt:
     """Make a fresh session that holds the lineage of LOCATOR, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads LOCATOR in up to three parts;
@@ -46,19 +34,14 @@ def command(locator: str | None, **how: Unpack[RolloverHow]) -> Receipt:
       resume-hooks rollover 5e12a303 --dry-run
       resume-hooks rollover "Fix the parser" --quick
     """
-    if not how["quick"]:
-        # What asks a model takes 100 ms to load, which a handoff need not wait for.
+    if not options.quick:
+        # What asks a model takes 100 ms to load, which a quick rollover need not wait for.
         from resume_hooks.cli.rollover_summary import carry_out  # noqa: PLC0415
 
-        return carry_out(located(locator), how)
-    if how["with_summary"] or how["prompt"] or how["model"] or how["timeout"]:
+        return carry_out(options)
+    if options.with_summary or options.prompt or options.model or options.timeout:
         raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
-    return _quick(located(locator), how)
-
-
-def _quick(parent: SessionFile, how: RolloverHow) -> Receipt:
-    client = client_to_start(how)
-    decided = rollover.plan(parent, Where(), output_dir=how["output_dir"])
-    require_start(client, decided.draft)
-    made = carry_out(decided, Where(), dry_run=how["dry_run"])
-    return answer("rollover", made, how, client)
+    require_client(options)
+    return answer(
+        options, make(options, rollover.plan(options.located(), options.where, output_dir=options.output_dir))
+    )

@@ -4,52 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from resume_hooks.cli.child import answer, client_to_start, receipt_text, require_start
-from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
+from resume_hooks.cli.child import (
+    answer,
+    model_name,
+    model_progress,
+    receipt_text,
+    require_client,
+    require_start,
+    time_limit,
+)
+from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import rollover
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
-from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
-def carry_out(parent: SessionFile, how: SummaryHow) -> Receipt:
+def carry_out(options: VerbOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
-    client, name = client_to_start(how), model_name(how["model"])
-    begun = rollover.plan(parent, Where(), wish=how["prompt"], output_dir=how["output_dir"])
-    require_start(client, begun.plan.draft)
-    if how["dry_run"]:
-        return _show(begun, name, how)
-    return _make(begun, name, how, client)
+    require_client(options)
+    name = model_name(options.model)
+    begun = rollover.plan(options.located(), options.where, wish=options.prompt, output_dir=options.output_dir)
+    require_start(options, begun.plan.draft)
+    return _show(begun, name, options) if options.dry_run else _make(begun, name, options)
 
 
-def _make(begun: rollover.SummaryRollover, name: str, how: SummaryHow, client: str) -> Receipt:
-    written = rollover.write(begun, Where())
-    model, told = ClaudeHeadless(Where(), name), progress(name, quiet=how["as_json"])
+def _make(begun: rollover.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
+    written = rollover.write(begun, options.where)
+    model, progress = ClaudeHeadless(options.where, name), model_progress(name, quiet=options.as_json)
     try:
         made, spent, failure = rollover.add_summary(
-            begun, written, model, Where(), limit=time_for(how["timeout"]), progress=told
+            begun, written, model, options.where, limit=time_limit(options), progress=progress
         )
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
         raise
     if failure:
         made = made._replace(warnings=(*made.warnings, rollover.failure_text(failure)))
-    report = _report(name, included=not failure, failure=failure or None, spent=spent._asdict())
+    report = _report(name, included=not failure, failure=failure or None, spent=spent)
     said = " · ".join(part for part in (f"by {spent.model}" if not failure else "none", spent.words) if part)
-    return answer(
-        "rollover", made, how, client, more={"summary": report}, text=lambda: receipt_text(made, [("summary", said)])
-    )
+    return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
-def _show(begun: rollover.SummaryRollover, name: str, how: SummaryHow) -> Receipt:
+def _show(begun: rollover.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
-    made, found = receipt(begun.plan), material(begun.parent, Where())
+    made, found = receipt(begun.plan), material(begun.parent, options.where)
     data = {
         "records": found.records,
         "shown": len(found.numbers),
@@ -62,14 +65,8 @@ def _show(begun: rollover.SummaryRollover, name: str, how: SummaryHow) -> Receip
         f"{name} would be asked {counted(found.calls, 'time')} to read {len(found.numbers):,} of "
         f"{counted(found.records, 'record')}, about {counted(_tokens(found), 'token')}"
     )
-    return answer(
-        "rollover",
-        made,
-        how,
-        "",
-        more={"summary": _report(name, material=data)},
-        text=lambda: receipt_text(made, [("summary", said)]),
-    )
+    report = _report(name, material=data)
+    return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
 def _tokens(found: SummaryMaterial) -> int:

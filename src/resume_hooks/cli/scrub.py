@@ -5,35 +5,23 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any
 
 import click
 
-from resume_hooks.cli.child import How, child_options, client_to_start, receipt_text, require_start
-from resume_hooks.cli.output import emit, located, locator_argument, say, table
+from resume_hooks.cli.child import child_options, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import SessionLive, UsageError
 from resume_hooks.maintenance.scrub import child, findings, literals
-from resume_hooks.maintenance.scrub.child import ScrubPlan
-from resume_hooks.maintenance.scrub.findings import (
-    HELD,
-    LEFT,
-    OUTSIDE,
-    REMOVED,
-    Holding,
-    ScrubFindings,
-    ScrubReach,
-)
+from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.maintenance.scrub.locations import INDEXED, OWN
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
-from resume_hooks.paths import Where
 
-SHOWN = 40
-"""Places of one state that are named one by one."""
-
+SHOWN = 40  # places of one state that are named one by one
 _HEADINGS = {
     HELD: "Here they are:",
     REMOVED: "Gone from:",
@@ -45,20 +33,6 @@ _SHORT = (
     "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
     "Look for them by hand, or give them to --secret-stdin."
 )
-
-
-class ScrubHow(How):
-    """The options of a scrub."""
-
-    in_place: bool
-    kind: tuple[str, ...]
-    secret_stdin: bool
-    lineage: bool
-    everywhere: bool
-    backups: bool
-    documents: bool
-    client: bool
-    yes: bool
 
 
 @click.command("scrub")
@@ -73,7 +47,8 @@ class ScrubHow(How):
 @click.option("--client", is_flag=True, help="With --in-place: also the client's own files, such as history.jsonl.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @child_options
-def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """Make a child of LOCATOR without its secrets, and list every place that holds them.
 
     The session itself is only read. With --in-place its own files are rewritten instead, and the secrets go from its
@@ -87,82 +62,66 @@ def command(locator: str | None, **how: Unpack[ScrubHow]) -> int:
       resume-hooks scrub 5e12a303 --in-place --client --yes
       resume-hooks scrub --secret-stdin < secret.txt
     """
-    _refuse(how)
-    client = "" if how["in_place"] else client_to_start(how)
-    named = literals.named(_asked()) if how["secret_stdin"] else {}
-    wanted = ScrubReach(how["lineage"], how["everywhere"], how["backups"], how["documents"], how["client"])
-    session = located(locator)
-    if how["in_place"] and not how["dry_run"]:
-        clear_left(Where())
-    found = findings.look_everywhere(session, Where(), kinds=how["kind"], named=named, wanted=wanted)
-    return _in_place(found, how) if how["in_place"] else _in_a_child(found, how, client)
+    _refuse(options)
+    if not options.in_place:
+        require_client(options)
+    named = literals.named(_secrets_typed()) if options.secret_stdin else {}
+    wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
+    session = options.located()
+    if options.in_place and not options.dry_run:
+        clear_left(options.where)
+    found = findings.look_everywhere(session, options.where, kinds=options.kind, named=named, wanted=wanted)
+    return _in_place(found, options) if options.in_place else _in_a_child(found, options)
 
 
-def _in_a_child(found: ScrubFindings, how: ScrubHow, client: str) -> int:
-    decided = _planned(found, how)
-    if decided is not None:
-        require_start(client, decided.draft)
+def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
     made = None
-    if decided is not None:
-        made = carry_out(decided, Where(), dry_run=how["dry_run"])
+    if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
+        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
     warnings = list(made.warnings) if made else []
     if found.held:
-        warnings.append(_REMAIN.format(command=_command(found, how)))
-    _answer(found, found.rows, how, made, warnings)
-    if client and made is not None and made.written:
-        start(start_of(made.session_id, made.file, made.folder, Where()))
+        warnings.append(_REMAIN.format(command=_command(found, options)))
+    _answer(found, options, made, warnings)
+    if made is not None and made.written and options.start:
+        start(start_of(made.session_id, made.file, made.folder, options.where))
     return 0
 
 
-def _planned(found: ScrubFindings, how: ScrubHow) -> ScrubPlan | None:
-    """The child to be; None where the session holds nothing that it would have to be without."""
-    if not any(row.place.relation == OWN for row in found.held):
-        return None
-    return child.plan(found.session, Where(), found.scanner, output_dir=how["output_dir"])
-
-
-def _in_place(found: ScrubFindings, how: ScrubHow) -> int:
-    rows: Sequence[Holding] = found.rows
+def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
     done = False
-    if found.held and not how["dry_run"]:
+    if found.held and not options.dry_run:
         if found.live:
             raise SessionLive(f"The session is live: {found.live}", "Quit its client, wait a minute, run it again.")
-        if not how["yes"]:
-            say(_facts(found, rows))
-        done = how["yes"] or click.confirm("\nTake them out, for good?", err=True)
-        rows = purge(found, Where()) if done else rows
-    _answer(found, rows, how, None, [], done=done)
-    asked = not how["dry_run"] and (done or not found.held)
-    return int(asked and any(row.state == LEFT for row in rows))
+        if not options.yes:
+            say(_facts(found))
+        done = options.agreed("Take them out, for good?", asks=not options.yes)
+        found = replace(found, rows=tuple(purge(found, options.where))) if done else found
+    _answer(found, options, None, [], done=done)
+    tried = not options.dry_run and (done or not found.held)
+    return int(tried and any(row.state == LEFT for row in found.rows))
 
 
 def _answer(
-    found: ScrubFindings,
-    rows: Sequence[Holding],
-    how: ScrubHow,
-    made: Receipt | None,
-    warnings: list[str],
-    *,
-    done: bool = False,
+    found: ScrubFindings, options: VerbOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
 ) -> None:
     if found.short:
         warnings.append(_SHORT.format(count=len(found.short)))
     written = done or (made is not None and made.written)
-    data: dict[str, Any] = {
+    data = {
         "session_id": found.session.session_id,
         "file": found.session.path,
-        "in_place": how["in_place"],
+        "in_place": options.in_place,
         "written": written,
         "live": found.live,
-        "places": [_place_data(row) for row in rows],
+        "places": [_place_data(row) for row in found.rows],
         "receipt": made.data() if made else None,
     }
 
     def text() -> str:
         receipt = f"\n\n{receipt_text(made)}" if made else ""
-        return f"{_facts(found, rows)}{receipt}" + ("" if written else "\n\nNothing was written.")
+        return f"{_facts(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
 
-    emit("scrub", data, text, as_json=how["as_json"], warnings=warnings)
+    options.emit(data, text, warnings)
 
 
 def _place_data(row: Holding) -> dict[str, Any]:
@@ -170,8 +129,9 @@ def _place_data(row: Holding) -> dict[str, Any]:
     return {**place, "secrets": row.kinds, "state": row.state, "why": row.why}
 
 
-def _facts(found: ScrubFindings, rows: Sequence[Holding]) -> str:
+def _facts(found: ScrubFindings) -> str:
     """What was found, as text."""
+    rows = found.rows
     kinds: Counter[str] = Counter()
     for row in rows:
         if row.place.relation == OWN:
@@ -201,30 +161,27 @@ def _counted(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 
-def _command(found: ScrubFindings, how: ScrubHow) -> str:
+def _command(found: ScrubFindings, options: VerbOptions) -> str:
     """The command that takes them out of the originals."""
     words = ["resume-hooks", "scrub", found.session.session_id, "--in-place"]
-    words += [word for kind in how["kind"] for word in ("--kind", kind)]
-    return shlex.join([*words, *(["--secret-stdin"] if how["secret_stdin"] else [])])
+    words += [word for kind in options.kind for word in ("--kind", kind)]
+    return shlex.join([*words, *(["--secret-stdin"] if options.secret_stdin else [])])
 
 
-def _asked() -> bytes:
+def _secrets_typed() -> bytes:
     """What was given on stdin; on a terminal it is asked for, and not shown."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
 
 
-def _refuse(how: ScrubHow) -> None:
+def _refuse(options: VerbOptions) -> None:
     """Refuse options that mean nothing together, and questions that nobody could answer."""
     reach = ("lineage", "everywhere", "backups", "documents", "client")
-    given = next((name for name in reach if how[name]), "")  # type: ignore[literal-required]
-    if given and not how["in_place"]:
+    given = next((name for name in reach if options.has(name)), "")
+    if given and not options.in_place:
         raise UsageError(f"--{given} belongs to --in-place", "A child is written without touching anything else.")
-    if how["in_place"] and (how["output_dir"] is not None or how["start"]):
+    if options.in_place and (options.output_dir is not None or options.start):
         raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
-    asks = how["in_place"] and not (how["yes"] or how["dry_run"])
-    if asks and (how["as_json"] or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError(
-            "A scrub in place asks first, and here nobody can be asked", "Add --yes, or --dry-run to see the places."
-        )
+    if options.in_place:
+        options.asks("A scrub in place")

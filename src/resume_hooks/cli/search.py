@@ -6,25 +6,28 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
-from resume_hooks import clock
-from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    folder_of,
+    json_option,
+    max_chars_option,
+    time_of,
+)
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, canonical, find_session
+from resume_hooks.paths import find_session
 from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.system.invocation import resume_command
-
-MAX_CHARACTERS = 8_000
-"""Characters that are printed where nothing else is asked for: about 2,000 tokens of a model that reads along."""
 
 _HERE = "."
 
@@ -45,12 +48,10 @@ _HERE = "."
 @click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
 @click.option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
-@click.option(
-    "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
-    help="Characters of the text at most; 0 for all.",
-)  # fmt: skip
+@max_chars_option
 @json_option
-def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, **asked: Any) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
     All words are looked for first, then as many as possible, inflected or as the beginning or a part of others, then
@@ -65,78 +66,61 @@ def command(words: tuple[str, ...], limit: int, max_chars: int, as_json: bool, *
       resume-hooks search --file src/parser.py
       resume-hooks search retry policy --lineage . --json
     """
-    _refuse(words, asked)
-    where = Where()
-    with at_work("Indexing", quiet=as_json) as progress:
-        found = find(words, _scope(asked, where), where, most=limit, progress=progress)
-    emit(
-        "search",
-        {**_data(found), "scope": _where(asked)},
-        lambda: text_of(found, max(1, max_chars - 1) if max_chars else 0, mark=_bold, title=_title, model=_is_model()),
-        as_json=as_json,
-        warnings=found.notes,
-    )
+    _refuse_unknown(options.words)
+    options.refuse_together("project", "lineage", "session", "everywhere")
+    limit = max(1, options.max_chars - 1) if options.max_chars else 0
+    with at_work("Indexing", quiet=options.as_json) as progress:
+        found = find(options.words, _scope(options), options.where, most=options.limit, progress=progress)
+    data = {**_data(found), "scope": _scope_name(options)}
+    options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=_is_model()), found.notes)
 
 
-def _refuse(words: tuple[str, ...], asked: Mapping[str, Any]) -> None:
+def _refuse_unknown(words: tuple[str, ...]) -> None:
+    """UsageError for what looks like an option that there is not."""
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
             option = word.partition("=")[0]
             raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
-    given = [f"--{name}" for name in ("project", "lineage", "session") if asked[name] is not None]
-    given += ["--all"] if asked["everywhere"] else []
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", "Leave one of them out.")
 
 
-def _scope(asked: Mapping[str, Any], where: Where) -> Scope:
+def _scope(options: VerbOptions) -> Scope:
     return replace(
-        _place(asked, where),
-        asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
-        since=_seconds(asked["since"]),
-        until=_seconds(asked["until"]),
-        branch=asked["branch"],
-        tool=asked["tool"],
-        file=asked["file"],
-        role=asked["role"] or "",
-        helpers=asked["helpers"],
+        _sessions(options),
+        asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
+        since=_seconds(options.since),
+        until=_seconds(options.until),
+        branch=options.branch,
+        tool=options.tool,
+        file=options.file,
+        role=options.role or "",
+        helpers=options.helpers,
     )
 
 
-def _place(asked: Mapping[str, Any], where: Where) -> Scope:
-    """The sessions that are meant: one or its lineage, all, a folder's, those around the one that we run in."""
-    for name, scoped in (("session", session_scope), ("lineage", lineage_scope)):
-        if asked[name] is not None:
-            return scoped(None if asked[name] == _HERE else asked[name], current_folder(), where)
-    if asked["everywhere"]:
+def _sessions(options: VerbOptions) -> Scope:
+    """The sessions to search: one or its lineage, all, a folder's, those around the one that we run in."""
+    for given, scoped in ((options.session, session_scope), (options.lineage, lineage_scope)):
+        if given is not None:
+            return scoped(None if given == _HERE else given, current_folder(), options.where)
+    if options.everywhere:
         return Scope()
-    current = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
-    if asked["project"] is None and current is not None:
-        return project_of(current, where)  # a model's shell may stand anywhere
-    return project_at(_folder(asked), where)
+    current = find_session(options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""), options.where)
+    if options.project is None and current is not None:
+        return project_of(current, options.where)  # a model's shell may stand anywhere
+    return project_at(folder_of(options.project), options.where)
 
 
-def _folder(asked: Mapping[str, Any]) -> str:
-    """The folder whose project is meant."""
-    return os.path.join(current_folder(), os.path.expanduser(asked["project"] or "."))
-
-
-def _where(asked: Mapping[str, Any]) -> str:
+def _scope_name(options: VerbOptions) -> str:
     """What was searched, in a word for programs."""
-    if asked["everywhere"]:
+    if options.everywhere:
         return "all"
-    named = next((name for name in ("session", "lineage") if asked[name] is not None), None)
-    return named or canonical(_folder(asked))
+    named = next((name for name in ("session", "lineage") if options.has(name)), None)
+    return named or folder_of(options.project)
 
 
 def _seconds(when: str | None) -> int | None:
-    """An instant as seconds since the epoch. UsageError for what is none."""
-    if when is None:
-        return None
-    moment = clock.point(when)
-    if moment is None:
-        raise UsageError(f"'{when}' is no date", clock.WHEN)
-    return int(moment.timestamp())
+    """A time as seconds since the epoch."""
+    return None if when is None else int(time_of(when).timestamp())
 
 
 def _data(found: SearchResult) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.output import current_folder, emit, json_option
-from resume_hooks.cli.text_width import fitted, width
+from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option
+from resume_hooks.cli.output import fitted, width
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
-from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListingPage, SessionLister, SessionRow
 from resume_hooks.sessions.lineage_block import size_text
@@ -23,16 +22,11 @@ from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import plain_line
 
 LIMIT = 20
-MOST = 100_000
-"""Rows that can be asked for; nobody has more."""
-
-LEAST_TITLE = 24
-"""Columns that a title keeps beside its marks."""
-
+MOST = 100_000  # rows that can be asked for; nobody has more
+LEAST_TITLE = 24  # columns that a title keeps beside its marks
 UNKNOWN = "-"
 _HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
-_STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))
-"""Seconds."""
+_STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 
 
 @click.command("sessions")
@@ -44,16 +38,8 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))
 @click.option("--archived", is_flag=True, help="Those that are gone from the client's folders and kept in the vault.")
 @click.option("--expiring", is_flag=True, help="Only what the client may delete within seven days, the first first.")
 @json_option
-def command(  # noqa: PLR0913, PLR0917 - one word an option
-    everywhere: bool,
-    project: str | None,
-    limit: int,
-    offset: int,
-    helpers: bool,
-    archived: bool,
-    expiring: bool,
-    as_json: bool,
-) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """List the sessions of this project and its repository's worktrees, newest first.
 
     LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
@@ -68,41 +54,46 @@ def command(  # noqa: PLR0913, PLR0917 - one word an option
       resume-hooks sessions --project ~/work/parser --json
       resume-hooks sessions --archived
     """
-    if everywhere and project is not None:
-        raise UsageError("--all and --project exclude each other", "Leave one of them out.")
-    if archived and expiring:
-        raise UsageError("--archived and --expiring exclude each other", "Leave one of them out.")
-    folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
-    asked, scope = (None, "all") if everywhere else (project_at(folder, Where()), folder)
-    if archived:
-        # The vault is looked into for those that ask alone.
-        from resume_hooks.cli.sessions_archived import answer  # noqa: PLC0415
+    options.refuse_together("everywhere", "project")
+    options.refuse_together("archived", "expiring")
+    folder = folder_of(options.project)
+    asked, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
+    if options.archived:
+        # Only this option waits for what looks into the vault.
+        from resume_hooks.cli.archived import print_list  # noqa: PLC0415
 
-        answer(asked, scope, limit=limit, offset=offset, as_json=as_json)
+        print_list(options, asked, scope)
         return
-    look = SessionLister(folder, Where())
-    found = listing.page(look, asked, limit=limit, offset=offset, helpers=helpers, expiring=expiring)
+    look = SessionLister(folder, options.where)
+    found = listing.page(
+        look,
+        asked,
+        limit=options.limit,
+        offset=options.offset,
+        helpers=options.helpers,
+        expiring=options.expiring,
+    )
     data = {
         "scope": scope,
-        "offset": offset,
+        "offset": options.offset,
         "more": found.more,
         "files": found.files,
         "sessions": [_data(row) for row in found.rows],
         "archived": [],
     }
-    hidden = [] if found.rows else look.store.hidden()
-    linked = [] if found.rows else look.store.linked()
-    notes = [
-        *(f"{place} can't be listed: check its permissions" for place in hidden),
-        *(f"{place} is a symbolic link, which is not followed: name a session there by its path" for place in linked),
+    notes = [] if found.rows else _not_looked_at(look)
+    options.emit(data, lambda: _text(found, folder, options), notes)
+
+
+def _not_looked_at(look: SessionLister) -> list[str]:
+    """The folders whose sessions can't be in the list."""
+    return [
+        *(f"{place} can't be listed: check its permissions" for place in look.store.hidden()),
+        *(
+            f"{place} is a symbolic link, which is not followed: name a session there by its path"
+            for place in look.store.linked()
+        ),
     ]
-    emit(
-        "sessions",
-        data,
-        lambda: _text(found, folder, offset, everywhere=everywhere, expiring=expiring),
-        as_json=as_json,
-        warnings=notes,
-    )
 
 
 def _data(row: SessionRow) -> dict[str, Any]:
@@ -119,17 +110,18 @@ def _data(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _text(found: ListingPage, folder: str, offset: int, *, everywhere: bool, expiring: bool) -> str:
+def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
+    offset = options.offset
     if not found.rows:
-        where = "anywhere" if everywhere else f"of {plain_line(folder)}"
-        gone = " goes within seven days" if expiring else ""
+        where = "anywhere" if options.everywhere else f"of {plain_line(folder)}"
+        gone = " expires within seven days" if options.expiring else ""
         return f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}." + (
-            "" if everywhere else " --all lists those of every project."
+            "" if options.everywhere else " --all lists those of every project."
         )
     now = time.time()
-    ids = listing.short_ids(found.rows, Where())
+    ids = listing.short_ids(found.rows, options.where)
     cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
-    marks = [_marks(row, folder, with_end=expiring) for row in found.rows]
+    marks = [_marks(row, folder, with_end=options.expiring) for row in found.rows]
     lines = _table(cells, marks, shutil.get_terminal_size().columns)
     more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
     return "\n".join([*lines, *more])

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 import click
 from pydantic import ValidationError
 
 from resume_hooks import settings
-from resume_hooks.cli.child import answer, child_options, client_to_start, receipt_text, require_folder
-from resume_hooks.cli.model_options import SummaryHow, model_name, progress, time_for
-from resume_hooks.cli.output import located, locator_argument, say
+from resume_hooks.cli.child import (
+    answer,
+    child_options,
+    model_name,
+    model_progress,
+    receipt_text,
+    require_client,
+    require_folder,
+    time_limit,
+)
+from resume_hooks.cli.options import VerbOptions, as_one_value, located, locator_argument
+from resume_hooks.cli.output import say
 from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.receipt import Receipt
@@ -26,21 +34,11 @@ from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart_options
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, read_regular
+from resume_hooks.paths import read_regular
 from resume_hooks.sessions.project_folder import home_folder
 
-LARGEST_PLAN = 16 * 1024 * 1024
-"""Bytes of a plan that is given back."""
-
+LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
-
-
-class SmartHow(SummaryHow):
-    """The options of a smart trim."""
-
-    keep_recent: int | None
-    plan: str | None
-    yes: bool
 
 
 @click.command("smart-trim")
@@ -52,7 +50,8 @@ class SmartHow(SummaryHow):
 @click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @child_options
-def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
+@as_one_value
+def command(options: VerbOptions) -> Receipt:
     """Make a child of LOCATOR in which what is no longer needed is a placeholder that says what was there.
 
     Rules give up what is certain: files read again or changed later, repeated outputs, failures that were mended,
@@ -69,23 +68,23 @@ def command(locator: str | None, **how: Unpack[SmartHow]) -> Receipt:
       resume-hooks smart-trim 5e12a303 --dry-run --json > plan.json
       resume-hooks smart-trim --plan plan.json --yes --start
     """
-    client = client_to_start(how)
-    stored = _stored(how)
-    session = located(stored.parent_file if locator is None and stored else locator)
+    require_client(options)
+    stored = _stored(options)
+    session = located(stored.parent_file if options.locator is None and stored else options.locator, options.where)
     scanned = trimming.read(session, settings.number("context_window"))
-    require_folder(client, home_folder(scanned.glance))
-    planned = _given_back(scanned, stored, how) if stored else _asked(scanned, how)
+    require_folder(options, home_folder(scanned.glance))
+    planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
     decided = planned.decided
-    wanted = decided.trim.pays and not how["dry_run"]
-    asks = wanted and not how["yes"] and _can_ask(how)
+    wanted = decided.trim.pays and not options.dry_run
+    asks = wanted and not options.yes and options.watched
     if asks:
         say(_plan_text(planned))
-    agreed = wanted and (how["yes"] or (asks and click.confirm("\nWrite this child?", err=True)))
-    made = smart.write(decided, Where()) if agreed else receipt(decided.trim)
-    notes = [UNASKED] if wanted and not how["yes"] and not asks else []
+    agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
+    made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
+    notes = [UNASKED] if wanted and not options.yes and not asks else []
     made = made._replace(warnings=(*made.warnings, *smart_view.warnings(decided, planned.asked), *notes))
-    more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent._asdict()}
-    return answer(KIND, made, how, client, more=more, text=lambda: _text(planned, made, seen=asks))
+    more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent}
+    return answer(options, made, more, lambda: _text(planned, made, seen=asks))
 
 
 class _Planned(NamedTuple):
@@ -95,41 +94,41 @@ class _Planned(NamedTuple):
     asked: ModelVerdicts
 
 
-def _asked(scanned: SessionScan, how: SmartHow) -> _Planned:
+def _asked(scanned: SessionScan, options: VerbOptions) -> _Planned:
     """Ask the model what may go."""
-    name = model_name(how["model"])
+    name = model_name(options.model)
     # What can't be a parent is refused before a model is paid for.
-    draft(scanned.session, scanned.glance, KIND, Where(), how["output_dir"])
-    rules = UNJUDGED if how["prompt"].strip() else CERTAIN
-    offered = offer(scanned, smart_options(how["keep_recent"], settings.number("keep_recent"), rules), Where())
-    limit, told = time_for(how["timeout"]), progress(name, quiet=how["as_json"])
-    asked = ask(ClaudeHeadless(Where(), name), offered, how["prompt"], limit, told)
+    draft(scanned.session, scanned.glance, KIND, options.where, options.output_dir)
+    rules = UNJUDGED if options.prompt.strip() else CERTAIN
+    offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
+    told = model_progress(name, quiet=options.as_json)
+    asked = ask(ClaudeHeadless(options.where, name), offered, options.prompt, time_limit(options), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
-    return _Planned(smart.plan(offered, verdicts, Where(), how["output_dir"]), asked)
+    return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
 
 
-def _given_back(scanned: SessionScan, stored: SmartTrimForm, how: SmartHow) -> _Planned:
+def _given_back(scanned: SessionScan, stored: SmartTrimForm, options: VerbOptions) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
             f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
             "Leave the locator out, or name the session that the plan was made of.",
         )
-    options = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
+    trim = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
     verdicts = [
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.choices
     ]
-    decided = smart.planned_before(scanned, options, verdicts, Where(), how["output_dir"])
+    decided = smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir)
     return _Planned(decided, ModelVerdicts())
 
 
-def _stored(how: SmartHow) -> SmartTrimForm | None:
+def _stored(options: VerbOptions) -> SmartTrimForm | None:
     """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
-    path = how["plan"]
+    path = options.plan
     if path is None:
         return None
-    if how["prompt"] or how["model"] or how["timeout"] or how["keep_recent"] is not None:
+    if options.prompt or options.model or options.timeout or options.keep_recent is not None:
         raise UsageError("--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out.")
     way = "Make one: resume-hooks smart-trim --dry-run --json > plan.json"
     try:
@@ -138,11 +137,6 @@ def _stored(how: SmartHow) -> SmartTrimForm | None:
         raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
     except ValidationError as error:
         raise UsageError(f"{path} is no plan as smart-trim --json prints it", way) from error
-
-
-def _can_ask(how: SmartHow) -> bool:
-    """Whether a person sees the plan and can say yes or no."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and not how["as_json"]
 
 
 def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:

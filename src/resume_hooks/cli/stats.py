@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.output import current_folder, emit, json_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option, time_of
+from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
-from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import TranscriptCounts, gather
 from resume_hooks.reading.stats.state_sizes import FolderSize
@@ -22,8 +20,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.system.text import counted, plain_line
 
-SHOWN_PARTS = 6
-"""Entries of our folder that are named, the largest ones."""
+SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
 
 
 @click.command("stats")
@@ -32,7 +29,8 @@ SHOWN_PARTS = 6
 @click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
 @click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
 @json_option
-def command(since: str | None, month: bool, everywhere: bool, project: str | None, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Show turns and tokens by month, what children saved, hook times, and the size of our own folder.
 
     Tokens are those that the API counted, of sub-agents too; SENT is all that requests held, CACHED what of it came
@@ -48,35 +46,33 @@ def command(since: str | None, month: bool, everywhere: bool, project: str | Non
       resume-hooks stats --all --since 30d
       resume-hooks stats --month --json
     """
-    if (since and month) or (everywhere and project is not None):
-        raise UsageError("These options exclude each other", "Leave one of them out.")
-    day = _first_day(since, month=month)
-    folder = canonical(os.path.join(current_folder(), os.path.expanduser(project or ".")))
-    with at_work("Counting", quiet=as_json) as told:
-        gathered = gather(Where(), told)
-    found = figures(gathered.transcripts, day, _belongs(None if everywhere else project_at(folder, Where())))
-    state = state_sizes.parts(Where())
+    options.refuse_together("since", "month")
+    options.refuse_together("everywhere", "project")
+    day = _first_day(options.since, month=options.month)
+    folder = folder_of(options.project)
+    with at_work("Counting", quiet=options.as_json) as told:
+        gathered = gather(options.where, told)
+    project = None if options.everywhere else project_at(folder, options.where)
+    found = figures(gathered.transcripts, day, _belongs(project))
+    state = state_sizes.parts(options.where)
     data = {
-        "scope": "all" if everywhere else folder,
+        "scope": "all" if options.everywhere else folder,
         "since": day,
         "read": gathered.read,
         **{name: getattr(found, name) for name in ("sessions", "gone", "agents")},
-        "months": [row._asdict() for row in found.months],
-        "savings": [{**row._asdict(), "saved": row.saved} for row in found.savings],
+        "months": found.months,
+        "savings": found.savings,
         "hooks": [hook_data(row) for row in found.hooks],
-        "state": [part._asdict() for part in state],
+        "state": state,
     }
-    emit("stats", data, lambda: _text(found, state, _heading(data)), as_json=as_json)
+    options.emit(data, lambda: _text(found, state, _heading(data)))
 
 
 def _first_day(since: str | None, *, month: bool) -> str:
-    """The day to begin with, ``""`` for all there is. UsageError where the words name none."""
+    """The day to begin with, ``""`` for all there is."""
     if month:
         return f"{datetime.now(UTC):%Y-%m}-01"
-    moment = clock.point(since) if since else None
-    if since and moment is None:
-        raise UsageError(f"'{since}' is no time", clock.WHEN)
-    return clock.stamp(moment)[:10] if moment else ""
+    return clock.stamp(time_of(since))[:10] if since else ""
 
 
 def _belongs(project: Project | None) -> Callable[[TranscriptCounts], bool]:
@@ -101,28 +97,29 @@ def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
 
 def _months(rows: Sequence[Month]) -> str:
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
-    return _table(
-        heads,
-        [
-            (
-                row.month,
-                *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
-                f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
-                f"{row.answered:,}",
-            )
-            for row in rows
-        ],
-    )
+    cells = [
+        (
+            row.month,
+            *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
+            f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
+            f"{row.answered:,}",
+        )
+        for row in rows
+    ]
+    return columns(heads, cells)
 
 
 def _savings(rows: Sequence[Saving]) -> str:
     heads = ("MADE IN", "KIND", "MADE", "GONE ON", "BEFORE", "AFTER", "SAVED")
-    numbers = [(row.made, row.used, row.before, row.after, row.saved) for row in rows]
     cells = [
-        (row.month, plain_line(row.kind), *(f"{number:,}" for number in told))
-        for row, told in zip(rows, numbers, strict=True)
+        (
+            row.month,
+            plain_line(row.kind),
+            *(f"{number:,}" for number in (row.made, row.used, row.before, row.after, row.saved)),
+        )
+        for row in rows
     ]
-    return _table(heads, cells, words=2)
+    return columns(heads, cells, words=2)
 
 
 def _hooks(rows: Sequence[Hook]) -> str:
@@ -131,7 +128,7 @@ def _hooks(rows: Sequence[Hook]) -> str:
         (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
         for row in rows
     ]
-    return _table(heads, cells, words=2)
+    return columns(heads, cells, words=2)
 
 
 def _state(parts: Sequence[FolderSize]) -> str:
@@ -139,19 +136,3 @@ def _state(parts: Sequence[FolderSize]) -> str:
         return ""
     largest = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in parts[:SHOWN_PARTS] if part.size)
     return f"Our folder: {size_text(sum(part.size for part in parts))}{f' ({largest})' if largest else ''}"
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], words: int = 1) -> str:
-    """Columns: the first ``words`` of them from the left, numbers from the right."""
-    if not rows:
-        return ""
-    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
-
-    def line(row: tuple[str, ...]) -> str:
-        cells = [
-            cell.ljust(width) if place < words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([click.style(line(heads), dim=True), *map(line, rows)])

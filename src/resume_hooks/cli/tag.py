@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.output import complete_locator, dry_run_option, json_option, located
+from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator, dry_run_option, json_option
 from resume_hooks.cli.rename import answer
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
 
 
@@ -17,7 +16,8 @@ from resume_hooks.sessions import rename
 @click.option("--clear", is_flag=True, help="Take its tag away.")
 @dry_run_option
 @json_option
-def command(locator: str, tag: str | None, clear: bool, dry_run: bool, as_json: bool) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Give LOCATOR the tag TAG; a session has one, and several may have the same.
 
     A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
@@ -27,8 +27,9 @@ def command(locator: str, tag: str | None, clear: bool, dry_run: bool, as_json: 
       resume-hooks tag 5e12a303 experiment
       resume-hooks tag 5e12a303 --clear
     """
-    if (tag is None) is not clear:
+    tag: str | None = options.tag
+    if (tag is None) is not options.clear:
         raise UsageError("Give either a TAG or --clear", "resume-hooks tag LOCATOR TAG")
     if tag is not None and not tag.strip():
         raise UsageError("An empty tag", "Give at least one character that can be seen, or --clear.")
-    answer("tag", rename.tagged(located(locator), tag or "", Where()), "tag", dry_run=dry_run, as_json=as_json)
+    answer(options, rename.tagged(options.located(), tag or "", options.where), "tag")

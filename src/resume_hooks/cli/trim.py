@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import click
 
 from resume_hooks import settings
 from resume_hooks.cli.child import (
-    How,
     answer,
+    checks_text,
     child_options,
-    client_to_start,
+    make,
     receipt_text,
+    require_client,
     require_folder,
-    require_start,
 )
-from resume_hooks.cli.output import located, locator_argument, table
+from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.output import table
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import HeadTail
-
-
-class TrimHow(How):
-    """The options of a trim."""
-
-    tools: str | None
-    threshold: tuple[str, ...]
-    keep_recent: int | None
-    assistant: int
-    target_tokens: int | None
-    only: str | None
-    skip: str | None
-    min_savings: int
-    in_place: bool
-    live: bool
 
 
 @click.command("trim")
@@ -60,7 +42,8 @@ class TrimHow(How):
 @click.option("--in-place", is_flag=True, help="Rewrite the session's own file, after a backup; no child is made.")
 @click.option("--live", is_flag=True, help="With --in-place: even while a client has the session open.")
 @child_options
-def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
+@as_one_value
+def command(options: VerbOptions) -> Receipt:
     """Make a child of LOCATOR in which bulky contents are placeholders.
 
     The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
@@ -87,56 +70,46 @@ def command(locator: str | None, **how: Unpack[TrimHow]) -> Receipt:
       resume-hooks trim --target-tokens 60000 --start
       resume-hooks trim 5e12a303 --in-place --dry-run
     """
-    _refuse(how)
-    client = client_to_start(how)
-    options = options_of(
-        tools=how["tools"],
-        threshold=how["threshold"],
-        keep_recent=how["keep_recent"],
-        assistant=how["assistant"],
-        target_tokens=how["target_tokens"],
-        only=how["only"],
-        skip=how["skip"],
-        min_savings=how["min_savings"],
+    _refuse(options)
+    require_client(options)
+    trim = options_of(
+        tools=options.tools,
+        threshold=options.threshold,
+        keep_recent=options.keep_recent,
+        assistant=options.assistant,
+        target_tokens=options.target_tokens,
+        only=options.only,
+        skip=options.skip,
+        min_savings=options.min_savings,
     )
-    if how["in_place"]:
-        return _in_place(locator, options, how, client)
-    return _in_a_child(locator, options, how, client)
+    return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
 
 
-def _in_a_child(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
-    scanned = plan.read(located(locator), settings.number("context_window"))
-    decided = plan.plan(scanned, Where(), options, output_dir=how["output_dir"])
-    require_start(client, decided.draft)
-    made = carry_out(decided, Where(), dry_run=how["dry_run"])
-    return answer(
-        "trim",
-        made,
-        how,
-        client,
-        more={"savings": savings_data(decided)},
-        text=lambda: _text(decided, made),
-    )
+def _in_a_child(trim: Options, options: VerbOptions) -> Receipt:
+    scanned = plan.read(options.located(), settings.number("context_window"))
+    decided = plan.plan(scanned, options.where, trim, output_dir=options.output_dir)
+    made = make(options, decided)
+    return answer(options, made, {"savings": savings_data(decided)}, lambda: _text(decided, made))
 
 
-def _in_place(locator: str | None, options: Options, how: TrimHow, client: str) -> Receipt:
-    session, window = located(locator), settings.number("context_window")
-    require_folder(client, home_folder(HeadTail(session.path)))
-    if how["dry_run"]:
-        done = in_place.plan(session, Where(), options, window)
+def _in_place(trim: Options, options: VerbOptions) -> Receipt:
+    session, window = options.located(), settings.number("context_window")
+    require_folder(options, home_folder(HeadTail(session.path)))
+    if options.dry_run:
+        done = in_place.plan(session, options.where, trim, window)
     else:
-        done = in_place.write(session, Where(), options, window, live=how["live"])
+        done = in_place.write(session, options.where, trim, window, live=options.live)
     more = {"savings": savings_data(done.decided), "in_place": True, "backup": done.backup or None}
-    return answer("trim", done.receipt, how, client, more=more, text=lambda: _text_in_place(done))
+    return answer(options, done.receipt, more, lambda: _text_in_place(done))
 
 
-def _refuse(how: TrimHow) -> None:
+def _refuse(options: VerbOptions) -> None:
     """Refuse options that mean nothing together."""
-    if how["live"] and not how["in_place"]:
+    if options.live and not options.in_place:
         raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
-    if how["in_place"] and how["output_dir"] is not None:
+    if options.in_place and options.output_dir is not None:
         raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
-    if how["live"] and how["start"]:
+    if options.live and options.start:
         raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
 
 
@@ -158,7 +131,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
             ("backup", done.backup),
             ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
             *(("note", sentence) for sentence in remarks(done.decided)),
-            ("checks", f"{sum(check.ok for check in made.checks)} of {len(made.checks)} checks passed"),
+            ("checks", checks_text(made)),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),
         ]

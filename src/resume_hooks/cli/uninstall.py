@@ -10,7 +10,7 @@ import shutil
 import click
 
 from resume_hooks.cli.install import run_all
-from resume_hooks.cli.output import emit, json_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import unpacked
@@ -57,7 +57,8 @@ NOTES = (
 @click.option("--yes", is_flag=True, help="Do not ask before purging.")
 @click.option("--dry-run", is_flag=True, help="Show what would go and what stays, change nothing.")
 @json_option
-def command(purge: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
+@as_one_value
+def command(options: VerbOptions) -> int:
     """Remove the plugin from Claude Code and say what stays. Your sessions always stay.
 
     \b
@@ -66,32 +67,36 @@ def command(purge: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
       resume-hooks uninstall --purge --dry-run
       resume-hooks uninstall --purge --yes
     """
-    state = Where().state
-    goes = _purged(state) if purge else []
-    if purge and not yes and not dry_run:
+    state = options.where.state
+    goes = _purged(state) if options.purge else []
+    if options.purge and not options.yes and not options.dry_run:
         click.confirm(
             f"Remove {state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(["claude", "plugin", "marketplace", "remove", MARKETPLACE])
-    ran, warning = (False, "") if dry_run else _run(commands)
-    if purge and not dry_run:
+    ran, warning = (False, "") if options.dry_run else _run(commands)
+    if options.purge and not options.dry_run:
         _remove(state, goes)
-    is_emptied = dry_run and purge and _is_emptied(state, goes)
+    is_emptied = options.dry_run and options.purge and _is_emptied(state, goes)
     stays = [state] if os.path.isdir(state) and not is_emptied else []
     lines = [shlex.join(words) for words in commands]
     data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes, "stays": stays}
 
     def text() -> str:
-        head = "These would run:" if dry_run else "To remove the plugin run:"
+        head = "These would run:" if options.dry_run else "To remove the plugin run:"
         first = "The plugin is removed." if ran else "\n  ".join([head, *lines])
-        gone = "".join(f"\nWould go: {path}" for path in goes if dry_run)
-        why = "the trash, the vault and backups are yours to remove" if purge else "resume-hooks uninstall --purge"
+        gone = "".join(f"\nWould go: {path}" for path in goes if options.dry_run)
+        why = (
+            "the trash, the vault and backups are yours to remove"
+            if options.purge
+            else "resume-hooks uninstall --purge"
+        )
         kept = "".join(f"\nStays: {path} ({why})" for path in stays)
         return f"{first}{gone}{kept}\nYour sessions stay, also those made by handoff."
 
-    emit("uninstall", data, text, as_json=as_json, warnings=[warning] if warning else [])
+    options.emit(data, text, [warning] if warning else [])
     return int(bool(warning))
 
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.child import How, answer, child_options, client_to_start, receipt_text, require_start
-from resume_hooks.cli.output import located, locator_argument
+from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
-
-
-class UntrimHow(How):
-    """The options of an untrim."""
-
-    record: tuple[int, ...]
-    everything: bool
-    strict: bool
 
 
 @click.command("untrim")
@@ -33,7 +23,8 @@ class UntrimHow(How):
 @click.option("--all", "everything", is_flag=True, help="Restore every trimmed record.")
 @click.option("--strict", is_flag=True, help="Write nothing where an original can't be found.")
 @child_options
-def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
+@as_one_value
+def command(options: VerbOptions) -> None:
     """Make a child of LOCATOR in which trimmed contents are back.
 
     The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
@@ -45,24 +36,23 @@ def command(locator: str | None, **how: Unpack[UntrimHow]) -> None:
       resume-hooks untrim 5e12a303 --record 41 --record 57
       resume-hooks untrim --all --dry-run
     """
-    client = client_to_start(how)
-    reading = untrim.read(located(locator), settings.number("context_window"))
-    numbers = _numbers(reading, how)
-    decided = untrim.plan(reading, Where(), numbers, strict=how["strict"], output_dir=how["output_dir"])
-    require_start(client, decided.draft)
-    made = carry_out(decided, Where(), dry_run=how["dry_run"])
-    answer("untrim", made, how, client, more={"restoration": _data(decided)}, text=lambda: _text(decided, made))
+    require_client(options)
+    reading = untrim.read(options.located(), settings.number("context_window"))
+    numbers = _numbers(reading, options)
+    decided = untrim.plan(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
+    made = make(options, decided)
+    answer(options, made, {"restoration": _data(decided)}, lambda: _text(decided, made))
 
 
-def _numbers(reading: TrimmedSession, how: UntrimHow) -> tuple[int, ...] | None:
-    """The records that are meant, None for all. UsageError where that was not said."""
-    if how["everything"] and how["record"]:
-        raise UsageError("--all and --record exclude each other", "Leave one of them out.")
-    if reading.trimmed and not (how["everything"] or how["record"]):
+def _numbers(reading: TrimmedSession, options: VerbOptions) -> tuple[int, ...] | None:
+    """The records to restore, None for all. UsageError if that was not said."""
+    options.refuse_together("everything", "record")
+    if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)
         records = "1 record is" if count == 1 else f"{count:,} records are"
-        raise UsageError(f"{records} trimmed: which shall be restored?", "--all, or --record N for one of them.")
-    return how["record"] or None
+        raise UsageError(f"{records} trimmed: which ones do you want back?", "--all, or --record N for one of them.")
+    numbers: tuple[int, ...] = options.record
+    return numbers or None
 
 
 def _data(decided: UntrimPlan) -> dict[str, Any]:
@@ -70,7 +60,7 @@ def _data(decided: UntrimPlan) -> dict[str, Any]:
         "trimmed": decided.trimmed,
         "restored": len(decided.restored),
         "characters": decided.characters,
-        "missing": [row._asdict() for row in decided.missing],
+        "missing": decided.missing,
     }
 
 

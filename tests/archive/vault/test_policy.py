@@ -13,7 +13,7 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import first_use_notice, policy, policy_state
 from resume_hooks.archive.vault.keep import keep
-from resume_hooks.cli.archived_text import kept_row, kept_text
+from resume_hooks.cli.archived import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resume_hooks.cli.output import width
 from resume_hooks.cli.picker.rows import cut, home_short, listed
-from resume_hooks.cli.text_width import width
 from tests.cli.picker.rows import NOW, row
 
 

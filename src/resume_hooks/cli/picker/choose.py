@@ -10,38 +10,38 @@ from itertools import islice
 import click
 
 from resume_hooks.cli import relocate
-from resume_hooks.cli.continue_as import copied
-from resume_hooks.cli.menu import Answer, ask
-from resume_hooks.cli.output import current_folder
-from resume_hooks.cli.picker.loading import sessions
+from resume_hooks.cli.continue_ import copied
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.picker.rows import age, used
 from resume_hooks.cli.picker.state import Choices, Found
+from resume_hooks.cli.question import Answer, ask
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
+from resume_hooks.search import listing
 from resume_hooks.search.listing import SessionRow
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import one_line
+from resume_hooks.transcripts.head_tail import HeadTail
 
-LISTED = 30
-"""Sessions of a numbered list."""
-
-LOOKED_AT = 2_000
-"""Sessions among which words are looked for where all of them would be waited for."""
+PROMPT = 400  # characters of a first prompt that are searched
+LISTED = 30  # sessions of a numbered list
+LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
 
 
 def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     """The session that the user chooses. click.Abort where they leave, SessionNotFound where there is none to list."""
     folder = current_folder()
 
-    def listing(everywhere: bool) -> Iterator[Found]:
+    def sessions_of(everywhere: bool) -> Iterator[Found]:
         return sessions(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
-        row: SessionRow | None = _numbered(listing(everywhere), typed)
+        row: SessionRow | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.chooser import Chooser  # noqa: PLC0415
 
-        row = Chooser(listing, folder, Where(), _command, copied, typed=typed, everywhere=everywhere).run()
+        row = Chooser(sessions_of, folder, Where(), _command, copied, typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
@@ -64,3 +64,13 @@ def _numbered(found: Iterator[Found], typed: str) -> SessionRow:
 
 def _command(row: SessionRow) -> str:
     return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, Where())
+
+
+def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
+    """The sessions of the project of ``cwd``, or of all, newest first, with what they began with."""
+    for row in listing.listed(cwd, where, everywhere=everywhere):
+        try:
+            prompt = HeadTail(row.path).first_prompt
+        except SessionNotFound:
+            continue  # deleted since it was listed
+        yield Found(row, one_line(prompt, PROMPT))

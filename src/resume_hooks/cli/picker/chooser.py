@@ -1,6 +1,7 @@
 """The chooser on a terminal: a full screen that is left as it was found, whatever ends it.
 
-The list is loaded and previews are made in threads of their own; only this one touches the screen.
+The list is loaded and previews are made in threads of their own; only this one touches the screen. Neither the first
+paint nor leaving waits for them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import ColorDepth
 
-from resume_hooks.cli.color import wanted
-from resume_hooks.cli.picker import keys, view
-from resume_hooks.cli.picker.loading import Loading
+from resume_hooks.cli.output import colour_wanted
+from resume_hooks.cli.picker import view
 from resume_hooks.cli.picker.preview import KINDS, Previews
 from resume_hooks.cli.picker.rows import home_short
 from resume_hooks.cli.picker.sequences import keep_keys
@@ -29,13 +32,46 @@ from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import SessionRow
 
-ESCAPE = 0.1
-"""Seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line."""
+ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
+EVERY = 0.05  # seconds between two pieces of a listing
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)  # signals that end us, after the screen was given back
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end us, after the screen was given back."""
+PAGE = 10  # lines that a page key moves by
+FAR = 10**9
+MOVES = {
+    "up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -PAGE, "pagedown": PAGE, "home": -FAR, "end": FAR
+}  # fmt: skip
 
 Listing = Callable[[bool], Iterator[Found]]
+
+
+class Loading:
+    """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
+
+    def __init__(self, found: Iterator[Found], take: Callable[[Loading, list[Found]], None]) -> None:
+        self.done = False
+        self._found = found
+        self._take = take
+        self._stopped = False
+        # Nobody waits for it: a chooser that is left ends at once.
+        threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
+
+    def stop(self) -> None:
+        """Hand nothing over any more."""
+        self._stopped = True
+
+    def _run(self) -> None:
+        piece: list[Found] = []
+        since = time.monotonic()
+        for one in self._found:
+            piece.append(one)
+            if self._stopped:
+                return
+            if time.monotonic() - since >= EVERY:
+                self._take(self, piece)
+                piece, since = [], time.monotonic()
+        self.done = True
+        self._take(self, piece)
 
 
 class Chooser:
@@ -69,10 +105,10 @@ class Chooser:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[SessionRow | None] = Application(
             layout=view.layout(self, self._typed),
-            key_bindings=keys.bindings(self),
+            key_bindings=self._keys(),
             style=view.STYLE,
             full_screen=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if wanted(where.environ) is False else None,
+            color_depth=ColorDepth.DEPTH_1_BIT if colour_wanted(where.environ) is False else None,
         )
         self.app.ttimeoutlen = ESCAPE
         keep_keys(self.app.input)
@@ -123,39 +159,46 @@ class Chooser:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    @property
-    def nothing_typed(self) -> bool:
-        """Whether no words are typed."""
-        return not self._typed.text
+    def _keys(self) -> KeyBindings:
+        """What each key does. Letters go to the words that are searched."""
+        keys = KeyBindings()
+        for name, by in MOVES.items():
+            keys.add(name)(lambda _event, by=by: self.choices.move(by))
+        # Eager: alone it would wait for what could follow. Sequences that begin with it are swallowed (sequences).
+        keys.add("escape", eager=True)(lambda _event: self._leave(None))
+        nothing_typed = Condition(lambda: not self._typed.text)
+        keys.add("c-d", filter=nothing_typed)(lambda _event: self._leave(None))
+        keys.add("?", filter=nothing_typed)(lambda _event: self._explain())
+        actions = {
+            "c-c": lambda: self._leave(None),
+            "<sigint>": lambda: self._leave(None),
+            "enter": self._choose,
+            "tab": self._next_preview,
+            "c-a": self._widen,
+            "c-y": self._copy_command,
+            "f1": self._explain,
+        }
+        for name, action in actions.items():
+            keys.add(name)(lambda _event, action=action: action())
+        return keys
 
-    def move(self, by: int) -> None:
-        """Choose a session farther down, or up."""
-        self.choices.move(by)
-
-    def take(self) -> None:
-        """Leave with the session that is chosen, if one is."""
+    def _choose(self) -> None:
         if self.choices.chosen is not None:
             self._leave(self.choices.chosen)
 
-    def leave(self) -> None:
-        """Leave without one."""
-        self._leave(None)
-
-    def turn(self) -> None:
-        """Show the next kind of preview."""
+    def _next_preview(self) -> None:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
 
-    def widen(self) -> None:
+    def _widen(self) -> None:
         """List all projects, or this one alone."""
         self.everywhere = not self.everywhere
         self._load()
 
-    def copy(self) -> None:
-        """Copy the command of the session that is chosen, and say which way it went."""
+    def _copy_command(self) -> None:
         if self.choices.chosen is not None:
             self.message = self._copy(self._command(self.choices.chosen))
 
-    def explain(self) -> None:
+    def _explain(self) -> None:
         """Show all keys, or hide them."""
         self.helps = not self.helps
 

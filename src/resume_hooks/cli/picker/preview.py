@@ -24,18 +24,11 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted, plain_line
 
 OUTLINE, LINEAGE, COST = KINDS = ("outline", "lineage", "cost")
-WHOLE = 32 * 1024 * 1024
-"""Bytes of a file up to which all of it is outlined: a third of a second."""
-
-END = 4 * 1024 * 1024
-"""Bytes at the end of a larger one that are."""
-
+WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
+END = 4 * 1024 * 1024  # bytes at the end of a larger one that are
 READING = "reading ..."
-PAUSE = 0.06
-"""Seconds that somebody who runs through the list stays on a session at most."""
-
-MOST = 200
-"""Previews that are kept, and lines of one."""
+PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
+MOST = 200  # previews that are kept, and lines of one
 
 
 class Previews:

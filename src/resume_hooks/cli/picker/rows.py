@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from resume_hooks.cli.text_width import fitted, width
+from resume_hooks.cli.output import fitted, width
 from resume_hooks.hooks.resume_card import span
 from resume_hooks.search.listing import SessionRow
 from resume_hooks.system.text import plain_line
@@ -13,8 +13,7 @@ from resume_hooks.system.text import plain_line
 MARK, NO_MARK = "> ", "  "
 """What the chosen row begins with; colours may be off."""
 
-BRANCH = 18
-"""Columns that a branch may fill."""
+BRANCH = 18  # columns that a branch may fill
 
 
 def cut(text: str, columns: int) -> str:

@@ -13,12 +13,8 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-LONGEST = 4_096
-"""Characters that are kept of a sequence while its end is waited for."""
-
-PASTE = "\x1b[200~"
-"""What a paste begins with; the parser takes it from there."""
-
+LONGEST = 4_096  # characters that are kept of a sequence while its end is waited for
+PASTE = "\x1b[200~"  # what a paste begins with; the parser takes it from there
 TWICE = "\x1b\x1b"
 
 _WHOLE = re.compile(

@@ -38,18 +38,10 @@ LONG_HELP = (
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
     "Ctrl+Y          copy the command that starts the client          ?    these lines",
 )
-BESIDE = 140
-"""Columns of a terminal from which on the preview stands beside the list: a table of costs takes 78."""
-
-BELOW = 18
-"""Rows of a terminal from which on the preview stands below the list."""
-
-NARROWEST = 44
-"""Columns of a terminal from which on a preview below can be read."""
-
-TALL = 14
-"""Rows of a terminal from which on all keys can be shown beside a list."""
-
+BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: a table of costs takes 78
+BELOW = 18  # rows of a terminal from which on the preview stands below the list
+NARROWEST = 44  # columns of a terminal from which on a preview below can be read
+TALL = 14  # rows of a terminal from which on all keys can be shown beside a list
 PREVIEW_COLUMNS = 79
 STYLE = Style.from_dict(
     {

@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed where a session is to be named: ids, with their titles beside them.
+"""What Tab offers where a session is to be named: ids, with their titles beside them.
 
 A title, which anybody may have written, is only ever shown: what is put on the command line is an id of ours.
 """
@@ -21,18 +21,10 @@ from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST = 40
-"""Sessions that are offered, the newest; more are no choice."""
-
-PATIENCE = 0.06
-"""Seconds that titles are looked up for; sessions beyond that are offered by their id alone."""
-
-LONGEST = 60
-"""Characters of a title that are shown."""
-
-LEAST = 2
-"""Characters that a part of a title needs to be looked for."""
-
+MOST = 40  # sessions that are offered, the newest; more are no choice
+PATIENCE = 0.06  # seconds that titles are looked up for; sessions beyond that are offered by their id alone
+LONGEST = 60  # characters of a title that are shown
+LEAST = 2  # characters that a part of a title needs to be looked for
 _MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")
 """What might mean something to a shell, in any of their scripts."""
 

@@ -1,19 +1,52 @@
-"""Which of several sessions was meant: asked where somebody sits at a terminal, then the command is run with its id."""
+"""Questions with a few numbered answers, on any terminal; which of several sessions is meant is one of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from resume_hooks.cli.menu import Answer, ask
+import click
+
+from resume_hooks.cli.output import padded, say, width
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
+from resume_hooks.system.text import plain_line
 
-LONGEST_WORDS = 60
-"""Characters of a locator that are repeated."""
+LONGEST_WORDS = 60  # characters of a locator that are repeated
+_BEHIND = (":", "/")  # what may follow a session's name in one word: a record, or a sub-agent
 
-_BEHIND = (":", "/")
-"""What may follow a session's name in one word: a record, or a sub-agent."""
+
+class Answer(NamedTuple):
+    """An answer that can be given: its ``name``, and what is said of it."""
+
+    name: str
+    about: str = ""
+
+
+def ask(question: str, answers: Sequence[Answer], usual: int = 0, *, err: bool = False) -> int:
+    """Which answer is given, by its place; ``usual`` is taken for an empty line. click.Abort where the user leaves.
+
+    ``err`` asks on stderr, so that stdout is left to what the command prints.
+    """
+    wide = max(width(plain_line(answer.name)) for answer in answers)
+    say(question, err=err)
+    for number, answer in enumerate(answers, 1):
+        mark = ">" if number == usual + 1 else " "
+        say(
+            f" {mark} {number:>2}  {padded(plain_line(answer.name), wide)}  {plain_line(answer.about)}".rstrip(),
+            err=err,
+        )
+    while True:
+        given = str(click.prompt("Number, or q to leave", default=str(usual + 1), err=err)).strip().lower()
+        if given in {"q", "quit"}:
+            raise click.Abort
+        if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
+            return int(given[:9]) - 1
+        named = [place for place, answer in enumerate(answers) if answer.name.lower() == given]
+        if named:
+            return named[0]
+        say(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
 
 
 def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:

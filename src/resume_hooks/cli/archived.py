@@ -1,0 +1,95 @@
+"""How an archived session is shown: a row of ``--json``, a line or two for people, and ``sessions --archived``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from resume_hooks import clock
+from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.cli.options import VerbOptions
+from resume_hooks.cli.output import columns
+from resume_hooks.paths import Where
+from resume_hooks.sessions.archived.layout import is_foreign, real
+from resume_hooks.sessions.archived.manifest import ArchivedSession
+from resume_hooks.sessions.archived.sessions import all_vaulted
+from resume_hooks.sessions.files import all_sessions
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.references import SHORT
+from resume_hooks.system.git_worktrees import Project
+from resume_hooks.system.text import plain_line
+
+HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "SINCE", "TITLE")
+
+
+def kept_row(kept: ArchivedSession, where: Where) -> dict[str, Any]:
+    """A kept session in its documented JSON form."""
+    file = real(kept.place, where, kept.home)
+    return {
+        "session_id": kept.session_id,
+        "title": kept.title,
+        "folder": kept.cwd,
+        "file": file,
+        "present": os.path.lexists(file),
+        "kept_in": kept.folder,
+        "form": "packed",
+        "files": len(kept.parts),
+        "size": kept.size,
+        "stored": kept.stored,
+        "ended": kept.ended,
+        "kept_at": kept.kept_at,
+        "complete": kept.complete,
+        "earlier": [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
+    }
+
+
+def kept_text(kept: ArchivedSession, where: Where) -> str:
+    """The same for people."""
+    gone = "" if os.path.lexists(real(kept.place, where, kept.home)) else ", only here"
+    gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
+    took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
+    when = f"last written {clock.minute(kept.ended)}"
+    rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
+    rows += [f"   before that: {kept.session_id}@{instant(state)}" for state in states(kept)]
+    rows += [] if kept.complete else ["   some of its files could not be kept"]
+    return "\n".join(rows)
+
+
+def print_list(options: VerbOptions, project: Project | None, scope: str) -> None:
+    """Print a page of the sessions that only the vault has, of a project or of all; the last written first."""
+    present = {session.session_id for session in all_sessions(options.where)}
+    gone = all_vaulted(options.where, present)
+    wanted = [kept for kept in gone if project is None or project.holds([kept.cwd], kept.project)]
+    end = options.offset + options.limit if options.limit else None
+    shown = list(islice(wanted, options.offset, end))
+    data = {
+        "scope": scope,
+        "offset": options.offset,
+        "more": len(wanted) > options.offset + len(shown),
+        "files": len(gone),
+        "sessions": [],
+        "archived": [kept_row(kept, options.where) for kept in shown],
+    }
+    next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if data["more"] else ""
+    options.emit(data, lambda: _list_text(shown) + next_page)
+
+
+def _list_text(shown: Sequence[ArchivedSession]) -> str:
+    if not shown:
+        return "The vault holds no session here that is gone from the client's folders. archive --list shows the rest."
+    rows = [
+        (
+            kept.session_id[:SHORT],
+            clock.minute(kept.ended),
+            size_text(kept.size),
+            size_text(kept.stored),
+            clock.minute(kept.kept_at)[:10],
+            plain_line(kept.title),
+        )
+        for kept in shown
+    ]
+    table = columns(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
+    return f"{table}\nBack to the client: resume-hooks restore ID"
