@@ -110,9 +110,9 @@ def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path
 REFUSED = {
     "two cuts": (("--at", "1", "--turn", "1"), "--at and --turn exclude each other"),
     "two homes": (("--here", "--home", "/"), "--here and --home exclude each other"),
-    "a home and a folder": (("--here", "--output-dir", "/"), "--output-dir writes elsewhere"),
+    "a home and a folder": (("--here", "--output-dir", "/"), "--here and --output-dir exclude each other"),
     "no such home": (("--home", "/no/such"), "is no folder"),
-    "no time": (("--before", "soon"), "'soon' is no time"),
+    "no time": (("--before", "soon"), "'soon' is not a date or a time"),
     "no turn": (("--turn", "9"), "No turn 9"),
     "no number": (("--turn", "x"), "not a valid integer"),
     "no record": (("--at", "parser"), "neither a line number"),

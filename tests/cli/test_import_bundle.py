@@ -53,7 +53,7 @@ def test_a_dry_run(document: Document, path: Path, config_home: ConfigHome) -> N
     """It says what would come; nothing does."""
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["File checkpoints are in no bundle: rewinding files starts anew."]
+    assert answer["warnings"] == ["Bundles hold no file checkpoints: rewind-files starts afresh."]
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 

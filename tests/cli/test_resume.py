@@ -126,7 +126,7 @@ def test_a_way_where_nobody_can_be_asked(config_home: ConfigHome, cli: Cli, pare
         assert b"Fix the parser" in done.stderr
     done = cli("resume", SESSION, "--way", "trim", "--print")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"Nothing was made" in done.stderr
+    assert b"No child was made" in done.stderr
 
 
 def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, project: str) -> None:

@@ -96,7 +96,7 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     screen.type("fix lex")
     screen.wait_for("^> Fix the lexer")
     screen.key("Enter")
-    screen.wait_for(r"How to go on\?")
+    screen.wait_for(r"How do you want to continue\?")
     assert "tokens after" in screen.text()
     screen.key("Enter")
     screen.wait_for(started(3, desk.project))
@@ -156,7 +156,7 @@ def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
     screen = desk.run("resume", "docs", TERM="dumb", NO_COLOR="1")
     screen.wait_for(r"1  Write the docs")
     screen.key("Enter")
-    screen.wait_for(r"How to go on\?")
+    screen.wait_for(r"How do you want to continue\?")
     screen.key("Enter")
     screen.wait_for(started(2, desk.project))
     assert screen.ended() == 0
@@ -320,7 +320,7 @@ def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
     screen.type("2\r")
-    screen.wait_for(r"Nothing was written\.(.|\n)*How to go on\?")
+    screen.wait_for(r"Nothing was written\.(.|\n)*How do you want to continue\?")
     screen.type("1\r")
     screen.wait_for(started(1, desk.project))
 
@@ -488,7 +488,7 @@ class TestGone:
         screen = desk.run("resume", "Lost", columns=250)
         screen.wait_for("q to leave")
         screen.key("Enter")
-        screen.wait_for(r"How to go on\?(.|\n)*> +1  as-is")
+        screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  as-is")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
         assert desk.ids() - before == {found.group(1)}

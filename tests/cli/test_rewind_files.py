@@ -11,8 +11,8 @@ from typing import Any
 import click
 import pytest
 
-from resume_hooks.cli import rewind_files
 from resume_hooks.cli.main import run
+from resume_hooks.cli.options import VerbOptions
 from resume_hooks.storage import project_files
 from tests.archive.file_history.project import SESSION, Project, backup, prompt_id, snapshot, turns
 from tests.builders import ConfigHome
@@ -39,7 +39,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(text)
         return True
 
-    monkeypatch.setattr(rewind_files, "_is_watched", lambda: True)
+    monkeypatch.setattr(VerbOptions, "watched", True)
     monkeypatch.setattr(click, "confirm", confirm)
     return asked
 

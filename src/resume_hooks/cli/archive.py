@@ -49,24 +49,24 @@ NOTHING: dict[str, Any] = {
 
 
 @click.command("archive")
-@click.argument("locators", nargs=-1, metavar="[LOCATOR]...", shell_complete=complete_locator)
+@click.argument("locators", nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
 @click.option("--project", is_flag=True, help="Every session of this project.")
 @click.option("--all", "everywhere", is_flag=True, help="Every session of every project.")
 @click.option(
-    "--verify", "verifying", is_flag=True, help="Read what is kept and compare it; 1 where something is wrong."
+    "--verify", "verifying", is_flag=True, help="Read all copies and compare them; ends with 1 if one is damaged."
 )
-@click.option("--list", "listing", is_flag=True, help="Show what is kept.")
-@click.option("--forget", "forgetting", is_flag=True, help="Remove what is kept of LOCATOR; the client's files stay.")
+@click.option("--list", "listing", is_flag=True, help="List the copies.")
+@click.option("--forget", "forgetting", is_flag=True, help="Remove the copies of SESSION; the client's files stay.")
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
 @dry_run_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> int:
-    """Keep sessions in the vault, with all that belongs to them, for longer than the client does.
+    """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
-    LOCATOR defaults to the latest session of this folder. What is kept is a compressed copy, an eighth of the size.
-    ``restore`` brings a session back; the other verbs read what is kept where it is. With --verify, --list and
-    --forget, LOCATOR names a kept session.
+    SESSION defaults to the latest session of this folder. Each is a compressed copy, an eighth of the size.
+    ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
+    --forget, SESSION names a kept session.
 
     \b
     Examples:
@@ -92,9 +92,9 @@ def _refuse(options: VerbOptions) -> None:
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
     if sum(given) > 1 or (modes and (options.project or options.everywhere)):
-        raise UsageError("Give either LOCATORs, --project or --all", "--verify and --list go over all that is kept.")
+        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all that is kept.")
     if options.forgetting and not options.locators:
-        raise UsageError("--forget needs a LOCATOR", "Name it: resume-hooks archive --forget LOCATOR")
+        raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
 
 
 def _sessions(options: VerbOptions) -> list[SessionFile]:

@@ -31,7 +31,7 @@ def command(options: VerbOptions) -> int:
 
     Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
     backups, the trash and the vault. What was looked at before and has not changed since is not read again. Ends with
-    1 where there are secrets, or places that could not be looked at. Without LOCATOR, --project or --all it is about
+    1 where there are secrets, or places that could not be looked at. Without SESSION, --project or --all it is about
     the latest session of this folder alone, not those that came from it.
 
     \b
@@ -42,7 +42,7 @@ def command(options: VerbOptions) -> int:
       resume-hooks audit --all --kind github-pat --kind private-key
     """
     if sum([bool(options.locator), options.everywhere, options.project]) > 1:
-        raise UsageError("LOCATOR, --all and --project exclude each other", "Give one of them.")
+        raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions = _sessions(options.locator, everywhere=options.everywhere, project=options.project)
     with at_work("Looking", quiet=options.as_json) as advance:
         found = audit(
@@ -79,11 +79,11 @@ def _row(leak: Leak) -> str:
 
 
 def _remedies(found: Audit) -> list[str]:
-    session = next((leak.session_id for leak in found.leaks if leak.session_id), "LOCATOR")
+    session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     return [
         "Change each secret where it is valid: whoever could read these files may have it.",
         f"Then take it out of the session and every copy of it: resume-hooks scrub {session} --in-place",
-        f"Or go on in a child without it; the session keeps it: resume-hooks scrub {session}",
+        f"Or continue in a child without it; the session keeps it: resume-hooks scrub {session}",
         "Exports leave secrets out by themselves.",
     ]
 
@@ -110,7 +110,7 @@ def _since(text: str | None) -> str:
         return ""
     moment = clock.point(text)
     if moment is None:
-        raise UsageError(f"--since '{text}' is no point in time", clock.WHEN)
+        raise UsageError(f"--since '{text}' is not a date or a time", clock.WHEN)
     return clock.stamp(moment)
 
 

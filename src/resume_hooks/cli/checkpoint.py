@@ -34,7 +34,7 @@ from resume_hooks.system.text import one_line
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Mark the end of LOCATOR as the place that a rewind goes back to.
+    """Mark the end of SESSION as the place that a rewind goes back to.
 
     The session itself is only read. One checkpoint is active a session; rewind uses it up. While the model works the
     mark stands after the last step that is whole.

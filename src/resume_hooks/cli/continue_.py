@@ -39,12 +39,12 @@ READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client
 
 @click.command("continue")
 @locator_argument
-@click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork.")
+@click.option("--fork", "forks", is_flag=True, help="Fork the session and continue in the fork.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Start the client on the latest session of this folder, or on LOCATOR, in the session's own folder.
+    """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
 
     Not on a terminal the command that does it is printed, and nothing else.
 
@@ -96,9 +96,9 @@ class Finish(NamedTuple):
 
 
 def settled(session: SessionFile) -> SessionFile:
-    """The session itself, or its child in another folder where no client could be started on it; asks for which.
+    """Return the session, or ask where to make a child of it if no client could be started on it.
 
-    A vaulted one is brought back, once the user said yes.
+    An archived one is restored once the user says yes.
     """
     found = relocate.lost(session, Where())
     if found is not None and found.kept:
@@ -108,7 +108,7 @@ def settled(session: SessionFile) -> SessionFile:
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
-    """Go on in a session, in this ``way``. False where that would have made a child, and none was."""
+    """Continue a session in this ``way``. False if that was to make a child and made none."""
     if way == AS_IS:
         folder = home_folder(HeadTail(session.path))
         finish(start_of(session.session_id, session.path, folder, Where()), how)
@@ -121,7 +121,7 @@ def go_on(session: SessionFile, way: str, how: Finish) -> bool:
 
 
 def finish(begun: Start, how: Finish) -> None:
-    """Print the command, copy it and say which way it went, or become the client. stdout gets the command alone."""
+    """Print the command, copy it, or become the client. stdout gets the command alone."""
     if how.show:
         say(begun.command)
     elif how.copy:
@@ -142,7 +142,7 @@ def _copied(command: str) -> str:
 
 
 def child(session: SessionFile, way: str) -> Receipt:
-    """Make a child of a session by the verb of that name, which says on stderr what it made, or why nothing."""
+    """Make a child by the verb of that name, which says on stderr what it made, or why nothing."""
     if way == FORK:
         receipt = forked(session)
         tell(receipt)
@@ -167,7 +167,7 @@ def forked(session: SessionFile) -> Receipt:
 
 
 def asked_way(session: SessionFile, found: Comparison) -> str:
-    """Ask which way; what fits best is marked, and what an empty line takes is pointed at."""
+    """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
     why_live = liveness.why_live(session, Where())
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
@@ -176,7 +176,7 @@ def asked_way(session: SessionFile, found: Comparison) -> str:
     usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
     words = _words(found, leaner=leaner)
     answers = [Answer(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
-    return WAYS[ask("How to go on?", answers, WAYS.index(usual))]
+    return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]
 
 
 def _is_leaner(found: Comparison) -> bool:
@@ -193,9 +193,9 @@ def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
     large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
     return {
         AS_IS: f"{found.context.tokens:,} tokens{full}",
-        TRIM: f"a copy without its bulk, {tokens.get(TRIM, 'its size is not told here')}",
-        SMART_TRIM: f"a copy without what {model} finds no longer needed, which costs",
+        TRIM: f"a copy without bulky contents, {tokens.get(TRIM, 'size not estimated')}",
+        SMART_TRIM: f"a copy without what {model} finds is no longer needed; asking it costs tokens",
         HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
-        ROLLOVER: f"a handoff with a summary by {model}, which costs; {tokens[ROLLOVER]}",
+        ROLLOVER: f"a handoff with a summary by {model}, {tokens[ROLLOVER]}; asking it costs tokens",
         FORK: f"a copy of the live conversation alone, under a new id{large}",
     }

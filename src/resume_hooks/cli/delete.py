@@ -27,24 +27,26 @@ from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted
 
-STAYS = "The vault keeps a copy of {title}; to remove that, too: resume-hooks archive --forget {session_id}"
+STAYS = "The vault still has a copy of {title}. To remove that, too: resume-hooks archive --forget {session_id}"
 SHOWN = 10  # derived sessions that are named one by one
 
 NOTHING: dict[str, Any] = {"session": None, "live": "", "derived": [], "emptied": [], "strays": [], "written": False}
 
 
 @click.command("delete")
-@click.argument("locator", required=False, shell_complete=complete_locator)
+@click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
-@click.option("--damaged", is_flag=True, help="With --empty-trash: also what can't be told, of any age.")
+@click.option(
+    "--damaged", is_flag=True, help="With --empty-trash: also folders without a readable manifest, of any age."
+)
 @yes_option
 @click.option("--force", is_flag=True, help="Even if the session is live.")
 @dry_run_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Move LOCATOR to the trash, with its sub-agents, tool outputs and file backups.
+    """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
     for good.
@@ -56,9 +58,9 @@ def command(options: VerbOptions) -> None:
       resume-hooks delete --empty-trash --older-than 30
     """
     if options.empty_trash is (options.locator is not None):
-        raise UsageError("Give either a LOCATOR or --empty-trash", "Deleting takes no session for granted.")
+        raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
-        raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or LOCATOR.")
+        raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION.")
     asks = options.asks("Deleting")
     if options.locator is None:
         _empty(options, asks=asks)

@@ -45,7 +45,7 @@ STDOUT = "-"
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Write LOCATOR as a document: a page (html), Markdown (md), text (txt), or a bundle to be imported (json).
+    """Write SESSION as a document: a page (html), Markdown (md), text (txt), or a bundle to be imported (json).
 
     The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
     It tells the conversation that led to the session's end, also what was compacted, with its sub-agents. Secrets are

@@ -16,13 +16,13 @@ WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 @click.command("find-derived")
 @locator_argument
 @click.option("--tree", is_flag=True, help="Show who came from whom.")
-@click.option("--all", "everything", is_flag=True, help="Also handoffs that /clear was typed in place of.")
+@click.option("--all", "everything", is_flag=True, help="Also handoffs that a /clear replaced.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
     """Show the sessions that came from a session, directly or not, oldest first.
 
-    A handoff that was gone on with by /clear is left out: the session that /clear started stands for it.
+    A handoff that was continued by /clear is left out: the session that /clear started stands for it.
 
     \b
     Examples:

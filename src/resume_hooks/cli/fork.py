@@ -29,7 +29,7 @@ from resume_hooks.sessions.references import Reference
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Make a copy of LOCATOR's live conversation under a new id, whole or up to a point.
+    """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
 
     The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
     a tool call from its answer: it moves to the nearest place that does not, and says so. A record from before a
@@ -76,7 +76,7 @@ def _cut(options: VerbOptions) -> tuple[SessionFile, Truncator | None]:
 
 
 def _session_of(at: Reference, options: VerbOptions) -> SessionFile:
-    """The session that a reference names. UsageError if LOCATOR names another."""
+    """The session that a reference names. UsageError if SESSION names another."""
     session = located(at.session, options.where)
     if options.locator is not None and options.located().path != session.path:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")

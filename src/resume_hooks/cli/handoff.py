@@ -1,4 +1,4 @@
-"""``handoff``: a fresh child that knows its lineage, what was done before, and the next step."""
+"""``handoff``: a fresh child with its lineage, a digest of what was done before, and the next step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Made = tuple[Receipt, HandoffFiles]
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> Receipt | None:
-    """Make a fresh session that holds the lineage of LOCATOR, a digest of its work, and the next step.
+    """Make a fresh session that holds the lineage of SESSION, a digest of its work, and the next step.
 
     The session itself is only read. The child is checked as read back before its id is printed. With the settings
     handoff_dir and ledger_file each handoff also writes a document, and renews the line "current session:" of a file.

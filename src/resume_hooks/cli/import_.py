@@ -30,7 +30,7 @@ UNSEALED = (
     "This bundle is of an older form, which shows damage to its records alone: titles, folders and the files beside "
     "its sessions could have changed unnoticed. Export it again where you can."
 )
-CHECKPOINTS_STAY = "File checkpoints are in no bundle: rewinding files starts anew."
+CHECKPOINTS_STAY = "Bundles hold no file checkpoints: rewind-files starts afresh."
 
 
 class Bringing(NamedTuple):

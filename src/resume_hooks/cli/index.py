@@ -1,4 +1,4 @@
-"""``index``: the index of what was said, brought up to date, looked at, or made anew."""
+"""``index``: update, show or rebuild the search index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resume_hooks.system.text import counted
 
 @click.command("index")
 @click.option("--status", "looking", is_flag=True, help="Only say what it holds and what it lacks.")
-@click.option("--rebuild", is_flag=True, help="Remove it and make it anew.")
+@click.option("--rebuild", is_flag=True, help="Remove and rebuild it.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -50,7 +50,7 @@ def _text(status: Status, read: int) -> str:
         ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
         ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
         ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}, {copies}"),
-        *([("vault", f"{status.vaulted:,} of the sessions are kept copies")] if status.vaulted else []),
+        *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]
     return table([*rows, *([("read now", size_text(read))] if read else [])])

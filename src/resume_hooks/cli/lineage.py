@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import size_text
 def command(options: VerbOptions) -> None:
     """Show a session's ancestors, oldest first, the session itself last.
 
-    An ancestor whose file is gone is shown as missing; where the vault has a copy, as that.
+    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one.
 
     \b
     Examples:

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 VERBS = {
-    "resume": "Choose a session, see what each way on from it would cost, and go on in it.",
-    "continue": "Go on in the latest session of this folder, or in a named one, at once.",
+    "resume": "Choose a session, compare what continuing it would cost, and continue.",
+    "continue": "Continue the latest session of this folder, or a named one, without questions.",
     "sessions": "List sessions, newest first: titles, sizes, tokens, what expires.",
-    "handoff": "Go on in a fresh, linked session that knows what is next.",
-    "rollover": "Go on in a fresh, linked session that holds a model's summary.",
-    "trim": "Go on in a copy without its bulk; the originals stay within reach.",
-    "smart-trim": "Go on in a copy without what a model finds no longer needed.",
+    "handoff": "Continue in a fresh, linked session with a digest and the next step.",
+    "rollover": "Continue in a fresh, linked session with a summary by a model.",
+    "trim": "Continue in a copy without bulky contents; the originals can be read back.",
+    "smart-trim": "Continue in a copy without what a model finds is no longer needed.",
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
-    "rewind-files": "Put the files back as they were at a message of a session.",
-    "untrim": "Bring trimmed contents back, in a new child.",
-    "search": "Find what was ever said, asked or run.",
+    "rewind-files": "Restore the files as they were at a message of a session.",
+    "untrim": "Restore trimmed contents in a new child.",
+    "search": "Search everything that was said, asked or run.",
     "outline": "Show the turns of a session, a line each.",
     "read": "Print records of a session: by reference, by turns, its errors, its commands.",
     "lineage": "Show a session's ancestors, oldest first.",
@@ -45,20 +45,20 @@ VERBS = {
     "info": "Show what a session holds: turns, tokens, records.",
     "resolve": "Show which session a locator names.",
     "rename": "Give a session a title.",
-    "tag": "Give a session a tag, or take it away.",
+    "tag": "Give a session a tag, or remove it.",
     "delete": "Move a session to the trash.",
-    "archive": "Keep sessions beyond the client's period; list, verify, forget what is kept.",
-    "restore": "Bring a deleted session back, or one that is kept.",
+    "archive": "Archive sessions before the client deletes them; list, verify or remove copies.",
+    "restore": "Restore a deleted or an archived session.",
     "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
-    "import": "Bring a transcript from an address or a file in as a new session.",
-    "index": "Bring the index of what was said up to date, or show its state.",
+    "import": "Import a transcript from an address or a file as a new session.",
+    "index": "Update the search index, or show its state.",
     "audit": "List the secrets in sessions by kind, place and age, never the secrets themselves.",
-    "fsck": "Report what is broken in a session; --repair makes a repaired child.",
-    "scrub": "Take secrets out: in a child, or in place and from every copy.",
+    "fsck": "Report damage in a session; --repair makes a repaired child.",
+    "scrub": "Remove secrets: in a child, or in place and from every copy.",
     "stats": "Show turns, tokens and what was saved, by month; how long hooks took.",
     "doctor": "Check the installation, each finding with its remedy.",
     "config": "Show or change the settings.",
-    "completion": "Print what makes Tab complete verbs and sessions in bash, zsh or fish.",
+    "completion": "Print the script that completes verbs and sessions in bash, zsh or fish.",
     "install": "Register the plugin with Claude Code.",
     "uninstall": "Remove the plugin; says what stays.",
 }
@@ -81,7 +81,7 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load a verb; None where there is no such one."""
+        """Load a verb, or return None if there is none of that name."""
         if cmd_name not in VERBS and cmd_name != "slash":
             return None
         module = importlib.import_module(f"resume_hooks.cli.{module_of(cmd_name)}")
@@ -104,13 +104,13 @@ class Verbs(click.Group):
 @click.command(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="LOCATOR: a session id or four or more of its first characters, a title or a part of one, a tag, the path "
+    epilog="SESSION: a session id or four or more of its first characters, a title or a part of one, a tag, the path "
     "of a .jsonl file, latest, latest~2, #72 for a pull request; by default the latest session of this folder. In "
     "Claude Code, type >help.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:
-    """Go on when a Claude Code session is full, with every byte of the old one within reach."""
+    """Continue when a Claude Code session is full, without losing a byte of it."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -33,7 +33,7 @@ from resume_hooks.transcripts import turns as words
 def command(options: VerbOptions) -> None:
     """Show the turns of a session, a line each: what was asked, the tools, the files, the size of the context.
 
-    LOCATOR may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a number stays when the
+    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a number stays when the
     session grows or is compacted. The number at the end of a line is a reference: `read` prints what stands there.
 
     \b

@@ -36,7 +36,7 @@ PAGE = 100  # records of a page where nothing else is asked for
 
 
 @click.command("read")
-@click.argument("target", metavar="REF|LOCATOR", required=False, shell_complete=complete_locator)
+@click.argument("target", metavar="REF|SESSION", required=False, shell_complete=complete_locator)
 @click.option("--before", metavar="N|ID", help="With REF: also N records before it. With --page: before this id.")
 @click.option("--after", type=click.IntRange(0), metavar="N", help="With REF: also N records after it.")
 @click.option("--turns", metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three).")
@@ -44,14 +44,14 @@ PAGE = 100  # records of a page where nothing else is asked for
 @click.option("--commands", is_flag=True, help="The commands of the shell, a line each, and how they ended.")
 @click.option("--page", "paged", is_flag=True, help="The last records; earlier ones with --before ID.")
 @click.option("--limit", type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
-@click.option("--session", metavar="LOCATOR", help="The session, where REF is a line number or a uuid alone.")
+@click.option("--session", metavar="SESSION", help="The session, where REF is a line number or a uuid alone.")
 @click.option("--max-chars", type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all.")
 @click.option("--skip", type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
 @click.option("--raw", is_flag=True, help="With REF: print the line of the file as it is.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Print records of a session: one by its reference REF, <session>:<record>, or some of the session LOCATOR.
+    """Print records of a session: one by its reference REF, <session>:<record>, or some of the session SESSION.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
     counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
@@ -124,7 +124,7 @@ def _look_up(options: VerbOptions) -> OriginalRecord:
     target: str | None = options.target
     session: str | None = options.session
     if target is None:
-        raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read LOCATOR --turns 1-3")
+        raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3")
     if ":" not in target and session is None:
         named = one_line(plain_line(target), 80)
         outlined = f"resume-hooks outline {shlex.quote(named)}"
@@ -204,7 +204,9 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
         shown = one_line(plain_line(before), 80)
-        raise UsageError(f"'{shown}' is no record of {one_line(names.short, 80)}", "Give an id from an earlier page.")
+        raise UsageError(
+            f"'{shown}' is not a record of {one_line(names.short, 80)}", "Give an id from an earlier page."
+        )
     return place_of(parse(record, names.full), entries)
 
 

@@ -54,7 +54,7 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
 
 
 def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    """What the client added in a row, told of in a line."""
+    """One line for what the client added in a row."""
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
@@ -241,8 +241,8 @@ def _text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice:
 
 
 def _left_out(whole: int, skip: int, kept: int) -> list[str]:
-    """What a shortened text has to say: how much is missing, how to go on, how to get all."""
+    """What a shortened text says: how much is missing, how to read on, how to get all."""
     if kept == whole:
         return []
-    on = f"--skip {skip + kept} goes on, " if skip + kept < whole else ""
+    on = f"--skip {skip + kept} continues, " if skip + kept < whole else ""
     return [f"{whole - kept:,} of {counted(whole, 'character')} left out; {on}--max-chars 0 prints all"]

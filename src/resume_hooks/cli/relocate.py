@@ -1,7 +1,4 @@
-"""A session whose folder is gone, or whose file no client finds: where it could be at home, and a child of it there.
-
-Of a vaulted one the file comes back first.
-"""
+"""A session whose folder is gone, or whose file no client finds: give it a new home in a child, or restore its file."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class Lost(NamedTuple):
         """The failure of going on where nobody can be asked."""
         if self.kept:
             return only_kept(session.session_id)
-        return ResumeHooksError(self.why, f"To go on in a copy that is at home elsewhere: {self.command(session)}")
+        return ResumeHooksError(self.why, f"To continue in a copy in another folder: {self.command(session)}")
 
     def command(self, session: SessionFile) -> str:
         """What gives it the best home in a shell, or brings it back."""
@@ -57,7 +54,7 @@ class Lost(NamedTuple):
 
 
 def lost(session: SessionFile, where: Where) -> Lost | None:
-    """Why a session can't be gone on in where it is, None where it can. Only reads."""
+    """Why a session can't be continued where it is; None if it can. Only reads."""
     if is_kept(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(HeadTail(session.path))
@@ -77,15 +74,15 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
 
 
 def way_on(session: SessionFile, folder: str, where: Where) -> str:
-    """The command that goes on in a session whose home is ``folder``, or gives it the home that it lacks."""
+    """The command that continues a session whose home is ``folder``, or that gives it a home first."""
     found = lost(session, where)
     return found.command(session) if found else start_of(session.session_id, session.path, folder, where).command
 
 
 def brought_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask whether a vaulted session shall come back, and bring it back; click.Abort where not."""
+    """Ask whether to restore an archived session, and restore it. click.Abort for no."""
     say(found.why)
-    click.confirm("Bring it back, to go on in it?", default=True, abort=True)
+    click.confirm("Restore it and continue?", default=True, abort=True)
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.archive.vault import restore  # noqa: PLC0415
 
@@ -99,7 +96,7 @@ def brought_back(session: SessionFile, found: Lost, where: Where) -> SessionFile
 
 
 def rehomed(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask for the folder that a session shall be at home in, and make its child there. click.Abort for none."""
+    """Ask for a new home folder and make the child there. click.Abort for none."""
     say(found.why)
     here = _here().folder
     answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]

@@ -11,14 +11,14 @@ from resume_hooks.sessions.rename import LabelChange
 
 
 @click.command("rename")
-@click.argument("locator", shell_complete=complete_locator)
+@click.argument("locator", metavar="SESSION", shell_complete=complete_locator)
 @click.argument("title")
 @click.option("--force", is_flag=True, help="Even if another session of the project has that title.")
 @dry_run_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Give LOCATOR the title TITLE.
+    """Give SESSION the title TITLE.
 
     A record is added to the end of its file, as Claude Code's own /rename does; the session gets no newer by it. The
     title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within a project.

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Print the id and the file of the session that LOCATOR names; of a kept copy where only that is left.
+    """Print the id and the file of SESSION; of the archived copy if only that is left.
 
     \b
     Examples:

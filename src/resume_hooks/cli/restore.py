@@ -1,4 +1,4 @@
-"""``restore``: brings a deleted or a kept session back; without a locator, or with ``--list``, what could come."""
+"""``restore``: bring a deleted or an archived session back; without SESSION, or with ``--list``, list them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
 @click.command("restore")
 @locator_argument
-@click.option("--list", "listing", is_flag=True, help="Show what could come back; so does no LOCATOR.")
+@click.option("--list", "listing", is_flag=True, help="List what can be restored; so does leaving out SESSION.")
 @dry_run_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
     """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
 
-    LOCATOR: its id or four or more of the first characters, its exact title, or the path that its file had; of a
+    SESSION: its id or four or more of the first characters, its exact title, or the path that its file had; of a
     session that was deleted more than once, or of an earlier state in the vault, ID@INSTANT, as --list shows it. What
     lies in its place by now is never written over: out of the vault it comes under a new id then.
 
@@ -50,7 +50,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
     if options.listing and options.locator is not None:
-        raise UsageError("--list shows all that could come back", "Leave LOCATOR or --list out.")
+        raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
     if options.locator is None:
         _list(options)
         return
@@ -83,7 +83,7 @@ def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
         except SessionNotFound as error:
             raise SessionNotFound(
                 f"Neither the trash nor the vault holds a session '{locator.strip()}'",
-                "See what could come back: resume-hooks restore --list",
+                "See what can be restored: resume-hooks restore --list",
             ) from error
 
 

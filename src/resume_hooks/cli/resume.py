@@ -1,4 +1,4 @@
-"""``resume``: a session is chosen, the ways on from it compared, one of them taken, and the client started."""
+"""``resume``: choose a session, compare the options to continue it, take one of them, start the client."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_t
 @click.command("resume")
 @locator_argument
 @click.option("--all", "everywhere", is_flag=True, help="Choose among the sessions of every project.")
-@click.option("--way", type=click.Choice(WAYS), help="Go on in this way, without being asked.")
-@click.option("--fork", "forks", is_flag=True, help="Fork the session first, and go on in the fork: --way fork.")
+@click.option("--way", type=click.Choice(WAYS), help="Continue in this way, without a question.")
+@click.option("--fork", "forks", is_flag=True, help="Fork the session and continue in the fork: --way fork.")
 @click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
 @click.option("--allow-private", is_flag=True, help="An address may name a host of a private network.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Choose a session, see what each way on from it would cost, and go on in it.
+    """Choose a session, compare what continuing it would cost, and continue.
 
-    On a terminal, without a LOCATOR or with one that names nothing exactly, sessions are listed to choose from, and
+    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
     searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
     the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
     re-homed: a child of it belongs to the folder that you choose. What an http(s) address leads to is imported first,
     once you said yes.
 
-    Not on a terminal the session, how full it is, and the ways on from it are shown; the last line is the command.
+    Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
     All figures but the context in use are estimates, from what the API counted of this session's own requests: the
-    tokens that each way leaves, those that its next turn would send past the cache, and the turns after which it has
-    cost less than going on. docs/estimates.md says how they are made.
+    tokens that each option leaves, those that its next turn would send uncached, and the turns after which it has cost
+    less than continuing as it is. docs/estimates.md says how they are made.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def command(options: VerbOptions) -> None:
 
 
 def compared(session: SessionFile, *, limit: int) -> compare.Comparison:
-    """The ways on from a session; ``limit`` in bytes, as ``compare.compare`` has it."""
+    """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
     return compare.compare(session.session_id, session.path, Where(), window, clock.now(), limit=limit)
 
@@ -162,11 +162,11 @@ def _answer(way: str | None, options: VerbOptions) -> None:
 
 
 def _nothing_made() -> ResumeHooksError:
-    return ResumeHooksError("Nothing was made, so there is no child to go on in", "As it is: --way as-is")
+    return ResumeHooksError("No child was made, so there is nothing to continue", "The session as it is: --way as-is")
 
 
 def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
-    """A comparison in its documented JSON form; ``shell`` is the command that goes on."""
+    """A comparison in its documented JSON form; ``shell`` is the command that continues."""
     context, seen, rates = found.context, found.traffic, cost.rates_of(found.traffic.lifetime)
     return {
         "session_id": found.session_id,

@@ -29,7 +29,7 @@ MAX_BYTES = 4 * rewind.MAX_REPORT  # bytes of standard input that are read: a re
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Make a session that stands at the checkpoint of LOCATOR again and holds your report of what came after.
+    """Make a session that stands at the checkpoint of SESSION again and holds your report of what came after.
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
     are not rewound; rewind-files brings files back. Where the checkpoint does not resolve any more, the new session

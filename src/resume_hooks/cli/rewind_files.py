@@ -42,7 +42,7 @@ class _Asked(NamedTuple):
 
 
 @click.command("rewind-files")
-@click.argument("locator", required=False, shell_complete=complete_locator)
+@click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
 @click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
 @click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
 @yes_option
@@ -51,7 +51,7 @@ class _Asked(NamedTuple):
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> int:
-    """Put the files that LOCATOR tracked back as they were when a message was sent, before what came of it.
+    """Put the files that SESSION tracked back as they were when a message was sent, before what came of it.
 
     The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
     files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
@@ -89,7 +89,7 @@ def _asked(options: VerbOptions) -> _Asked:
     wanted = target.parse(options.to)
     session = located(locator if locator is not None else wanted.session, where)
     if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
-        raise UsageError("LOCATOR and --to name two sessions", "Leave LOCATOR out.")
+        raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read(session)
     aimed = target.aim(read, wanted)

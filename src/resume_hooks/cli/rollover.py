@@ -13,7 +13,7 @@ from resume_hooks.errors import UsageError
 
 @click.command("rollover")
 @locator_argument
-@click.option("-p", "--prompt", default="", help="What the summary shall say most of, in your words.")
+@click.option("-p", "--prompt", default="", help="What the summary should stress, in your words.")
 @click.option("--quick", is_flag=True, help="Lineage only, no model is asked.")
 @click.option("--with-summary", is_flag=True, help="The same as without --quick.")
 @click.option("--model", help="The model that writes it; by default the setting summary_model.")
@@ -21,9 +21,9 @@ from resume_hooks.errors import UsageError
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> Receipt:
-    """Make a fresh session that holds the lineage of LOCATOR, a digest of it, and a summary by a model.
+    """Make a fresh session that holds the lineage of SESSION, a digest of it, and a summary by a model.
 
-    The model is asked through the client, without tools and without a session. It reads LOCATOR in up to three parts;
+    The model is asked through the client, without tools and without a session. It reads SESSION in up to three parts;
     the session itself is only read. Where it gives no answer the digest alone is in the child, and the receipt says
     why. A dry run asks no model. The child is checked as read back before its id is printed.
 

@@ -49,7 +49,7 @@ _SHORT = (
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> int:
-    """Make a child of LOCATOR without its secrets, and list every place that holds them.
+    """Make a child of SESSION without its secrets, and list every place that holds them.
 
     The session itself is only read. With --in-place its own files are rewritten instead, and the secrets go from its
     sub-agents, tool outputs, backups, the trash, the vault, the index, and the sessions that came from it. Each file is
@@ -152,7 +152,7 @@ def _facts(found: ScrubFindings) -> str:
 def _line(row: Holding) -> str:
     place = row.place
     whose = {"": "", OWN: ""}.get(place.relation, f"{place.relation} ")
-    counted = _counted(row.kinds) or ("made anew" if place.kind == INDEXED else "")
+    counted = _counted(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
     said = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
     return f"  {said}" + (f"\n    {row.why}" if row.why else "")
 

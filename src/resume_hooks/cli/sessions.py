@@ -33,17 +33,19 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 @click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
 @click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
 @click.option("--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
-@click.option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to pass over, the newest first.")
+@click.option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
-@click.option("--archived", is_flag=True, help="Those that are gone from the client's folders and kept in the vault.")
-@click.option("--expiring", is_flag=True, help="Only what the client may delete within seven days, the first first.")
+@click.option("--archived", is_flag=True, help="Sessions that only the vault still has.")
+@click.option(
+    "--expiring", is_flag=True, help="Only those that the client may delete within seven days, the earliest first."
+)
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
     """List the sessions of this project and its repository's worktrees, newest first.
 
     LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
-    context is. The id at the front of a row names its session wherever LOCATOR is taken. Only the first and last 64 KB
+    context is. The id at the front of a row names its session wherever SESSION is taken. Only the first and last 64 KB
     of a file are read: turns that these don't hold make a number such as 12+.
 
     \b

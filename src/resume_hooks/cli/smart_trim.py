@@ -1,4 +1,4 @@
-"""``smart-trim``: a child without what a model finds no longer needed; the plan is shown before anything is written."""
+"""``smart-trim``: a child without what a model finds is no longer needed; shows the plan before writing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json 
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> Receipt:
-    """Make a child of LOCATOR in which what is no longer needed is a placeholder that says what was there.
+    """Make a child of SESSION in which what is no longer needed is a placeholder that says what was there.
 
     Rules give up what is certain: files read again or changed later, repeated outputs, failures that were mended,
     thinking of finished turns. A model, asked through the client without tools, chooses among the rest. With -p all
@@ -136,7 +136,7 @@ def _stored(options: VerbOptions) -> SmartTrimForm | None:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
     except ValidationError as error:
-        raise UsageError(f"{path} is no plan as smart-trim --json prints it", way) from error
+        raise UsageError(f"{path} is not a plan that smart-trim --json printed", way) from error
 
 
 def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:

@@ -110,7 +110,7 @@ def _months(rows: Sequence[Month]) -> str:
 
 
 def _savings(rows: Sequence[Saving]) -> str:
-    heads = ("MADE IN", "KIND", "MADE", "GONE ON", "BEFORE", "AFTER", "SAVED")
+    heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
     cells = [
         (
             row.month,

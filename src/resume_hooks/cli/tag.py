@@ -11,14 +11,14 @@ from resume_hooks.sessions import rename
 
 
 @click.command("tag")
-@click.argument("locator", shell_complete=complete_locator)
+@click.argument("locator", metavar="SESSION", shell_complete=complete_locator)
 @click.argument("tag", required=False)
 @click.option("--clear", is_flag=True, help="Take its tag away.")
 @dry_run_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Give LOCATOR the tag TAG; a session has one, and several may have the same.
+    """Give SESSION the tag TAG; a session has one, and several may have the same.
 
     A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
 
@@ -29,7 +29,7 @@ def command(options: VerbOptions) -> None:
     """
     tag: str | None = options.tag
     if (tag is None) is not options.clear:
-        raise UsageError("Give either a TAG or --clear", "resume-hooks tag LOCATOR TAG")
+        raise UsageError("Give either a TAG or --clear", "resume-hooks tag SESSION TAG")
     if tag is not None and not tag.strip():
         raise UsageError("An empty tag", "Give at least one character that can be seen, or --clear.")
     answer(options, rename.tagged(options.located(), tag or "", options.where), "tag")

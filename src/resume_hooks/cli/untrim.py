@@ -18,14 +18,14 @@ from resume_hooks.errors import UsageError
 @click.command("untrim")
 @locator_argument
 @click.option(
-    "--record", multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of LOCATOR's file."
+    "--record", multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
 )
 @click.option("--all", "everything", is_flag=True, help="Restore every trimmed record.")
 @click.option("--strict", is_flag=True, help="Write nothing where an original can't be found.")
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Make a child of LOCATOR in which trimmed contents are back.
+    """Make a child of SESSION in which trimmed contents are back.
 
     The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
     in-place trim. Messages, tool results, inputs, images and thinking stand again as they were.

@@ -1,4 +1,4 @@
-"""What the chooser shows beside its list of the session it stands on: outline, lineage, or what each way on costs.
+"""What the chooser shows beside its list of the session it stands on: outline, lineage, or the cost of each option.
 
 Made in a thread of its own, the last one asked for next; of a large file only the end is read, and it says so.
 """

@@ -34,7 +34,7 @@ SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+Y copy 
 LONG_HELP = (
     "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt",
     "Up Down PgUp PgDn Home End    move          Enter    choose          Esc, Ctrl+C    leave",
-    "Tab             what the preview shows: outline, lineage, what each way on costs",
+    "Tab             what the preview shows: outline, lineage, cost of each option",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
     "Ctrl+Y          copy the command that starts the client          ?    these lines",
 )

@@ -70,7 +70,7 @@ def _encodable(value: Any) -> Any:
 
 
 class Commands(Strict):
-    """How to go on in a session."""
+    """How to continue a session."""
 
     in_client: str
     shell: str
